@@ -78,6 +78,7 @@ class InterSentenceConfig(Section):
 
 # Empty, as from a shell variable that is not set, a path would be the current folder.
 _Path = Annotated[str, Field(min_length=1)]
+_Paths = _Path | Annotated[tuple[_Path, ...], Field(min_length=1)]
 
 
 class HubDataset(Section):
@@ -124,15 +125,19 @@ class CorpusConfig(Section):
     """The source of the text, its split into documents and sentences, and its cleaning.
 
     source_documents: units that are held out or trained on as a whole; documents: units of which segment pairs are
-    made, the same or smaller. Records of .jsonl files, rows of data sets and sections of WikiExtractor are source
-    documents.
+    made, the same or smaller. Records, rows of data sets and sections of WikiExtractor are source documents.
+
+    lines: wrapped joins the lines between blank lines, which were broken to fit a width.
+    document_characters: cut plain text into source documents of about so many characters, for texts without blank
+    lines; null: not cut.
+    on_error: skip leaves out records without text or with damaged text, and says how many, instead of stopping.
     """
 
     section: ClassVar[str] = "corpus"  # its key in a configuration, for messages
 
     name: Name
     source: Literal["package", "files", "hub"]
-    path: _Path | None
+    path: _Paths | None
     source_documents: SourceDocuments
     documents: Documents
     document_tokens: int | None = Field(gt=0)
@@ -143,6 +148,9 @@ class CorpusConfig(Section):
     strip_accents: bool
     dev_share: float = Field(gt=0, lt=1)
     datasets: tuple[HubDataset, ...]
+    lines: Literal["whole", "wrapped"] = default("whole")
+    document_characters: Annotated[int, Field(gt=0)] | None = default(None)
+    on_error: Literal["stop", "skip"] = default("stop")
 
     @field_validator("strip_accents", mode="before")
     @classmethod
@@ -164,7 +172,7 @@ class AddedCorpusConfig(Section):
 
     name: Name
     source: Literal["none", "package", "files", "hub"]
-    path: _Path | None
+    path: _Paths | None
     source_documents: SourceDocuments
     documents: Documents
     sentences: Literal["split", "line"]
@@ -200,6 +208,7 @@ class TokenizerConfig(Section):
     """A SentencePiece model: trained on the corpus, or an existing file; or an existing tokenizer.json.
 
     digit_commas: keep tokens such as "2006,", or split the comma off as the release does.
+    most_unknown: the largest share of unknown tokens in a text; with more, nothing is trained on it.
     """
 
     name: Name
@@ -208,6 +217,7 @@ class TokenizerConfig(Section):
     vocab_size: int = Field(ge=MIN_VOCAB_SIZE, le=MAX_VOCAB_SIZE)
     training_sentences: int | None = Field(ge=MIN_TRAINING_SENTENCES, le=MAX_TRAINING_SENTENCES)
     character_coverage: float | None = Field(ge=MIN_CHARACTER_COVERAGE, le=1)
+    most_unknown: Annotated[float, Share] = default(0.1)
 
 
 class MaskingConfig(Section):

@@ -1,26 +1,31 @@
 """Source documents of a corpus in a stable order, their train or dev split, and the documents within them."""
 
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from albert_lab.config.data import AddedCorpusConfig, AddedText, CorpusConfig
 from albert_lab.data import hub
-from albert_lab.data.files import files_of, walk
+from albert_lab.data.files import files_of
 from albert_lab.data.fingerprint import revision
-from albert_lab.data.lines import COMPRESSION, lines_of, suffixes
+from albert_lab.data.lines import lines_of, suffixes
+from albert_lab.data.records import READERS, Records, reader_of, text_of
+from albert_lab.data.sentences import raw_sentences
+from albert_lab.data.words import apart
 from albert_lab.errors import ConfigError
 
 Split = Literal["train", "dev"]
 
 # A part of a document with fewer words may be in two documents by chance.
 FEWEST_WORDS = 10
+_INVISIBLE = "\u200b\u2060\ufeff \t"  # a line of these is blank
+# Of the lines that is_hard_wrapped() looks at.
+_SAMPLED_LINES, _FEWEST_LINES, _WIDEST_LINE, _SENTENCE_ENDS = 2000, 20, 120, ".!?…:;\"'”’)。！？；」』"
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,13 @@ class Document:
         return "\n".join(self.blocks)
 
 
-def iterate(corpus: CorpusConfig) -> Iterator[Document]:
+def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[Document]:
     """Source documents: each is held out or trained on as a whole; documents_of() splits them.
 
     Files come in the order of their names; repetitions are included. The largest source document bounds the memory.
+
+    Args:
+        skipped: receives what is wrong with each record that is left out by corpus.on_error=skip.
 
     Raises:
         ConfigError: an empty, binary, damaged or badly encoded file, or a record without text; with file and line.
@@ -51,18 +59,71 @@ def iterate(corpus: CorpusConfig) -> Iterator[Document]:
     """
     if corpus.source == "hub":
         for dataset in hub.datasets_of(corpus):
-            for place, row in hub.rows(dataset, revision):
-                yield Document(place, (_text_of(row, corpus, place),))
+            records = enumerate(hub.rows(dataset, revision))
+            yield from _documents(dataset.path, dataset.path, records, corpus, skipped)
         return
     files = files_of(corpus)
-    by_file = _ends_with_file(corpus, sum(suffixes(file)[0] != ".jsonl" for _, file in files))
+    by_file = _ends_with_file(corpus, sum(suffixes(file)[0] not in READERS for _, file in files))
     for name, file in files:
-        documents = _records(file, corpus) if suffixes(file)[0] == ".jsonl" else _plain(file, by_file)
-        first = next(documents, None)
-        if first is None:
+        is_empty = True
+        for document in _of_file(name, file, corpus, by_file, skipped):
+            is_empty = False
+            yield document
+        if is_empty and not skipped:
             raise ConfigError(f"{file} is empty")
-        for line, blocks in chain([first], documents):
+
+
+def _of_file(
+    name: str, file: Path, corpus: CorpusConfig, by_file: bool, skipped: list[str] | None
+) -> Iterator[Document]:
+    reader, lines = READERS.get(suffixes(file)[0]), lines_of(file)
+    head = []
+    if reader is None:
+        for numbered in lines:
+            head.append(numbered)
+            if numbered[1].strip():
+                reader = reader_of(file, numbered[1])
+                break
+    if reader:
+        yield from _documents(name, str(file), reader(file), corpus, skipped)
+        return
+    for line, blocks in _plain(chain(head, lines), by_file, corpus.lines == "wrapped"):
+        if corpus.document_characters is None:
             yield Document(f"{name}:{line}", blocks)
+        else:
+            for part in _parts("\n".join(blocks), corpus.document_characters, corpus):
+                yield Document(f"{name}:{line}", (part,))
+
+
+def _documents(
+    name: str, place: str, records: Records, corpus: CorpusConfig, skipped: list[str] | None
+) -> Iterator[Document]:
+    """The documents of records; place names their file in errors."""
+    for number, record in records:
+        try:
+            text = text_of(record, corpus.text_field, f"{corpus.section}.text_field")
+        except ConfigError as error:
+            said = f"{place}:{number}: {error}"
+            if corpus.on_error != "skip":
+                raise ConfigError(f"{said} ({corpus.section}.on_error=skip leaves such records out)") from error
+            if skipped is not None:
+                skipped.append(said)
+            continue
+        yield Document(f"{name}:{number}", (text,))
+
+
+def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[str]:
+    """Parts of about so many characters, which end where a line or, in a longer line, a sentence ends."""
+    part = ""
+    for line in text.split("\n"):
+        pieces = raw_sentences(line, corpus) if len(line) > size else [line]
+        for number, piece in enumerate(pieces):
+            part += (" " if number and part else "\n" * bool(part)) + piece
+            if len(part) >= size:
+                yield part
+                part = ""
+    if part.strip():
+        yield part
 
 
 def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
@@ -105,10 +166,10 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
 def marks(document: Document) -> set[int]:
     """Hashes that a document shares with its copies in other white space, and with those that have a part of it.
 
-    They are those of its text and of its parts between blank lines of ten words or more.
+    They are those of its text and of its parts between blank lines of ten words (characters, in Chinese) or more.
     """
     parts = [part for block in document.blocks for part in re.split(r"\n\s*\n", block)]
-    words = [document.text.split(), *(part.split() for part in parts)]
+    words = [apart(text).split() for text in (document.text, *parts)]
     return {_hash(" ".join(of)) for number, of in enumerate(words) if not number or len(of) >= FEWEST_WORDS}
 
 
@@ -122,7 +183,8 @@ def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> Confi
     return ConfigError(
         f"corpus={corpus.name} has {num_documents} different documents with text, but none in the {split} split at"
         f" corpus.dev_share={corpus.dev_share}, a share of whole source documents: give more of them or another share;"
-        f" corpus.source_documents={corpus.source_documents} sets where one ends"
+        f" corpus.source_documents={corpus.source_documents} sets where one ends, and"
+        " corpus.document_characters=N cuts a long text into several"
         + ("; paragraphs of one sentence do not count" if corpus.documents == "paragraph" else "")
     )
 
@@ -132,16 +194,14 @@ def _hash(text: str) -> int:
 
 
 def raw_bytes(corpus: CorpusConfig) -> int | None:
-    """Bytes of text behind the corpus, estimated if it is compressed; None for a data set of the Hub.
+    """Bytes of the files of a corpus, if none is compressed; None if the text has an unknown size.
 
     Raises:
         MissingDataError: the path does not exist, or the package is not installed.
     """
-    if corpus.source == "hub":
-        folders = [hub.local_folder(dataset) for dataset in hub.datasets_of(corpus)]
-        files = [file for folder in folders if folder for _, file in walk(folder)]
-        return None if None in folders else sum(file.stat().st_size for file in files)
-    return int(sum(file.stat().st_size * COMPRESSION.get(suffixes(file)[1], 1) for _, file in files_of(corpus)))
+    files = [] if corpus.source == "hub" else [file for _, file in files_of(corpus)]
+    is_known = files and not any(suffixes(file)[1] for file in files)
+    return sum(file.stat().st_size for file in files) if is_known else None
 
 
 def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
@@ -156,11 +216,9 @@ def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
 
 def plain_files(corpus: CorpusConfig) -> int:
     """Number of plain-text files of a corpus: only blank lines and ends of files can separate their documents."""
-    if corpus.source == "hub":
-        return 0
-    files = [file for _, file in files_of(corpus) if suffixes(file)[0] != ".jsonl"]
-    has_sections = bool(files) and next((line for _, line in lines_of(files[0])), "").startswith("<doc ")
-    return 0 if has_sections else len(files)
+    files = [] if corpus.source == "hub" else [file for _, file in files_of(corpus) if suffixes(file)[0] not in READERS]
+    first = next((line for _, line in lines_of(files[0])), "") if files else ""
+    return 0 if first.startswith("<doc ") or (files and reader_of(files[0], first)) else len(files)
 
 
 def holds_out_parts(corpus: CorpusConfig, num_files: int) -> bool:
@@ -168,22 +226,36 @@ def holds_out_parts(corpus: CorpusConfig, num_files: int) -> bool:
     return corpus.source_documents == "auto" and not _ends_with_file(corpus, num_files)
 
 
-def _plain(file: Path, by_file: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """First line and blocks of each source document: a `<doc>` section of WikiExtractor, a file, or one block."""
-    start, blocks, lines, in_section, is_first = 1, [], [], False, True
-    for number, line in lines_of(file):
-        if is_first and line.strip():
-            _refuse_record(line, f"{file}:{number}")
-            is_first = False
+def is_hard_wrapped(corpus: CorpusConfig) -> bool:
+    """Whether most lines of the first plain-text file have about the same length and do not end as sentences do."""
+    lines = [line.strip() for _, line in islice(lines_of(files_of(corpus)[0][1]), _SAMPLED_LINES) if line.strip()]
+    if len(lines) < _FEWEST_LINES:
+        return False
+    most = sorted(map(len, lines))[int(0.95 * len(lines))]
+    full = [line for line in lines if 0.75 * most <= len(line) <= most]
+    open_ended = [line for line in full if line[-1] not in _SENTENCE_ENDS]
+    return most <= _WIDEST_LINE and len(full) > 0.6 * len(lines) and len(open_ended) > 0.6 * len(full)
+
+
+def _plain(numbered: Iterable[tuple[int, str]], by_file: bool, wrapped: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """First line and blocks of each source document: a `<doc>` section of WikiExtractor, a file, or one block.
+
+    The lines of a block are joined if they are wrapped.
+    """
+    start, in_section = 1, False
+    blocks: list[str] = []
+    lines: list[str] = []
+    end = " " if wrapped else "\n"
+    for number, line in numbered:
         tag = line.startswith(("<doc ", "</doc>"))
         if tag:
             in_section = line.startswith("<doc ")
-        blank = not line.strip()
-        if tag or (blank and not in_section):
+        blank = not line.strip() or not line.strip(_INVISIBLE)
+        if tag or (blank and (wrapped or not in_section)):
             if lines:
-                blocks.append("\n".join(lines))
+                blocks.append(end.join(lines))
                 lines = []
-            if blocks and (tag or not by_file):
+            if blocks and (tag or not (by_file or in_section)):
                 yield start, tuple(blocks)
                 blocks = []
         elif not blank:
@@ -191,44 +263,6 @@ def _plain(file: Path, by_file: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
                 start = number
             lines.append(line)
     if lines:
-        blocks.append("\n".join(lines))
+        blocks.append(end.join(lines))
     if blocks:
         yield start, tuple(blocks)
-
-
-def _refuse_record(line: str, place: str) -> None:
-    if not line.lstrip().startswith("{"):
-        return
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return
-    raise ConfigError(f"{place}: a line of JSON in a file of plain text: name such files .jsonl (.jsonl.gz, ...)")
-
-
-def _records(file: Path, corpus: CorpusConfig) -> Iterator[tuple[int, tuple[str]]]:
-    for number, line in lines_of(file):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ConfigError(f"{file}:{number}: not a line of JSON: {error}") from error
-        yield number, (_text_of(record, corpus, f"{file}:{number}"),)
-
-
-def _text_of(record: Any, corpus: CorpusConfig, place: str) -> str:
-    if not isinstance(record, dict):
-        raise ConfigError(f"{place}: a {type(record).__name__}, not a record")
-    field = corpus.text_field
-    text = record.get(field)
-    if not isinstance(text, str):
-        problem = f"has {text!r}, not text" if field in record else "is missing"
-        raise ConfigError(
-            f"{place}: {corpus.section}.text_field={field} {problem}; fields: {', '.join(map(str, record))}"
-        )
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigError(f"{place}: the text is badly encoded: {error}") from error
-    return text

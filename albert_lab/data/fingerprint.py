@@ -31,7 +31,7 @@ def source_settings(corpus: CorpusConfig) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key not in ("documents", "document_tokens")}
 
 
-# Digests known to this process: of a file by path, size and modification time; of a data set by path.
+# Digests known to this process: of a file by path, size, times and inode; of a data set by path.
 digests: dict[str, str] = {}
 _taken: ContextVar[dict[CorpusConfig | Path, str] | None] = ContextVar("_taken", default=None)
 
@@ -108,7 +108,8 @@ def _digest_files(named: list[tuple[str, Path]]) -> str:
 
 def _digest_file(file: Path) -> str:
     state = file.stat()
-    key = f"{file.absolute()}|{state.st_size}|{state.st_mtime_ns}"
+    # With the time of the last change of the inode, which no tool sets back, unlike that of the content.
+    key = f"{file.absolute()}|{state.st_size}|{state.st_mtime_ns}|{state.st_ctime_ns}|{state.st_ino}"
     if key not in digests:
         try:
             with open_file(file) as stream:

@@ -24,34 +24,41 @@ def local_folder(dataset: HubDataset) -> Path | None:
     return folder.absolute() if folder.is_dir() else None
 
 
-def rows(dataset: HubDataset, revision: Callable[[HubDataset], str]) -> Iterator[tuple[str, Any]]:
-    """Place (data set:row) and content of each row, streamed.
+def rows(dataset: HubDataset, revision: Callable[[HubDataset], str]) -> Iterator[Any]:
+    """The rows of a data set, streamed.
 
     Args:
         revision: returns the revision to read, for a data set on the Hub.
 
     Raises:
-        ConfigError: the data set has no such subset or split.
+        ConfigError, MissingDataError: see stream().
+    """
+    folder = local_folder(dataset)
+    where, version = (str(folder), None) if folder else (dataset.path, revision(dataset))
+    return stream(dataset.path, where, name=dataset.name, split=dataset.split, revision=version)
+
+
+def stream(what: str, path: str, **settings: Any) -> Iterator[Any]:
+    """The rows that datasets.load_dataset(path, ...) streams; what names them in errors.
+
+    Raises:
+        ConfigError: there is no such subset or split, or the file is damaged.
         MissingDataError: the package `datasets` is not installed, or the data set cannot be reached.
     """
     try:
         import datasets
         import datasets.config
     except ImportError as error:
-        raise _not_installed(dataset) from error
+        raise _not_installed(what) from error
     # Otherwise `datasets` imports torch if it is installed, and makes a stream a data set of torch.
     datasets.config.TORCH_AVAILABLE = False
-    folder = local_folder(dataset)
-    path, version = (str(folder), None) if folder else (dataset.path, revision(dataset))
     try:
-        for number, row in enumerate(
-            datasets.load_dataset(path, dataset.name, split=dataset.split, streaming=True, revision=version)
-        ):
-            yield f"{dataset.path}:{number}", row
+        yield from datasets.load_dataset(path, streaming=True, **settings)
     except OSError as error:
-        raise _unreachable(dataset, error) from error
+        raise _unreachable(what, error) from error
     except ValueError as error:
-        raise ConfigError(f"corpus.datasets: {dataset.path} ({dataset.name}, {dataset.split}): {error}") from error
+        part = ", ".join(f"{key}={settings[key]}" for key in ("name", "split") if settings.get(key))
+        raise ConfigError(f"{what} ({part}): {error}") from error
 
 
 def newest_revision(dataset: HubDataset) -> str:
@@ -63,16 +70,16 @@ def newest_revision(dataset: HubDataset) -> str:
     try:
         from huggingface_hub import HfApi
     except ImportError as error:
-        raise _not_installed(dataset) from error
+        raise _not_installed(dataset.path) from error
     try:
         return HfApi().dataset_info(dataset.path).sha or dataset.path
     except Exception as error:  # the type of the error differs between versions of the transport
-        raise _unreachable(dataset, error) from error
+        raise _unreachable(dataset.path, error) from error
 
 
-def _not_installed(dataset: HubDataset) -> MissingDataError:
-    return MissingDataError(f"{dataset.path} needs the package datasets: pip install 'albert-lab[hub]'")
+def _not_installed(what: str) -> MissingDataError:
+    return MissingDataError(f"{what} needs the package datasets: pip install 'albert-lab[hub]'")
 
 
-def _unreachable(dataset: HubDataset, error: Exception) -> MissingDataError:
-    return MissingDataError(f"the data set {dataset.path} cannot be reached: {error}")
+def _unreachable(what: str, error: Exception) -> MissingDataError:
+    return MissingDataError(f"the data set {what} cannot be reached: {error}")

@@ -1,5 +1,6 @@
 """Lines of text files, plain or compressed, decompressed and decoded as they are read."""
 
+import bz2
 import codecs
 import gzip
 import io
@@ -14,10 +15,26 @@ import zstandard
 
 from albert_lab.errors import ConfigError, MissingDataError
 
-# Suffix of a compressed file: bytes of text per compressed byte, for English prose; only estimates use this.
-COMPRESSION = {".gz": 2.7, ".xz": 3.8, ".zst": 3.0}
+COMPRESSION: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": nullcontext,  # see _decompress_zstd
+}
 _CHUNK_BYTES = 1 << 20
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_NEL = "\x85".encode()  # the end of a line on mainframes
+# First bytes of files that are no text, and what to do about them.
+_NO_TEXT = {
+    codecs.BOM_UTF16_LE: "it looks like UTF-16: iconv -f UTF-16 -t UTF-8",
+    codecs.BOM_UTF16_BE: "it looks like UTF-16: iconv -f UTF-16 -t UTF-8",
+    b"PAR1": "it looks like Parquet: name it .parquet",
+    b"\x1f\x8b": "it looks compressed: name it .gz",
+    b"BZh": "it looks compressed: name it .bz2",
+    b"\xfd7zXZ": "it looks compressed: name it .xz",
+    b"\x28\xb5\x2f\xfd": "it looks compressed: name it .zst",
+    b"PK": "it looks like an archive or a document: unpack it, or save it as text",
+    b"%PDF": "it looks like a PDF: pdftotext",
+}
 
 
 def suffixes(file: Path) -> tuple[str, str]:
@@ -33,34 +50,37 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
         ConfigError: binary, badly encoded or damaged, with file and line. MissingDataError: the file cannot be opened.
     """
     number = 0
+    hint = ""
     try:
         for number, line in enumerate(_split_lines(_chunks(file)), 1):
+            if number == 1:
+                hint = next((f"; {what}" for magic, what in _NO_TEXT.items() if line.startswith(magic)), "")
             if b"\0" in line:
-                hint = "; it looks like UTF-16: iconv -f UTF-16 -t UTF-8" if number == 1 and line[:2] in _UTF_16 else ""
                 raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text{hint}")
             yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
+    except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, gzip.BadGzipFile) as error:
+        raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
     except OSError as error:
-        if isinstance(error, gzip.BadGzipFile):
+        if error.errno is None:  # of bz2
             raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
         raise MissingDataError(f"{file} cannot be read: {error.strerror} (after line {number})") from error
     except UnicodeDecodeError as error:
         bad = error.object[error.start]
         raise ConfigError(
-            f"{file}:{number}: not UTF-8 (byte 0x{bad:02x} at {error.start} of the line);"
-            " if it is Western text: iconv -f WINDOWS-1252 -t UTF-8"
+            f"{file}:{number}: not UTF-8 (byte 0x{bad:02x} at {error.start} of the line)"
+            + (hint or "; if it is Western text: iconv -f WINDOWS-1252 -t UTF-8")
         ) from error
-    except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
-        raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
 
 
 def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    rest: list[
-        bytes
-    ] = []  # joined once a line: adding each chunk to it would copy a long line as often as it has chunks
+    other: bytes | None = None  # the end of lines in a file without newlines
+    rest: list[bytes] = []  # joined once a line: adding each chunk to it would copy it as often as it has chunks
     for chunk in chunks:
-        first, *others = chunk.split(b"\n")
+        if other is None:
+            other = next((end for end in (b"\n", b"\r", _NEL) if end in chunk), b"\n")
+        first, *lines = chunk.replace(other, b"\n").split(b"\n")
         rest.append(first)
-        for line in others:
+        for line in lines:
             yield b"".join(rest)
             rest = [line]
     if any(rest):
@@ -73,8 +93,7 @@ def _chunks(file: Path) -> Iterator[bytes]:
         if compression == ".zst":
             yield from _decompress_zstd(packed)
             return
-        opener: Callable[..., Any] = {".gz": gzip.open, ".xz": lzma.open}.get(compression, nullcontext)
-        with opener(packed) as stream:
+        with COMPRESSION.get(compression, nullcontext)(packed) as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 yield chunk
 
@@ -83,9 +102,11 @@ def open_file(file: Path) -> io.BufferedReader:
     """Opens a file for reading bytes.
 
     Raises:
-        MissingDataError: the file cannot be opened.
+        MissingDataError: the file cannot be opened, or is none, but a pipe or a device, which may have no end.
     """
     try:
+        if file.exists() and not file.is_file():
+            raise MissingDataError(f"{file} is no ordinary file")
         return open(file, "rb")
     except OSError as error:
         raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error

@@ -115,7 +115,7 @@ def make_pairs(
         chunks = cut_chunks(stretches, shards.sentence_offsets)
         counts["chunks"] += len(chunks)
         counts["first_chunks"] += int(np.count_nonzero(chunks.first == shards.document_offsets[chunks.document]))
-        for segments, label, kind in _make_kinds(shards, spec, chunks, counts, rng):
+        for segments, label, kind in _make_kinds(shards, spec, chunks, counts, rng, limit):
             parts.append(_truncate(segments, label, kind, limit, counts, rng))
     pairs = Pairs.join(parts)
     _check_labels(spec, pairs, counts, limit)
@@ -201,7 +201,12 @@ def cut_chunks(stretches: Stretches, sentence_offsets: np.ndarray) -> Chunks:
 
 
 def _make_kinds(
-    shards: Shards, spec: InterSentenceConfig, chunks: Chunks, counts: Counter[str], rng: np.random.Generator
+    shards: Shards,
+    spec: InterSentenceConfig,
+    chunks: Chunks,
+    counts: Counter[str],
+    rng: np.random.Generator,
+    limit: int,
 ) -> Iterator[tuple[Segments, int, str]]:
     """Segment pairs with their label and their kind, for each kind of the objective."""
     alone = chunks.end - chunks.first == 1
@@ -229,6 +234,8 @@ def _make_kinds(
 
     if spec.single_sentence_chunks == "other-document":
         yield random_document(_first_segments(shards, single), rng, shards), spec.negative, "other-document"
+    elif not spec.labels and shards.is_of_single_sentences:
+        yield _alone(shards, single, limit), -1, "consecutive"
     else:
         counts["dropped_chunks"] += len(single)
         counts["dropped_tokens"] += int((offsets[single.end] - offsets[single.first]).sum())
@@ -259,6 +266,19 @@ def _first_segments(shards: Shards, chunks: Chunks) -> Segments:
     start, end = shards.sentence_offsets[chunks.first], shards.sentence_offsets[chunks.end]
     return Segments(
         chunks.document, shards.source_of(chunks.document), chunks.target, start, end - start, end, end - end
+    )
+
+
+def _alone(shards: Shards, chunks: Chunks, limit: int) -> Segments:
+    """Chunks of one sentence as examples of their own: parts of at most `limit` tokens with empty second segments."""
+    whole = _first_segments(shards, chunks)
+    number = -(-whole.a_length // limit)
+    part = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+    of = whole.take(np.repeat(np.arange(len(whole)), number))
+    number = np.repeat(number, number)
+    first, end = of.a_length * part // number, of.a_length * (part + 1) // number
+    return replace(
+        of, a_start=of.a_start + first, a_length=end - first, b_start=of.a_start + end, b_length=0 * of.b_length
     )
 
 
@@ -293,21 +313,23 @@ def _check_sources(spec: InterSentenceConfig, num_sources: int) -> None:
     if kinds.intersection(kinds_across()) and num_sources < 2:
         raise ConfigError(
             f"inter_sentence={spec.name} pairs text of different source documents: it needs at least 2, the corpus has"
-            f" {num_sources}"
+            f" {num_sources} (corpus.document_characters=N cuts a long text into several)"
         )
 
 
 def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], limit: int) -> None:
     if not len(pairs):
         raise ConfigError(
-            f"inter_sentence={spec.name}: no segment pair can be made, since none of the {counts['chunks']} chunks of"
-            f" the corpus has two sentences (sequences of {limit + SPECIAL_TOKENS} tokens)"
+            f"inter_sentence={spec.name}: no segment pair can be made, since none of the {counts['chunks']:,} chunks of"
+            f" {limit + SPECIAL_TOKENS} tokens has two sentences: give a larger max_sequence_length, or"
+            " length_schedule=constant if only a stage is so short; on text of single sentences, inter_sentence=none"
         )
     for label, entry in enumerate(spec.labels):
         if not np.any(pairs.label == label):
             raise ConfigError(
-                f"inter_sentence={spec.name}: the corpus is too small for pairs of kind {entry.kind}; its"
-                f" {counts['chunks']} chunks of sentences yield none"
+                f"inter_sentence={spec.name}: the corpus is too small for pairs of kind {entry.kind}: of its"
+                f" {counts['chunks']:,} chunks of {limit + SPECIAL_TOKENS} tokens, {len(pairs):,} give a pair of any"
+                " kind, and each kind needs two or more: give more text"
             )
 
 

@@ -1,38 +1,34 @@
-"""From text to token shards: their cost, their path in the cache, and a parallel build in bounded memory."""
+"""From text to token shards: their path in the cache, a parallel build in bounded memory, and what to say of them."""
 
 import json
-import shutil
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from albert_lab import paths
 from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
-from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
+from albert_lab.data.build import find_or_build, worker_pool
 from albert_lab.data.corpus import Split
+from albert_lab.data.files import left_out
 from albert_lab.data.fingerprint import fingerprint, remember_fingerprints, settings
-from albert_lab.data.lengths import Lengths, warnings
 from albert_lab.data.sentences import sentences
-from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
+from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, open_shards, read_meta, token_dtype
 from albert_lab.data.tokenizer.base import Tokenizer
-from albert_lab.data.tokenizer.cache import find_or_train, find_tokenizer, tokenizer_fingerprint
+from albert_lab.data.tokenizer.cache import find_or_train, tokenizer_fingerprint
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.data.tokenizer.cleaning import Cleaning, cleaning_of
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError
 from albert_lab.machine import cores
-from albert_lab.messages import Say
+from albert_lab.messages import EVERY_SECONDS, Say
 from albert_lab.units import duration, size
 
 # Increment them with every change that writes other shards from the same text, settings and tokenizer.
@@ -45,10 +41,10 @@ _BATCH_CHARACTERS = 2**19
 _MAX_WORKERS = 8
 # Below this much text, one more worker takes longer to start than it saves.
 _BYTES_PER_WORKER = 2**24
-_PLAIN_PROGRESS_SECONDS = 10
-# For English prose and vocabularies of tens of thousands of tokens; only the estimates of describe() use it.
-_BYTES_PER_TOKEN = 4.4
-_BYTES_PER_SENTENCE = 120
+# A document with at most this many sentences is likely to be a paragraph.
+PARAGRAPH_SENTENCES = 3
+MANY_UNKNOWN = 0.01  # of the tokens
+_NAMED = 5  # files, folders or records
 
 
 def find_shards(config: RunConfig) -> Path:
@@ -81,7 +77,20 @@ def prepare(config: RunConfig, say: Say) -> Path:
     model = find_or_train(config, say)
     find_or_build(folder, lambda part: _build(config, fingerprints, model, part, say), "the token shards", say)
     remember_fingerprints()
+    _check_unknown(config, read_meta(folder), say)
     return folder
+
+
+def _check_unknown(config: RunConfig, meta: dict[str, Any], say: Say) -> None:
+    """Say if a text has many tokens that the vocabulary lacks; refuse it if it has more than was asked for."""
+    share, most = max(meta[split].get("unknown_share", 0) for split in SPLITS), config.tokenizer.most_unknown
+    if share <= MANY_UNKNOWN:
+        return
+    said = f"{100 * share:.1f} % of the tokens of corpus={config.corpus.name} are unknown, <unk>"
+    remedy = "a larger tokenizer.vocab_size or tokenizer.character_coverage=1 knows more characters"
+    if share > most:
+        raise ConfigError(f"{said}, more than tokenizer.most_unknown={most:g} allows: {remedy}, or allow more")
+    say(f"warning: {said}: {remedy}")
 
 
 def without_added(config: RunConfig) -> RunConfig:
@@ -89,40 +98,6 @@ def without_added(config: RunConfig) -> RunConfig:
     if config.added_corpus.source == "none":
         return config
     return config.model_copy(update={"added_corpus": config.added_corpus.model_copy(update={"source": "none"})})
-
-
-def describe(config: RunConfig) -> dict[str, Any]:
-    """The sizes of a run's prepared data; writes nothing, and returns missing data instead of raising an error.
-
-    Returns:
-        raw_bytes (of text; None if unknown), num_tokens and disk_bytes (estimates until the shards are built; None if
-        unknown), has_tokenizer, is_prepared, missing (message about missing data, or None).
-    """
-    facts: dict[str, Any] = {"raw_bytes": None, "num_tokens": None, "disk_bytes": None}
-    facts |= {"has_tokenizer": False, "is_prepared": False, "missing": None}
-    try:
-        facts["raw_bytes"] = raw_bytes = _raw_bytes(config)
-        if raw_bytes is not None:
-            facts["num_tokens"] = round(raw_bytes / _BYTES_PER_TOKEN)
-            facts["disk_bytes"] = round(
-                facts["num_tokens"] * token_dtype(config.tokenizer.vocab_size).itemsize
-                + raw_bytes / _BYTES_PER_SENTENCE * OFFSET.itemsize
-            )
-        facts["has_tokenizer"] = find_tokenizer(config).exists()
-        folder = find_shards(config)
-    except MissingDataError as error:
-        return facts | {"missing": str(error)}
-    if folder.is_dir():
-        meta = read_meta(folder)
-        facts |= {"is_prepared": True, "disk_bytes": meta["disk_bytes"]}
-        facts["num_tokens"] = sum(meta[split]["tokens"] for split in SPLITS)
-    return facts
-
-
-def _raw_bytes(config: RunConfig) -> int | None:
-    sizes = [texts.raw_bytes(corpus) for corpus in _corpora(config)]
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
 
 
 class _Batch(NamedTuple):
@@ -133,53 +108,51 @@ class _Batch(NamedTuple):
 
 class _Encoded(NamedTuple):
     split: Split
-    text_bytes: int
     tokens: np.ndarray  # [tokens of the batch]
     sentence_lengths: np.ndarray  # in tokens, [sentences of the batch]
     document_lengths: np.ndarray  # in sentences, [documents of the batch]
     source_lengths: np.ndarray  # in documents, [source documents of the batch]
-    empty_documents: int
-    short_paragraphs: int
+    counts: Counter[str]  # bytes of text, empty documents, short paragraphs
     unknown_tokens: int
 
 
 def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path, say: Say) -> None:
-    corpus, *added = _corpora(config)
+    corpora = _corpora(config)
+    corpus, *added = corpora
     how = (cleaning_of(corpus), config.tokenizer.digit_commas)
     tokenizer = load_model(model, *how)
     encode = partial(_encode, model=model, how=how, fingerprint=tokenizer.fingerprint)
-    raw_bytes = _raw_bytes(config)
-    workers = config.machine.workers or _default_workers(raw_bytes)
-    _announce(corpus, encode, raw_bytes, workers, folder, say)
+    for batch in islice(_batches(corpus, Counter(), set(), None, []), 1):
+        if changes := how[0].describe(text for source in batch.sources for text in source):
+            say(changes)
+    sizes = [texts.raw_bytes(source) for source in corpora]
+    raw_bytes = None if None in sizes else sum(filter(None, sizes))
 
-    start = time.monotonic()
+    start = spoken = time.monotonic()
     counts: Counter[str] = Counter()
     unknown: Counter[Split] = Counter()
+    skipped: list[str] = []
     seen: set[int] = set()
     held_out: set[int] | None = set() if added else None
-    batches = [_batches(corpus, counts, seen, held_out)]
+    batches = [_batches(corpus, counts, seen, held_out, skipped)]
     for other in added:
-        of_added = _batches(other, counts, seen, held_out, is_added=True)
+        of_added = _batches(other, counts, seen, held_out, skipped, is_added=True)
         batches.append(batch for batch in of_added if batch.split == "train")
-    writers, documents = {split: ShardWriter(folder, split) for split in SPLITS}, Lengths()
-    results = _map_in_order(encode, chain.from_iterable(batches), workers)
-    with closing(results), _progress("encoding text", raw_bytes, say) as advance:
+    writers = {split: ShardWriter(folder, split) for split in SPLITS}
+    workers = config.machine.workers or _default_workers(raw_bytes)
+    with closing(_map_in_order(encode, chain.from_iterable(batches), workers)) as results:
         for encoded in results:
             lengths = (encoded.sentence_lengths, encoded.document_lengths, encoded.source_lengths)
             writers[encoded.split].append(encoded.tokens, *lengths)
-            documents.add(encoded.sentence_lengths, encoded.document_lengths)
-            counts["text_bytes"] += encoded.text_bytes
-            counts["empty_documents"] += encoded.empty_documents
-            counts["short_paragraphs"] += encoded.short_paragraphs
+            counts += encoded.counts
             unknown[encoded.split] += encoded.unknown_tokens
-            advance(encoded.text_bytes)
-    seconds = time.monotonic() - start
+            spoken = _progress(counts["text_bytes"], spoken, raw_bytes, say)
 
     for split in SPLITS:
         is_left_empty = split == "train" and corpus.dev_share >= 1  # to score a whole text
         if not writers[split].counts["documents"] and not is_left_empty:
             raise texts.empty_split(split, sum(writer.counts["documents"] for writer in writers.values()), corpus)
-    if [fingerprint(source) for source in (corpus, *added)] != fingerprints:
+    if [fingerprint(source) for source in corpora] != fingerprints:
         raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")
     meta = {
         "version": SHARDS_VERSION,
@@ -195,79 +168,68 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
             split: {**writers[split].counts, "unknown_share": unknown[split] / max(1, writers[split].counts["tokens"])}
             for split in SPLITS
         },
-        **documents.medians,
         "documents_found": counts["documents"],
         "duplicates_dropped": counts["duplicates"],
         "held_out_copies_dropped": counts["held_out_copies"],
-        "empty_documents_dropped": counts["empty_documents"],
-        "short_paragraphs_dropped": counts["short_paragraphs"],
+        "empty_documents_dropped": counts["empty"],
+        "short_paragraphs_dropped": counts["short"],
+        "records_skipped": len(skipped),
         "text_bytes": counts["text_bytes"],
         "disk_bytes": sum(file.stat().st_size for file in folder.iterdir()),
-        "seconds": round(seconds, 3),
+        "seconds": round(time.monotonic() - start, 3),
     }
     (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n")
     say(_summarize(meta))
-    for line in warnings(corpus, documents):
-        say(line)
+    if skipped:
+        say(f"warning: {len(skipped):,} records were left out by corpus.on_error=skip: {_some(skipped, '; ')}")
+    for line in _warnings(corpus, folder, [split for split in SPLITS if meta[split]["documents"]]):
+        say(f"warning: {line}")
 
 
 def _summarize(meta: dict[str, Any]) -> str:
-    parts = ("sources", "documents", "sentences", "tokens")
-    total = {key: sum(meta[split][key] for split in SPLITS) for key in parts}
-    of_sources = f" of {total['sources']:,} source documents" if total["sources"] != total["documents"] else ""
-    rate = meta["text_bytes"] / max(meta["seconds"], 1e-3)
+    documents, tokens = (sum(meta[split][part] for split in SPLITS) for part in ("documents", "tokens"))
+    dropped = {
+        "duplicate documents": meta["duplicates_dropped"],
+        "empty documents": meta["empty_documents_dropped"],
+        "documents with held-out text": meta["held_out_copies_dropped"],
+        "paragraphs of one sentence (corpus.documents=blank-line keeps them)": meta["short_paragraphs_dropped"],
+    }
+    said = ", ".join(f"{count:,} {what}" for what, count in dropped.items() if count)
     return (
-        f"prepared {total['documents']:,} documents{of_sources} ({meta['dev']['documents']:,} held out; the median one"
-        f" has {meta['median_document_tokens']:,} tokens), {total['sentences']:,} sentences, {total['tokens']:,}"
-        f" tokens: {size(meta['disk_bytes'])} in {duration(meta['seconds'])}"
-        f" ({size(rate)} of text a second); dropped {meta['duplicates_dropped']:,} duplicate and"
-        f" {meta['empty_documents_dropped']:,} empty documents"
-        + (
-            f", and {meta['short_paragraphs_dropped']:,} paragraphs of one sentence"
-            if meta["corpus"]["documents"] == "paragraph"
-            else ""
-        )
+        f"prepared {documents:,} documents ({meta['dev']['documents']:,} held out), {tokens:,} tokens:"
+        f" {size(meta['disk_bytes'])} in {duration(meta['seconds'])}" + (f"; dropped {said}" if said else "")
     )
 
 
-def _announce(
-    corpus: CorpusConfig,
-    encode: Callable[[_Batch], _Encoded],
-    raw_bytes: int | None,
-    workers: int,
-    folder: Path,
-    say: Say,
-) -> None:
-    """Prints size and time, estimated from a sample of the text; raises DiskFullError if the disk is too small."""
-    batches = list(islice(_batches(corpus, Counter(), set()), 2))
-    start = time.monotonic()
-    sample = [encode(batch) for batch in batches]
-    seconds = (time.monotonic() - start) / workers
-    text_bytes = sum(batch.text_bytes for batch in sample)
-    if not text_bytes:
+def _warnings(corpus: CorpusConfig, folder: Path, splits: list[Split]) -> Iterator[str]:
+    """What is probably not meant: files that are not read, paragraphs as documents, parts held out, wrapped lines."""
+    others, links = left_out(corpus)
+    if others:
+        yield f"{len(others)} files are not read: {_some(others)}. A glob reads any name: 'corpus.path={corpus.path}/*'"
+    if links:
+        yield f"{len(links)} linked folders are not read, since links are not followed: {_some(links)}"
+    files = texts.plain_files(corpus)
+    if not files:
         return
-    if changes := cleaning_of(corpus).describe(
-        text for batch in batches for source in batch.sources for text in source
-    ):
-        say(changes)
-    tokens = sum(len(batch.tokens) for batch in sample)
-    offsets = sum(len(batch.sentence_lengths) + len(batch.document_lengths) for batch in sample)
-    disk_bytes = tokens * sample[0].tokens.itemsize + offsets * OFFSET.itemsize
-    processes = f"with {workers} processes" if workers > 1 else "in this process"
-    if raw_bytes is None:
-        scale = 2**30 / text_bytes
-        say(f"size unknown; 1 GiB takes about {size(disk_bytes * scale)} and {duration(seconds * scale)} {processes}")
-        return
-    scale = raw_bytes / text_bytes
-    say(
-        f"{size(raw_bytes)} of text: about {tokens * scale:,.0f} tokens, {size(disk_bytes * scale)} on"
-        f" disk, {duration(seconds * scale)} {processes}"
-    )
-    free = shutil.disk_usage(folder).free
-    if disk_bytes * scale > free:
-        raise DiskFullError(
-            f"the token shards take about {size(disk_bytes * scale)}; {folder.parent} has {size(free)} left"
+    lengths = np.concatenate([np.diff(open_shards(folder, split).document_offsets) for split in splits])
+    sentences = int(np.quantile(lengths, 0.5, method="lower"))
+    if corpus.documents == "blank-line" and sentences <= PARAGRAPH_SENTENCES:
+        yield (
+            f"half of the documents have at most {sentences} sentence{'s' * (sentences > 1)}, as paragraphs have: a"
+            " blank line ends a document. corpus.documents=file makes a document of each file,"
+            " corpus.documents=paragraph of each paragraph of two sentences or more"
         )
+    if files > 1 and texts.holds_out_parts(corpus, files):
+        yield (
+            f"{files} files are held out in part and trained on in part, since corpus.dev_share={corpus.dev_share:g} of"
+            " them is less than two: corpus.source_documents=file or a larger share holds out whole files"
+        )
+    if corpus.source == "files" and corpus.lines == "whole" and texts.is_hard_wrapped(corpus):
+        yield "most lines are about as long as each other and end within a sentence: corpus.lines=wrapped joins them"
+
+
+def _some(names: list[str], separator: str = ", ") -> str:
+    return separator.join(names[:_NAMED]) + f"{separator}…" * (len(names) > _NAMED)
 
 
 def _default_workers(raw_bytes: int | None) -> int:
@@ -279,7 +241,8 @@ def _batches(
     corpus: CorpusConfig,
     counts: Counter[str],
     seen: set[int],
-    held_out: set[int] | None = None,
+    held_out: set[int] | None,
+    skipped: list[str],
     is_added: bool = False,
 ) -> Iterator[_Batch]:
     """Batches of source documents, in order, each as its distinct documents; a batch has one split.
@@ -290,7 +253,7 @@ def _batches(
     """
     waiting: dict[Split, list[list[str]]] = {split: [] for split in SPLITS}
     characters: Counter[Split] = Counter()
-    for source in texts.iterate(corpus):
+    for source in texts.iterate(corpus, skipped):
         split = texts.split_of(source.text, corpus.dev_share)
         if held_out is not None and is_added and texts.marks(source) & held_out:
             counts["held_out_copies"] += 1
@@ -327,7 +290,7 @@ def _map_in_order(
 def _encode(batch: _Batch, *, model: Path, how: tuple[Cleaning, str], fingerprint: str) -> _Encoded:
     tokenizer = _load(model, how, fingerprint)
     fewest = 2 if batch.corpus.documents == "paragraph" else 1
-    counts: Counter[str] = Counter()
+    counts = Counter(text_bytes=sum(len(text.encode()) for source in batch.sources for text in source))
     sources: list[list[list[list[int]]]] = []  # token ids by source document, document, sentence
     encoded_documents = iter(_encode_documents(list(chain.from_iterable(batch.sources)), batch.corpus, tokenizer))
     for source in batch.sources:
@@ -340,13 +303,11 @@ def _encode(batch: _Batch, *, model: Path, how: tuple[Cleaning, str], fingerprin
     tokens = np.fromiter(chain.from_iterable(encoded), token_dtype(tokenizer.vocab_size))
     return _Encoded(
         split=batch.split,
-        text_bytes=sum(len(text.encode()) for source in batch.sources for text in source),
         tokens=tokens,
         sentence_lengths=np.array([len(sentence) for sentence in encoded], OFFSET),
         document_lengths=np.array([len(document) for document in documents], OFFSET),
         source_lengths=np.array([len(source) for source in sources if source], OFFSET),
-        empty_documents=counts["empty"],
-        short_paragraphs=counts["short"],
+        counts=counts,
         unknown_tokens=int((tokens == tokenizer.unk_id).sum()),
     )
 
@@ -380,22 +341,9 @@ def _load(model: Path, how: tuple[Cleaning, str], fingerprint: str) -> Tokenizer
     return tokenizer
 
 
-@contextmanager
-def _progress(what: str, total: int | None, say: Say) -> Iterator[Callable[[int], None]]:
-    """Yields a function that adds bytes done; shows a bar if stderr is a terminal, else a line every few seconds."""
-    if sys.stderr.isatty():
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(what, total=total)
-            yield lambda num_bytes: progress.advance(task, num_bytes)
-        return
-    done, spoken = 0, time.monotonic()
-
-    def advance(num_bytes: int) -> None:
-        nonlocal done, spoken
-        done += num_bytes
-        if time.monotonic() - spoken > _PLAIN_PROGRESS_SECONDS:
-            spoken = time.monotonic()
-            say(f"{what}: {size(done)}" + (f" of about {size(total)}" if total else ""))
-
-    yield advance
+def _progress(done: int, spoken: float, total: int | None, say: Say) -> float:
+    """Say how much of the text is encoded, every few seconds; returns when it was said last."""
+    if time.monotonic() - spoken < EVERY_SECONDS:
+        return spoken
+    say(f"encoding text: {size(done)}" + (f" of {size(total)}" if total else ""))
+    return time.monotonic()

@@ -1,6 +1,7 @@
 """Token ids on disk: flat memory-mapped files per split, with the offsets of sentences, documents and their sources."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,11 @@ class Shards:
     @property
     def num_sources(self) -> int:
         return len(self.source_offsets) - 1
+
+    @cached_property
+    def is_of_single_sentences(self) -> bool:
+        """Whether most documents have one sentence, so that few sentences have a neighbour: headlines, short posts."""
+        return 2 * np.count_nonzero(np.diff(self.document_offsets) == 1) > self.num_documents
 
     def source_of(self, documents: np.ndarray) -> np.ndarray:
         """The source document of each document, by number."""

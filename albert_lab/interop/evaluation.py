@@ -189,4 +189,5 @@ def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
             "training_sentences": None,
             "character_coverage": None,
         }
+    content["tokenizer"]["most_unknown"] = 1.0  # only said: the model has no other tokens
     return validate(content)

@@ -58,6 +58,8 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
     def build(folder: Path) -> None:
         (folder / _FILE).write_bytes(fit())
 
+    if train.is_of_single_sentences:  # nothing is scored on pairs
+        return {}
     key = digest([VERSION, find_shards(config).name, _settings(config), *measures, *digests("measure", measures)])
     folder = paths.cache() / "segments-floors" / key
     find_or_build(folder, build, "the floor of each segment by itself", say)

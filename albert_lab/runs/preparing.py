@@ -16,8 +16,11 @@ from albert_lab.runs.run import Run, read
 if TYPE_CHECKING:  # plans of finished runs need none of them
     import numpy as np
 
+    from albert_lab.data.corpus import Split
     from albert_lab.data.shards import Shards
     from albert_lab.data.tokenizer.base import Tokenizer
+
+MUCH_TEXT = 0.1  # that is not trained on
 
 
 def prepare_all(runs: Iterable[Run], say: Say) -> None:
@@ -62,22 +65,32 @@ def load(config: RunConfig, say: Say) -> Data:
 
 
 def _check_pairs(folder: Path, config: RunConfig, say: Say) -> None:
-    """Fail if a split has too little text for the pairs of a run; say if it has few of a label."""
+    """Fail if a split has too little text for the pairs of a run; say if it has few of a label or drops much text."""
     from albert_lab.data.batches import SAMPLED_BLOCKS
     from albert_lab.data.pairs import make_pairs
-    from albert_lab.data.shards import SPLITS, open_shards
+    from albert_lab.data.shards import open_shards
 
     spec = config.inter_sentence
-    for split in SPLITS:
+    stages = [config.at_stage(number) for number in range(len(config.length_schedule.stages) + 1)]
+    texts: list[tuple[Split, RunConfig]] = [("dev", config), *(("train", at) for at in stages)]
+    for split, at in texts:
         pairs = make_pairs(
             open_shards(folder, split),
             spec,
-            max_sequence_length=config.max_sequence_length,
+            max_sequence_length=at.max_sequence_length,
             short_sequence_probability=config.short_sequence_probability,
             seed=config.evaluation.seed,
             epoch=0,
             most_blocks=SAMPLED_BLOCKS,
         )
+        dropped, cut = pairs.stats["dropped_text_share"], pairs.stats["truncated_text_share"]
+        if split == "train" and dropped + cut > MUCH_TEXT:
+            say(
+                f"{100 * (dropped + cut):.0f} % of the text is not trained on in sequences of"
+                f" {at.max_sequence_length} tokens: {100 * dropped:.0f} % is in chunks of one sentence, which"
+                f" inter_sentence={spec.name} drops, {100 * cut:.0f} % in the ends of long sentences; a larger"
+                " max_sequence_length keeps more, and inter_sentence=none keeps documents of one sentence"
+            )
         for label, entry in enumerate(spec.labels):
             share = float((pairs.label == label).mean())
             if share < entry.share / 2 and spec.single_sentence_chunks == "drop":

@@ -11,7 +11,7 @@ from albert_lab import paths
 from albert_lab.cost import counts, rates
 from albert_lab.cost.listing import Listing
 from albert_lab.cost.rates import Price, Rates
-from albert_lab.runs import finetunings, results
+from albert_lab.runs import finetunings
 from albert_lab.runs.speeds import choose_rates
 from albert_lab.studies.plan import Plan, PlannedPoint, family, lines_to_pretrain
 from albert_lab.tasks.settings import TaskSettings
@@ -146,10 +146,6 @@ def costs(plan: Plan, on: str | None = None) -> Listing:
     Raises:
         ConfigError: no such device.
     """
-    from albert_lab.data.prepare import describe
-
-    for item in plan.family.values():
-        results.check(item.run.folder)
     known = choose_rates(on, plan.config)
     rows: list[dict[str, Any]] = []
     shown: dict[str, str] = {}
@@ -166,15 +162,11 @@ def costs(plan: Plan, on: str | None = None) -> Listing:
             continue
         rows.append({"point": name} | row | _columns(item, known))
     total = cost_of(plan.points, known)
-    data = {item.run.evaluation_set: item.point.config for item in plan.points}
-    described = map(describe, data.values())
-    shards = sum(corpus["disk_bytes"] or 0 for corpus in described if not corpus["is_prepared"])
     free = shutil.disk_usage(_existing(paths.home())).free
     number = sum(row["state"] not in ("shared", "imported") for row in rows)
     notes = [
         f"{number} {'run' if number == 1 else 'runs'}. To train: {duration(total.seconds)}, one after another;"
-        f" {size(total.disk_bytes)} of checkpoints, {size(shards)} of prepared text"
-        f" ({size(free)} are free).",
+        f" {size(total.disk_bytes)} of checkpoints ({size(free)} are free).",
         f"Fine-tunings to train: {total.finetunings}, {duration(total.finetuning_seconds)} at the full length of every"
         " example.",
         f"Time: {known.source(item.point.config for item in plan.points)}.",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from albert_lab.data.words import apart
 from albert_lab.tasks.examples import ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.kind import Predictions, judge
 from albert_lab.tasks.task import TaskConfig
@@ -23,7 +24,8 @@ def bag_of_words(
 ) -> float | None:
     """The main score of a logistic (for numbers, ridge) regression, in percent; None for answers that are spans.
 
-    The words of each text count by themselves; of an option, also those that its passage and question have.
+    The words of each text (characters, where a script has no spaces between them) count by themselves; of an option,
+    also those that its passage and question have.
     """
     if isinstance(examples[0], SpanExample):
         return None
@@ -83,4 +85,4 @@ def _of_options(example: ChoiceExample) -> list[_Words]:
 
 
 def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower()))
+    return set(_WORD.findall(apart(text.lower())))

@@ -13,6 +13,8 @@ from operator import add
 
 import numpy as np
 
+from albert_lab.data.words import apart
+
 Classes = Sequence[int]
 Numbers = Sequence[float]
 
@@ -80,10 +82,17 @@ def label(name: str) -> str:
 Answers = Mapping[str, Sequence[str]]  # gold texts by question id
 
 
+_PUNCTUATION = frozenset(string.punctuation + "。，、；：？！“”‘’（）《》「」『』【】…—～·")
+
+
 def normalize_answer(text: str) -> str:
-    """The text in lower case, without punctuation and articles, with single spaces (the same in both scripts)."""
-    text = "".join(char for char in text.lower() if char not in string.punctuation)
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+    """The text in lower case, without punctuation and articles, with single spaces (the same in both scripts).
+
+    Where a script has no spaces between words, each character is a word, as in the scripts of DRCD and CMRC 2018.
+    """
+    punctuation = string.punctuation if apart(text) == text else _PUNCTUATION
+    text = "".join(char for char in text.lower() if char not in punctuation)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", apart(text)).split())
 
 
 Matches = dict[str, tuple[float, float]]  # exact match and F1 of each question, from 0 to 1

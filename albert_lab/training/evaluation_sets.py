@@ -1,6 +1,6 @@
 """The fixed sets of examples on which a run is evaluated: one for each held-out measure, and those of probes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,7 +25,8 @@ class EvaluationSets:
         pairs: the held-out pairs of each measure.
         probes: pairs of training documents, by measure, on which its linear probe is fitted; empty if a whole text is
             scored, whose train is None.
-        left_out: the measures whose sets cannot be made from a whole text that is scored, with the reasons.
+        left_out: the measures whose sets cannot be made from a whole text that is scored, or from a text of single
+            sentences, with the reasons.
         floors: whether each segment by itself answers each pair correctly [pairs] bool, by measure (see
             measures/segments_floor.py); empty if unknown.
     """
@@ -84,29 +85,31 @@ def make_sets(
         vocabulary, config, floors: see EvaluationSets.
 
     Raises:
-        ConfigError: a set cannot be made from the text; without a training text it is left out.
+        ConfigError: a set cannot be made from the text; without a training text, or of single sentences, none is made.
     """
     sizes = config.evaluation
-    pairs: dict[str, Pairs] = {}
     left_out: dict[str, str] = {}
-    for measure in of_kind(HeldOutPairs):
-        try:
-            pairs[measure.name] = measure.pairs(dev, config, sizes.num_pairs)
-        except ConfigError as error:
-            if train is not None:
-                raise
-            left_out[measure.name] = str(error)
+
+    def made(shards: Shards, measures: Iterable[HeldOutPairs], number: int) -> dict[str, Pairs]:
+        pairs: dict[str, Pairs] = {}
+        for measure in measures:
+            try:
+                pairs[measure.name] = measure.pairs(shards, config, number)
+            except ConfigError as error:
+                if train is not None and not dev.is_of_single_sentences:
+                    raise
+                left_out[measure.name] = str(error)
+        return pairs
+
+    pairs = made(dev, of_kind(HeldOutPairs), sizes.num_pairs)
+    probed = [measure for measure in of_kind(PairMeasure) if measure.probe and measure.name in pairs]
     return EvaluationSets(
         vocabulary,
         config,
         dev,
         train,
         pairs=pairs,
-        probes={
-            measure.name: measure.pairs(train, config, sizes.num_probe_pairs)
-            for measure in of_kind(PairMeasure)
-            if measure.probe and train is not None
-        },
+        probes=made(train, probed, sizes.num_probe_pairs) if train is not None else {},
         floors=floors or {},
         left_out=left_out,
     )

@@ -1,12 +1,9 @@
-import gzip
 import json
 import os
-import shutil
 
 import pytest
 from test_corpus import corpus, hub
 
-from albert_lab.data import corpus as texts
 from albert_lab.data import files as text_files
 from albert_lab.data import fingerprint as fingerprints
 from albert_lab.data.fingerprint import fingerprint, fingerprints_taken_once, remember_fingerprints
@@ -90,13 +87,14 @@ def test_the_revision_is_requested_once_and_the_hub_may_then_be_unreachable(tmp_
     assert asked == ["someone/texts"]
 
 
-def test_raw_bytes_count_the_uncompressed_text(files, folder):
-    assert texts.raw_bytes(corpus(files)) == 8
-    assert texts.raw_bytes(hub(folder)) == sum(file.stat().st_size for file in folder.glob("*.jsonl"))
-    shutil.rmtree(files)
-    files.mkdir()
-    (files / "a.txt.gz").write_bytes(gzip.compress(b"The same line again.\n" * 100))
-    assert texts.raw_bytes(corpus(files)) > (files / "a.txt.gz").stat().st_size
+def test_a_text_that_was_edited_is_noticed_though_its_size_and_time_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(fingerprints, "digests", {})
+    file = tmp_path / "a.txt"
+    file.write_text("One.")
+    state, first = file.stat(), fingerprint(corpus(file))
+    file.write_text("Two.")
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert fingerprint(corpus(file)) != first
 
 
 def test_fingerprints_taken_once_walk_a_folder_once_and_see_changes_afterwards(tmp_path, monkeypatch):

@@ -89,6 +89,7 @@ def test_text_is_prepared_as_with_sentencepiece(file, corpus, own_home):
         "tokenizer=model-file",
         f"tokenizer.model_file={file}",
         f"tokenizer.vocab_size={len(TOKENS)}",
+        "tokenizer.most_unknown=1",
     )
     assert tokenizer_fingerprint(config) == load_model(file).fingerprint
     shards = open_shards(prepare(config, lambda _line: None), "dev", load_tokenizer(config))

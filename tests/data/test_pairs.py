@@ -1,4 +1,5 @@
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from typing import Literal
@@ -376,7 +377,7 @@ def test_another_epoch_visits_the_same_text_in_another_order(even):
         ([[5] * 100], None, load_spec("nsp"), "it needs at least 2, the corpus has 1"),
         ([[5] * 10] * 50, [50], load_spec("nsp"), "different source documents: it needs at least 2, the corpus has 1"),
         ([[5] * 100, [5]], None, load_spec("nsp"), "too small for pairs of kind other-document"),
-        ([[100]] * 20, None, load_spec("sop"), "none of the 20 chunks of the corpus has two sentences"),
+        ([[100]] * 20, None, load_spec("sop"), "none of the 20 chunks of 64 tokens has two sentences"),
     ],
 )
 def test_a_corpus_that_cannot_give_the_pairs_is_refused(documents, sources, spec, message):
@@ -389,3 +390,20 @@ def test_pairs_without_a_partner_are_dropped_and_counted():
     pairs = plan(shards, load_spec("nsp"), length=63, short=0)
     assert pairs.stats["unmatched_pairs"] > 0
     assert len(pairs) + pairs.stats["unmatched_pairs"] + pairs.stats["dropped_chunks"] == pairs.stats["chunks"]
+
+
+def test_without_a_sentence_loss_single_sentences_are_examples_whole_or_in_parts():
+    shards = make_shards([[5]] * 30 + [[150]] * 10 + [[5, 5]] * 3)
+    pairs = plan(shards, load_spec("none"), length=64, short=0)
+    alone = pairs.b_length == 0
+    assert Counter(pairs.a_length[alone].tolist()) == {5: 30, 50: 30}
+    assert np.count_nonzero(~alone) == 3
+    assert pairs.stats["dropped_text_share"] == pairs.stats["truncated_text_share"] == 0
+    assert np.all(pairs.label == -1)
+
+
+def test_chunks_of_one_sentence_in_longer_documents_are_dropped_as_for_sentence_losses():
+    shards = make_shards([[70, 70], [5, 5]] * 20)
+    none, sop = (plan(shards, load_spec(name), length=64, short=0) for name in ("none", "sop"))
+    assert none.stats["dropped_text_share"] == sop.stats["dropped_text_share"] > 0
+    assert np.all(none.b_length > 0)

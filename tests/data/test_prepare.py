@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections import namedtuple
+import textwrap
 
 import numpy as np
 import psutil
@@ -14,9 +14,8 @@ from toy import silent
 from albert_lab import locks, paths, storage
 from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
-from albert_lab.data import lengths
-from albert_lab.data.build import DiskFullError
-from albert_lab.data.prepare import describe, find_shards, prepare
+from albert_lab.data.files import left_out
+from albert_lab.data.prepare import find_shards, prepare
 from albert_lab.data.sentences import raw_sentences, sentences
 from albert_lab.data.shards import open_shards, read_meta
 from albert_lab.data.tokenizer.cache import find_tokenizer
@@ -197,8 +196,8 @@ def test_an_empty_split_is_an_error_and_leaves_nothing(run, tmp_path):
 def test_text_that_changes_while_it_is_read_is_an_error(run, tmp_path, monkeypatch):
     read = texts.iterate
 
-    def read_and_write(corpus):
-        yield from read(corpus)
+    def read_and_write(corpus, skipped):
+        yield from read(corpus, skipped)
         with open(tmp_path / "text.txt", "a") as file:
             file.write("\n\nOne more.")
 
@@ -214,45 +213,6 @@ def test_shards_of_another_tokenizer_are_refused(run, tmp_path):
     train(toy_documents(), other, tmp_path / "other.model")
     with pytest.raises(ConfigError, match="made by another tokenizer .* vocab_size 50.* vocab_size 40"):
         open_shards(folder, "dev", load_model(tmp_path / "other.model"))
-
-
-def test_a_too_small_disk_is_reported_before_writing(run, monkeypatch):
-    usage = namedtuple("Usage", "total used free")
-    with monkeypatch.context() as patch:
-        patch.setattr("shutil.disk_usage", lambda _: usage(0, 0, 1000))
-        with pytest.raises(DiskFullError, match="the token shards take about .*; .* has 1.0 KiB left"):
-            prepare(run(), silent)
-    assert not built()
-    prepare(run(), silent)
-    assert len(built()) == 1
-
-
-def test_describing_writes_nothing_and_becomes_exact(run, tmp_path):
-    guess = describe(run())
-    assert not (tmp_path / "cache").exists()
-    assert guess["raw_bytes"] == (tmp_path / "text.txt").stat().st_size
-    assert not guess["is_prepared"]
-    meta = read_meta(prepare(run(), silent))
-    known = describe(run())
-    assert known["is_prepared"]
-    assert known["has_tokenizer"]
-    assert known["num_tokens"] == meta["train"]["tokens"] + meta["dev"]["tokens"]
-    assert 0.1 < guess["disk_bytes"] / known["disk_bytes"] < 10
-
-
-def test_describing_names_missing_data(run, tmp_path):
-    (tmp_path / "text.txt").unlink()
-    result = describe(run())
-    assert "there is no" in result["missing"]
-    assert result["raw_bytes"] is None
-    assert not result["is_prepared"]
-    far = describe(load(["corpus=wikipedia-books"]))
-    assert "cannot be reached" in far["missing"]
-
-
-def test_the_embedded_corpus_is_described_within_a_fifth_of_the_truth():
-    config = load(["scale=laptop"])
-    assert 2_000_000 < describe(config)["num_tokens"] < 2_900_000
 
 
 SLOW = """
@@ -302,56 +262,85 @@ def books(folder, number, paragraphs=60):
     return folder
 
 
+def prepared(*overrides):
+    """What is said while a toy text is prepared, and the content of meta.json."""
+    said: list[str] = []
+    config = load(["scale=smoke", "corpus=files", "corpus.dev_share=0.3", "tokenizer.vocab_size=40", *overrides])
+    return said, read_meta(prepare(config, said.append))
+
+
 @pytest.mark.parametrize(
-    ("documents", "number", "expected"),
-    [
-        ("blank-line", 3, ["half of the documents have at most 2 sentences", "3 files are held out in part"]),
-        ("blank-line", 10, ["half of the documents have at most 2 sentences"]),
-        ("paragraph", 10, []),
-        ("file", 10, []),
-    ],
+    ("documents", "number", "warned"),
+    [("blank-line", 3, 2), ("blank-line", 10, 1), ("paragraph", 10, 0), ("file", 10, 0)],
 )
-def test_lengths_are_printed_with_warnings_about_probably_unintended_settings(documents, number, expected, tmp_path):
-    text = [f"corpus.path={books(tmp_path / 'books', number)}", f"corpus.documents={documents}", "corpus.dev_share=0.3"]
-    said = []
-    config = load(["scale=smoke", "corpus=files", *text, "tokenizer.vocab_size=40"])
-    meta = read_meta(prepare(config, said.append))
-    assert meta["median_document_sentences"] == (120 if documents == "file" else 2)
-    (summary,) = [line for line in said if line.startswith("prepared")]
-    assert f"the median one has {meta['median_document_tokens']:,} tokens" in summary
-    warned = [line for line in said if line.startswith("warning: ")]
-    assert len(warned) == len(expected)
-    assert all(words in line for words, line in zip(expected, warned, strict=True))
+def test_paragraphs_as_documents_and_files_held_out_in_part_are_warned_about(documents, number, warned, tmp_path):
+    said, _ = prepared(f"corpus.path={books(tmp_path / 'books', number)}", f"corpus.documents={documents}")
+    assert sum(line.startswith("warning: ") for line in said) == warned
 
 
-def test_files_that_are_not_read_are_named(tmp_path):
-    folder = books(tmp_path / "books", 4)
+def test_files_and_linked_folders_that_are_not_read_are_named(tmp_path):
+    folder, more = books(tmp_path / "books", 4), books(tmp_path / "more", 2)
     for name in ("MPL-2.0", "notes.md", "COPYING"):
         (folder / name).write_text("The cat sat.\n")
-    config = load(["corpus=files", f"corpus.path={folder}"])
-    (line,) = [line for line in lengths.warnings(config.corpus, lengths.Lengths()) if "not read" in line]
-    assert line.startswith("warning: 2 files are not read")
-    assert ": MPL-2.0, notes.md. A glob reads any name: 'corpus.path=" in line
-
-
-def test_linked_folders_are_named_since_they_are_not_read(tmp_path):
-    folder, more = books(tmp_path / "books", 4), books(tmp_path / "more", 2)
-    for name in ("more", ".hidden"):
+    for name in ("linked", ".hidden"):
         (folder / name).symlink_to(more)
-    config = load(["corpus=files", f"corpus.path={folder}"])
-    (line,) = [line for line in lengths.warnings(config.corpus, lengths.Lengths()) if "not read" in line]
-    assert line == "warning: 1 linked folder is not read, since links to folders are not followed: more"
+    others, links = left_out(load(["corpus=files", f"corpus.path={folder}"]).corpus)
+    assert (others, links) == (["MPL-2.0", "notes.md"], ["linked"])
 
 
-def test_the_advised_share_of_files_holds_out_whole_files(tmp_path, monkeypatch):
-    settings = ["corpus.documents=paragraph", f"corpus.path={tmp_path}", "corpus.dev_share=0.0001"]
-    corpus = load(["scale=smoke", "corpus=files", *settings]).corpus
-    monkeypatch.setattr(texts, "plain_files", lambda _: 2)
-    (warning,) = lengths.warnings(corpus.model_copy(update={"dev_share": 0.1}), lengths.Lengths())
-    assert warning.endswith("is less than two: corpus.source_documents=file holds out whole files")
-    for number in (3, 10, 61, 70, 1000, 19_999):
-        monkeypatch.setattr(texts, "plain_files", lambda _, number=number: number)
-        (warning,) = lengths.warnings(corpus, lengths.Lengths())
-        share = float(warning.partition("or corpus.dev_share=")[2].split()[0])
-        advised = corpus.model_copy(update={"dev_share": share})
-        assert not lengths.warnings(advised, lengths.Lengths()), warning
+def test_unknown_tokens_are_said_and_many_are_refused_unless_asked_for(run, tmp_path):
+    documents = toy_documents()
+    strange = [
+        document.translate(dict(zip(b"abdegikmnorstul", "აბდეგიკმნორსტულ", strict=True))) for document in documents
+    ]
+    for count, most, is_refused in ((4, 0.1, False), (60, 0.1, True), (60, 0.9, False)):
+        (tmp_path / "text.txt").write_text("\n\n".join([*strange[:count], *documents[count:]]))
+        said: list[str] = []
+        config = run(f"tokenizer.most_unknown={most}")
+        if is_refused:
+            with pytest.raises(ConfigError, match=r"tokenizer\.most_unknown"):
+                prepare(config, said.append)
+            continue
+        prepare(config, said.append)
+        assert any(line.startswith("warning: ") and "<unk>" in line for line in said)
+        again: list[str] = []
+        prepare(config, again.append)
+        assert len(again) == 1, "also of text that was prepared before"
+
+
+def test_bad_records_stop_a_run_or_are_counted_and_named(tmp_path):
+    records = [{"text": f"The {number} cat sat. It was red."} for number in range(200)]
+    lines = [json.dumps(record) for record in records]
+    lines[7:7] = ['{"text": null}', '{"text": "\\ud83d"}', '{"text": ']
+    file = tmp_path / "a.jsonl"
+    file.write_text("\n".join(lines))
+    with pytest.raises(ConfigError, match=r"a\.jsonl:8: .*corpus\.on_error=skip"):
+        prepared(f"corpus.path={file}")
+    said, meta = prepared(f"corpus.path={file}", "corpus.on_error=skip")
+    assert meta["records_skipped"] == 3
+    assert meta["documents_found"] == 200
+    (line,) = [line for line in said if "on_error" in line]
+    assert all(f"a.jsonl:{number}" in line for number in (8, 9, 10))
+
+
+def test_lines_that_were_broken_to_fit_a_width_are_noticed_and_joined(tmp_path):
+    draw = np.random.Generator(np.random.Philox(key=1))
+    text = "\n\n".join(
+        textwrap.fill(" ".join(f"{' '.join(draw.choice(WORDS, 9))}.".capitalize() for _ in range(12)), 60)
+        for _ in range(40)
+    )
+    (tmp_path / "a.txt").write_text(text)
+    said = {lines: prepared(f"corpus.path={tmp_path}", f"corpus.lines={lines}") for lines in ("whole", "wrapped")}
+    assert any("corpus.lines=wrapped" in line for line in said["whole"][0])
+    assert not any("corpus.lines=wrapped" in line for line in said["wrapped"][0])
+    counts = {lines: sum(meta[split]["sentences"] for split in ("train", "dev")) for lines, (_, meta) in said.items()}
+    assert counts["wrapped"] <= 40 * 12 < counts["whole"]
+
+
+def test_a_book_without_blank_lines_is_cut_into_documents(tmp_path):
+    (tmp_path / "book.txt").write_text("\n".join(f"Here the {number} cat sat. It was red." for number in range(200)))
+    with pytest.raises(ConfigError, match=r"corpus\.document_characters"):
+        prepared(f"corpus.path={tmp_path}")
+    _, meta = prepared(f"corpus.path={tmp_path}", "corpus.document_characters=200")
+    assert 20 < meta["train"]["sources"] + meta["dev"]["sources"] < 40
+    assert meta["train"]["sentences"] + meta["dev"]["sentences"] == 400

@@ -18,7 +18,7 @@ from albert_lab.data.tokenizer import base, cache
 from albert_lab.data.tokenizer import train as training
 from albert_lab.data.tokenizer.cache import find_or_train, tokenizer_fingerprint
 from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.data.tokenizer.train import sample, train
+from albert_lab.data.tokenizer.train import sample, short_lines, train
 from albert_lab.errors import ConfigError, MissingDataError
 
 
@@ -249,3 +249,12 @@ def test_a_comma_after_a_digit_is_kept_or_split_off_as_in_the_release(shared_dat
     ids, offsets = split.encode_with_offsets("may 2, 2006,")
     assert [split.tokens()[token] for token in ids] == ["▁may", "▁2", ",", "▁2006", ","]
     assert ["may 2, 2006,"[first:end].strip() for first, end in offsets] == ["may", "2", ",", "2006", ","]
+
+
+@pytest.mark.parametrize("unit", ["so many words ", "ภาษาไทย", "字"])
+def test_a_line_that_is_too_long_for_the_trainer_is_cut_and_nothing_is_lost(unit):
+    text = (unit * (20_000 // len(unit))).strip()
+    lines = short_lines(text)
+    assert max(len(line.encode()) for line in lines) <= 4192
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    assert not any(line.endswith("man") for line in lines), "words stay whole"

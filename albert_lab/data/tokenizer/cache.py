@@ -14,7 +14,7 @@ from albert_lab.data.tokenizer.base import Tokenizer, digest_model, read_model
 from albert_lab.data.tokenizer.cleaning import AS_IS, Cleaning, cleaning_of
 from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
 from albert_lab.data.tokenizer.tokenizer_json import JsonTokenizer
-from albert_lab.data.tokenizer.train import train_on_corpus, training_seconds
+from albert_lab.data.tokenizer.train import train_on_corpus
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.messages import Say
 from albert_lab.units import duration
@@ -53,7 +53,7 @@ def tokenizer_fingerprint(config: RunConfig) -> str:
     if config.tokenizer.model_file is not None:
         model = digest_model(read_model(paths.expanded(config.tokenizer.model_file)))
         return model if how == "keep" else digest([model, how])
-    settings = config.tokenizer.model_dump(exclude={"name", "model_file"})
+    settings = config.tokenizer.model_dump(exclude={"name", "model_file", "most_unknown"})
     return digest([TOKENIZER_VERSION, settings, source_settings(config.corpus), fingerprint(config.corpus)])
 
 
@@ -116,10 +116,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
     for key in ("training_sentences", "character_coverage"):
         if getattr(settings, key) is None:
             raise ConfigError(f"tokenizer.{key}=null: a number must be given if there is no tokenizer.model_file")
-    say(
-        f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences,"
-        f" about {duration(training_seconds(corpus, settings))}"
-    )
+    say(f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences")
     start = time.monotonic()
     file = folder / MODEL_FILE
     with worker_pool(1) as pool:  # the end of the process frees hundreds of megabytes

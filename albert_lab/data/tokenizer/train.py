@@ -5,7 +5,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +22,7 @@ USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 _SEED = 149
 # Sums over sentences are divided among the threads, so another number of threads gives another model.
 _TRAINING_THREADS = 4
-# English prose on two cores; only the expected time uses these.
-_BYTES_PER_SENTENCE = 130
-_READ_BYTES_PER_SECOND = 2.5e7
-_TRAINED_BYTES_PER_SECOND = 8e5
+_LONGEST_BYTES = 4192  # SentencePiece leaves longer lines out, without a word
 
 
 def train_on_corpus(corpus: CorpusConfig, settings: TokenizerConfig, file: Path) -> None:
@@ -39,7 +36,19 @@ def train_on_corpus(corpus: CorpusConfig, settings: TokenizerConfig, file: Path)
     if not sampled:
         raise texts.empty_split("train", counts["documents"] - counts["duplicates"], corpus)
     clean = cleaning_of(corpus)
-    train((clean(sampled.pop()) for _ in range(len(sampled))), settings, file)
+    cleaned = (clean(sampled.pop()) for _ in range(len(sampled)))
+    train(chain.from_iterable(map(short_lines, cleaned)), settings, file)
+
+
+def short_lines(sentence: str) -> list[str]:
+    """The sentence, cut at spaces (in a part without any, between characters) where it is too long for the trainer."""
+    lines = []
+    while len(sentence.encode()) > _LONGEST_BYTES:
+        head = sentence.encode()[:_LONGEST_BYTES].decode(errors="ignore")
+        end = head.rfind(" ") + 1 or len(head)
+        lines.append(sentence[:end].strip())
+        sentence = sentence[end:]
+    return [*lines, sentence]
 
 
 def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> None:
@@ -88,16 +97,6 @@ def sample(items: Iterable[str], size: int) -> list[str]:
         if item is None:
             return kept
         kept[random.integers(size)] = item
-
-
-def training_seconds(corpus: CorpusConfig, settings: TokenizerConfig) -> float:
-    """Estimated training time on two cores."""
-    assert settings.training_sentences is not None
-    raw_bytes = texts.raw_bytes(corpus)
-    sampled = settings.training_sentences * _BYTES_PER_SENTENCE
-    if raw_bytes is None:  # without the time to read the text, which is unknown
-        return sampled / _TRAINED_BYTES_PER_SECOND
-    return raw_bytes / _READ_BYTES_PER_SECOND + min(raw_bytes, sampled) / _TRAINED_BYTES_PER_SECOND
 
 
 def _explain(error: RuntimeError, settings: TokenizerConfig) -> str:

@@ -1,0 +1,33 @@
+import pytest
+
+from albert_lab.data.corpus import Document, marks
+from albert_lab.data.words import apart
+from albert_lab.tasks.metrics import score_squad1
+
+
+@pytest.mark.parametrize(
+    "text", ["Ein Satz, naïve: ½ £ “so”.", "Ελληνικά", "Русский текст", "한국어 문장", "हिन्दी", "عربي"]
+)
+def test_words_of_scripts_with_spaces_are_left_together(text):
+    assert apart(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("他在北京大学学习2年", 10), ("東京タワー", 5), ("ภาษาไทย", 7), ("aB 中", 2)]
+)
+def test_characters_of_scripts_without_spaces_are_words(text, count):
+    assert len(apart(text).split()) == count
+
+
+@pytest.mark.parametrize(
+    "held_out", ["这座桥建于一九三五年，是当地最古老的建筑之一。", "橋は一九三五年に建てられた古い建物です。"]
+)
+def test_added_text_with_a_held_out_part_is_found_without_spaces(held_out):
+    added = Document("a", (f"新的开头，\n\n{held_out}",))
+    assert marks(added) & marks(Document("b", (held_out,)))
+    assert not marks(added) & marks(Document("b", ("没有关系的另外一段文字在这里。",)))
+
+
+def test_f1_of_texts_without_spaces_counts_characters():
+    scores = score_squad1({"1": ["北京大学"], "2": ["“上海”"]}, {"1": "北京", "2": "上海"})
+    assert scores == {"exact_match": 50.0, "f1": pytest.approx((200 / 3 + 100) / 2)}
