@@ -4,10 +4,11 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache as _cache
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from albert_lab.errors import ConfigError
-from albert_lab.registry import renew
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -26,6 +27,22 @@ def _shipped(name: str) -> Path:
 CONF = _shipped("conf")
 EXPERIMENTS = _shipped("experiments")
 _own_conf: list[Path] = []
+_forgetting: list[Callable[[], None]] = []
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def until_conf_changes(function: Callable[P, T]) -> Callable[P, T]:
+    """A cache of a function's results that is emptied when the folders of the configuration change."""
+    cached = _cache(function)
+    _forgetting.append(cached.cache_clear)
+    return cached  # pyright: ignore[reportReturnType]
+
+
+def forget() -> None:
+    """Empty the caches of until_conf_changes()."""
+    for clear in _forgetting:
+        clear()
 
 
 @contextmanager
@@ -44,12 +61,12 @@ def with_conf(folders: Iterable[Path]) -> Iterator[None]:
         yield
         return
     _own_conf.extend(added)
-    renew()
+    forget()
     try:
         yield
     finally:
         _own_conf[:] = before
-        renew()
+        forget()
 
 
 def _check_conf(folder: Path) -> None:

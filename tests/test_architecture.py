@@ -9,10 +9,11 @@ from albert_lab import paths
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
     ["errors", "naming", "distinct", "machine", "allocator", "record", "messages", "units"],
-    ["registry", "score", "answers"],
+    ["score", "answers"],
     ["paths", "rank", "locks"],
     ["signals", "storage"],
     ["files"],
+    ["own_code"],
     ["config"],
     ["data", "model"],
     ["measures"],
@@ -24,7 +25,7 @@ LAYERS = [
     ["analysis"],
     ["figures"],
     ["report", "interop"],
-    ["cli", "extend"],
+    ["cli"],
 ]
 LAYER = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 MODULES = sorted(file.relative_to(paths.PACKAGE) for file in paths.PACKAGE.rglob("*.py"))

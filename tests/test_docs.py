@@ -11,7 +11,7 @@ import pytest
 import typer.main
 from omegaconf import OmegaConf
 
-from albert_lab import paths, registry
+from albert_lab import paths
 from albert_lab.cli.app import app
 from albert_lab.config.compose import axes, load
 from albert_lab.studies import experiment
@@ -108,13 +108,13 @@ def check_command(line: str) -> None:
     if words in (["-h"], ["--install-completion"]) or (name and not words and hasattr(command, "commands")):
         return
     assert name, f"{line}: no such command"
+    for option in ("--include", "--conf"):  # files of the reader
+        while option in words:
+            del words[words.index(option) : words.index(option) + 2]
     context = command.make_context(" ".join(name), list(words))  # an unknown option raises an error
     assert context.command is command
     settings = [word for word in words if re.match(r"[\w.]+=", word)]
-    with registry.separate():
-        for file in context.params.get("include") or [] if name[0] in ("sweep", *EXPERIMENTS) else []:
-            registry.include(CHECKOUT / file)
-        check(" ".join(name), *settings)
+    check(" ".join(name), *settings)
 
 
 @cache

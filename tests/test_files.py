@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from albert_lab import registry
+from albert_lab import own_code
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import csv_text, read_bytes, read_yaml
 from albert_lab.score import Score
@@ -27,7 +27,7 @@ def test_a_score_above_100_percent_is_refused(value):
         Score(value=value, n=10, low=None, high=None, floor=50.0, by="head")
 
 
-@pytest.mark.parametrize("read", [read_bytes, registry.include])
+@pytest.mark.parametrize("read", [read_bytes, own_code.include])
 def test_a_pipe_or_a_device_in_place_of_a_file_is_refused_and_not_awaited(tmp_path, read):
     os.mkfifo(tmp_path / "pipe")
     for file in (tmp_path / "pipe", Path("/dev/zero")):

@@ -38,6 +38,10 @@ FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")
 class _Grouped(TyperGroup):
     """Lists commands by group, and within a group in the order in which they were added."""
 
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        own_code.add_to(self)
+
     def list_commands(self, ctx: Any) -> list[str]:
         names = [name for name in self.commands if name not in FIRST]
         panel = {name: getattr(self.commands[name], "rich_help_panel", None) for name in names}
@@ -64,7 +68,6 @@ studies.add(
 )
 for _part in (studies, reports, plot, models, downstream, data, interop, housekeeping):
     app.add_typer(_part.app)
-own_code.add_to(app)
 
 
 def _print_version(asked: bool) -> None:

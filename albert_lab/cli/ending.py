@@ -5,7 +5,7 @@ import os
 import sys
 from typing import NoReturn
 
-from albert_lab import paths, signals
+from albert_lab import own_code, paths, signals
 from albert_lab.errors import ConfigError, MissingDataError
 
 
@@ -34,6 +34,9 @@ def end(error: BaseException) -> NoReturn:
         sys.exit(2)
     if isinstance(error, UnicodeEncodeError):
         _say(f"{error.object[:200]!r} is not UTF-8")
+        sys.exit(2)
+    if place := own_code.place_of(error):
+        _say(place)
         sys.exit(2)
     if isinstance(error, ConfigError | MissingDataError | RuntimeError | OSError):
         _say(str(error))

@@ -23,31 +23,26 @@ from omegaconf.errors import (
 )
 from pydantic import BaseModel, ValidationError
 
-from albert_lab import paths
+from albert_lab import own_code, paths
 from albert_lab.config.data import check_added
 from albert_lab.config.interpolation import hydra
 from albert_lab.config.schema import RunConfig
-from albert_lab.config.section import AnySection
+from albert_lab.config.section import BUILT_IN, AnySection
 from albert_lab.config.vocabulary import vocabulary_size
 from albert_lab.errors import ConfigError
 from albert_lab.files import describe, details_of
-from albert_lab.registry import own, until_included
 
 # Limit of a sweep: each run takes a hundredth of a second to compose, and has a separate folder.
 MAX_POINTS = 10_000
 
 
-@until_included
+@paths.until_conf_changes
 def groups() -> dict[str, list[str]]:
     """Every configuration group with its options, read from file names: those of conf/, then those of the user."""
     options: dict[str, list[str]] = {}
     for file in paths.conf_files("*/*.yaml"):
         if file.parent.name != "task":  # no settings of a run
             options.setdefault(file.parent.name, []).append(file.stem)
-    options["optimizer"] = [
-        *options["optimizer"],
-        *(name for name in own("optimizer") if name not in options["optimizer"]),
-    ]
     return options
 
 
@@ -59,7 +54,12 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
     """
     content = content_of(overrides)
     del content["launcher"]  # setting of the command, not of the run: config/launcher.py
-    return validate(content).with_own_code()
+    config = validate(content)
+    for key, name in config.names:  # not in validate(), which reads records without their own code
+        known = [*dict.fromkeys([*BUILT_IN[key], *own_code.names(key)])]
+        if name not in known:
+            raise ConfigError(f"{key}={name} is unknown (allowed: {', '.join(known)}; --include FILE.py adds others)")
+    return config
 
 
 def content_of(overrides: Sequence[str]) -> dict[str, Any]:
@@ -77,8 +77,6 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
         content = _with_values(*_of_options(tuple(sorted(chosen.values()))), parsed)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_explain(error)) from error
-    if "include" in content:  # what a process executes is a file that somebody named
-        raise ConfigError("include is no key of the configuration; name a file of own code: --include FILE.py")
     if missing := sorted(_missing(content)):
         raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
     _take_vocabulary_size(content, parsed)
@@ -90,7 +88,7 @@ def _is_group(override: Override) -> bool:
     return override.key_or_group in groups()
 
 
-@until_included  # Hydra takes 40 ms, and the runs of a table have the same options
+@paths.until_conf_changes  # Hydra takes 40 ms, and the runs of a table have the same options
 def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     """conf/ with options of groups, composed by Hydra, and the option of each group."""
     with hydra():
@@ -226,7 +224,7 @@ def parse(overrides: Sequence[str]) -> list[Override]:
     return [_parse(text) for text in overrides]
 
 
-@until_included  # Hydra takes a millisecond, and the runs of a sweep repeat each value
+@paths.until_conf_changes  # Hydra takes a millisecond, and the runs of a sweep repeat each value
 def _parse(text: str) -> Override:
     if not re.match(r"[^=]+=", text) and not text.startswith("~"):
         raise ConfigError(f"{text!r} is not of the form KEY=VALUE")

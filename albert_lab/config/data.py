@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from albert_lab import registry
-from albert_lab.config.section import BUILT_IN, Section, Share, default
+from albert_lab.config.section import Section, Share, default
 from albert_lab.errors import ConfigError
 from albert_lab.naming import Name
 
@@ -234,6 +233,7 @@ class MaskingConfig(Section):
     mask_share: float = Share
     random_share: float = Share
     method: str = default("n-gram")
+    training_probability: Annotated[float, Field(gt=0, lt=1)] | None = default(None)
 
     @model_validator(mode="after")
     def _shares_fit(self) -> "MaskingConfig":
@@ -241,14 +241,15 @@ class MaskingConfig(Section):
             raise ValueError(f"mask_share + random_share is {self.mask_share + self.random_share:g}, more than 1")
         return self
 
-    def most_predictions(self, length: int) -> int:
-        """Tokens that are predicted in a sequence of this length without padding, at most.
+    @property
+    def in_training(self) -> "MaskingConfig":
+        """The settings of training batches, in which another share of the tokens can be masked, and then all of it."""
+        if self.training_probability is None:
+            return self
+        return self.model_copy(update={"probability": self.training_probability, "max_predictions": None})
 
-        Raises:
-            ConfigError: the method is own code that is not included.
-        """
-        if self.method not in BUILT_IN["masking"]:
-            registry.check_known("masking", self.method, BUILT_IN["masking"], "masking.method")
-            return max(1, math.ceil(registry.own("masking")[self.method].share * length))
-        wanted = max(1, round(self.probability * length))
-        return min(wanted, self.max_predictions or wanted)
+    def most_predictions(self, length: int) -> int:
+        """Tokens that are predicted in a training sequence of this length without padding, at most."""
+        settings = self.in_training
+        wanted = max(1, round(settings.probability * length))
+        return min(wanted, settings.max_predictions or wanted)

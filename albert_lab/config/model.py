@@ -1,6 +1,7 @@
 """The sections of the model: its shape, and how its layers share blocks."""
 
 import math
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -38,9 +39,30 @@ class ModelConfig(Section):
         return self
 
 
+# A number of groups of consecutive layers: layer i of L has block i * groups // L. Or the number of the block of each
+# layer, from 0; a list that is shorter than the encoder is repeated.
+Groups = Annotated[int, PositiveInt] | tuple[int, ...]
+
+
 class SharingConfig(Section):
-    """How many distinct attention and FFN blocks the layers use; layer i of L uses block i * groups // L."""
+    """The layers that share an attention block, and those that share an FFN block."""
 
     name: Name
-    attention_groups: int = PositiveInt
-    ffn_groups: int = PositiveInt
+    attention_groups: Groups
+    ffn_groups: Groups
+
+    def check(self, num_layers: int) -> None:
+        """Check that an encoder of so many layers can be shared in this way.
+
+        Raises:
+            ValueError: it cannot; names the key.
+        """
+        for key, groups in (("attention_groups", self.attention_groups), ("ffn_groups", self.ffn_groups)):
+            if isinstance(groups, int):
+                if groups > num_layers:
+                    raise ValueError(f"sharing.{key}={groups} is more than model.num_layers={num_layers}")
+            elif {*groups} != {*range(len({*groups}))} or num_layers % (len(groups) or 1) or not groups:
+                raise ValueError(
+                    f"sharing.{key}={list(groups)} at model.num_layers={num_layers}: one number of a block a layer is"
+                    " needed, from 0 without gaps, or a shorter list that fits a whole number of times"
+                )

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from albert_lab import registry
 from albert_lab.config.data import (
     AddedCorpusConfig,
     CorpusConfig,
@@ -38,13 +37,6 @@ Keep = Literal["training", "weights"]
 
 PAPER_LEARNING_RATE = 0.00176
 PAPER_BATCH_SIZE = 4096
-
-
-class IncludedFile(Section):
-    """A file of own code that a run was trained with: its name and its text."""
-
-    file: Name
-    text: str
 
 
 class ScaleBudget(Section):
@@ -103,12 +95,12 @@ class RunConfig(Section):
     short_sequence_probability: float = Share
     batch_size: int = PositiveInt
     dropout: float = Field(ge=0, lt=1)
-    attention_block: str = default("standard")
-    ffn_block: str = default("standard")
-    position_encoding: str = default("learned")
-    norm_placement: str = default("post")
+    attention_block: str = default(PARTS["attention_block"])
+    ffn_block: str = default(PARTS["ffn_block"])
+    position_encoding: str = default(PARTS["position_encoding"])
+    attention_scope: Literal["all", "within-segments"] = default(PARTS["attention_scope"])
+    norm_placement: Literal["post", "pre"] = default(PARTS["norm_placement"])
     seed: int = Seed
-    include: tuple[IncludedFile, ...] = default(())
     evaluation: EvaluationConfig
     machine: MachineConfig
 
@@ -128,11 +120,10 @@ class RunConfig(Section):
                 f"max_sequence_length={self.max_sequence_length} is more than"
                 f" model.max_position_embeddings={self.model.max_position_embeddings}"
             )
-        for key in ("attention_groups", "ffn_groups"):
-            if getattr(self.sharing, key) > self.model.num_layers:
-                raise ValueError(
-                    f"sharing.{key}={getattr(self.sharing, key)} is more than model.num_layers={self.model.num_layers}"
-                )
+        self.sharing.check(self.model.num_layers)
+        head_size = self.model.hidden_size // self.model.num_attention_heads
+        if self.position_encoding == "rope" and head_size % 2:
+            raise ValueError(f"position_encoding=rope needs heads of an even size, but they have {head_size} numbers")
         micro = self.machine.micro_batch_size
         if isinstance(micro, int) and self.batch_size % min(micro, self.batch_size):
             raise ValueError(f"machine.micro_batch_size={micro} does not divide batch_size={self.batch_size}")
@@ -142,39 +133,24 @@ class RunConfig(Section):
             _check_stage(stage, self.max_sequence_length, self.batch_size)
         return self
 
-    @model_validator(mode="after")
-    def _names_are_known(self) -> "RunConfig":
-        for kind, key, name in self.named if not self.include else ():  # a record is read without its own code
-            if kind in BUILT_IN:
-                registry.check_known(kind, name, BUILT_IN[kind], key)
-        return self
-
     @property
-    def named(self) -> list[tuple[registry.Kind, str, str]]:
-        """What own code can add to: its kind, the key, and the name that this configuration has there."""
+    def names(self) -> list[tuple[str, str]]:
+        """The settings to which own code can add values: each key, with its value."""
         return [
-            *((part, part, getattr(self, part)) for part in PARTS),
-            ("activation", "model.hidden_act", self.model.hidden_act),
-            ("optimizer", "optimizer", self.optimizer.name),
-            ("masking", "masking.method", self.masking.method),
-            *(("pair_kind", "inter_sentence.labels", label.kind) for label in self.inter_sentence.labels),
+            *((key, getattr(self, key)) for key in ("attention_block", "ffn_block", "position_encoding")),
+            ("model.hidden_act", self.model.hidden_act),
+            ("optimizer", self.optimizer.name),
+            ("masking.method", self.masking.method),
         ]
 
     @property
-    def own_parts(self) -> list[tuple[registry.Kind, str, str]]:
-        """Those of `named` that are own code."""
-        return [part for part in self.named if part[2] not in BUILT_IN.get(part[0], (part[2],))]
-
-    def with_own_code(self) -> "RunConfig":
-        """The configuration with the included files that it uses: those of its names, and those of all measures."""
-        used = [registry.source_of(kind, name) for kind, _, name in self.named] + registry.measuring()
-        files = {file.digest: IncludedFile(file=file.file, text=file.text) for file in used if file}
-        return self.model_copy(update={"include": tuple(files[key] for key in sorted(files))}) if files else self
-
-    @property
-    def own_code(self) -> list[registry.Included]:
-        """The files of own code that it was made with."""
-        return [registry.Included(file.file, file.text) for file in self.include]
+    def other_parts(self) -> list[str]:
+        """The settings of what neither the paper's models nor their training have, own code among them."""
+        parts = {key: getattr(self, key) for key in PARTS}
+        others = [f"{key}={value}" for key, value in parts.items() if value != PARTS[key]]
+        others += [f"{key}={name}" for key, name in self.names if key not in PARTS and name not in BUILT_IN[key]]
+        rate = self.masking.training_probability
+        return others if rate is None else [*others, f"masking.training_probability={rate:g}"]
 
     def at_stage(self, number: int) -> "RunConfig":
         """The configuration of a stage of the length schedule: its length, and its number of sequences a batch.
@@ -225,8 +201,6 @@ class RunConfig(Section):
                 content["machine"]["micro_batch_size"] = None
             del content["machine"]["report_to"]
             content["machine"]["tensorboard"] = False  # as in names from before there were other trackers
-        if self.include:
-            content["include"] = [file.digest for file in self.own_code]
         del content["corpus"]["path"], content["added_corpus"]["path"], content["tokenizer"]["model_file"]
         return content
 

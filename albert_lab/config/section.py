@@ -4,8 +4,6 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from albert_lab import registry
-
 MIN_SEQUENCE_LENGTH = 8
 
 
@@ -35,15 +33,20 @@ def complete(section: BaseModel) -> dict[str, Any]:
     }
 
 
-# What own code can add to, and a configuration names: the names of this package, the default of each part first.
-BUILT_IN: dict[registry.Kind, tuple[str, ...]] = {
+# What this package has of the settings that own code can add values to (own_code.DICTS).
+BUILT_IN = {
     "attention_block": ("standard",),
-    "ffn_block": ("standard",),
-    "position_encoding": ("learned",),
-    "norm_placement": ("post",),
-    "activation": ("gelu_new", "gelu", "relu"),
+    "ffn_block": ("standard", "glu"),
+    "position_encoding": ("learned", "rope"),
+    "model.hidden_act": ("gelu_new", "gelu", "relu"),
     "optimizer": ("lamb", "adamw", "muon"),
-    "masking": ("n-gram",),
+    "masking.method": ("n-gram",),
 }
-# The exchangeable parts of the encoder, which are keys of a configuration.
-PARTS: tuple[registry.Kind, ...] = ("attention_block", "ffn_block", "position_encoding", "norm_placement")
+# The exchangeable parts of the encoder, which are keys of a configuration, as they are in ALBERT and BERT.
+PARTS = {
+    "attention_block": "standard",
+    "ffn_block": "standard",
+    "position_encoding": "learned",
+    "attention_scope": "all",
+    "norm_placement": "post",
+}

@@ -106,7 +106,7 @@ def count_encoder(shape: EncoderShape) -> int:
 
 
 def _embeddings(shape: EncoderShape) -> int:
-    if shape.own_parts:
+    if shape.other_parts:
         return count_built(shape, 1).embeddings
     tables = (shape.vocab_size + shape.type_vocab_size + shape.max_position_embeddings) * shape.embedding_size
     projection = _linear(shape.embedding_size, shape.hidden_size) if shape.projection else 0
@@ -114,22 +114,22 @@ def _embeddings(shape: EncoderShape) -> int:
 
 
 def _layers(shape: EncoderShape) -> int:
-    if shape.own_parts:
+    if shape.other_parts:
         return count_built(shape, 1).layers
     hidden = shape.hidden_size
     attention = 4 * _linear(hidden, hidden) + _layer_norm(hidden)
     ffn = _linear(hidden, shape.intermediate_size) + _linear(shape.intermediate_size, hidden) + _layer_norm(hidden)
-    return shape.inner_group_num * (shape.attention_groups * attention + shape.ffn_groups * ffn)
+    return len({*shape.attention_blocks}) * attention + len({*shape.ffn_blocks}) * ffn
 
 
 def _parameters_of_muon(config: RunConfig) -> int:
     if config.optimizer.name != "muon":
         return 0
     shape = EncoderShape.from_config(config)
-    if shape.own_parts:
+    if shape.other_parts:
         return count_built(shape, 1).block_matrices
     attention, ffn = 4 * shape.hidden_size**2, 2 * shape.hidden_size * shape.intermediate_size
-    return shape.inner_group_num * (shape.attention_groups * attention + shape.ffn_groups * ffn)
+    return len({*shape.attention_blocks}) * attention + len({*shape.ffn_blocks}) * ffn
 
 
 def count_flops(config: RunConfig) -> Flops:
@@ -145,7 +145,7 @@ def count_flops(config: RunConfig) -> Flops:
     attention = 4 * hidden**2 + 2 * sequence * hidden
     ffn = 2 * hidden * shape.intermediate_size
     encoder = sequence * (projection + shape.num_layers * (attention + ffn))
-    if shape.own_parts:
+    if shape.other_parts:
         encoder = count_built(shape, sequence).flops / 2
     pooler = hidden**2
     mlm_head = masked_per_sequence(config) * (hidden * embedding + embedding * shape.vocab_size)
@@ -349,7 +349,7 @@ def sizes(overrides: Sequence[str]) -> Listing:
     """
     configs = configurations(overrides)
     rows = [{"configuration": label} | _size(config) for label, config in configs.items()]
-    own = dict.fromkeys(part for config in configs.values() for part in EncoderShape.from_config(config).own_parts)
+    own = dict.fromkeys(part for config in configs.values() for part in EncoderShape.from_config(config).other_parts)
     notes = [
         "layers counts each shared block once; heads are those of pre-training. FLOPs count matrix products, a"
         " multiply-add as two, at the full length of the configuration.",

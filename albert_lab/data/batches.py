@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from albert_lab import registry
 from albert_lab.config.data import InterSentenceConfig, MaskingConfig
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig, digest
 from albert_lab.data.masking import Mask, mask, mask_training
@@ -155,8 +154,6 @@ class Batches:
             "seed": config.seed,
             "version": RESULTS_VERSION,
         }
-        if own := registry.digests("pair_kind", (label.kind for label in config.inter_sentence.labels)):
-            content["own_code"] = own
         return digest(content | ({"first_epoch": self._first_epoch} if self._first_epoch else {}))
 
     def _examples(self, first: int, end: int) -> Pairs:

@@ -1,13 +1,10 @@
 """n-gram masking: chooses the tokens of a batch that the model predicts, and replaces them in the input."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from albert_lab.config.data import MaskingConfig
-from albert_lab.errors import ConfigError
-from albert_lab.registry import Registry
 
 # Arguments and results are those of mask().
 Mask = Callable[
@@ -52,29 +49,7 @@ def mask(
     return masked_ids, positions, labels
 
 
-@dataclass(frozen=True)
-class Method:
-    """A way to mask training batches; share: the largest share of a sequence that it predicts, None: as configured."""
-
-    mask: Mask
-    share: float | None = None
-
-
-METHODS: Registry[Method] = Registry("masking", {"n-gram": Method(mask)})
-
-
-def masking(name: str, *, share: float) -> Callable[[Mask], Mask]:
-    """Register a function like mask() for `masking.method=NAME`.
-
-    Args:
-        share: the largest share of a sequence that it predicts, from which memory and FLOPs are counted.
-    """
-
-    def register(function: Mask) -> Mask:
-        METHODS.register(name, Method(function, share))
-        return function
-
-    return register
+METHODS: dict[str, Mask] = {"n-gram": mask}
 
 
 def mask_training(
@@ -82,40 +57,13 @@ def mask_training(
     attention_mask: np.ndarray,
     can_mask: np.ndarray,
     word_starts: np.ndarray,
-    settings: MaskingConfig,
+    masking: MaskingConfig,
     mask_id: int,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """mask() by the method of the settings.
-
-    Raises:
-        ConfigError: own code returns positions that are not of the text, not ascending, or more than its share.
-    """
-    method = METHODS[settings.method]
-    masked = method.mask(input_ids, attention_mask, can_mask, word_starts, settings, mask_id, rng)
-    if method.share is not None:
-        _check(masked, input_ids, can_mask, settings)
-    return masked
-
-
-def _check(
-    masked: tuple[np.ndarray, np.ndarray, np.ndarray],
-    input_ids: np.ndarray,
-    can_mask: np.ndarray,
-    settings: MaskingConfig,
-) -> None:
-    masked_ids, positions, labels = masked
-    problem = None
-    if masked_ids.shape != input_ids.shape or positions.shape != labels.shape:
-        problem = f"ids {masked_ids.shape}, positions {positions.shape} and labels {labels.shape} do not fit"
-    elif len(positions) == 0 or not (np.diff(positions) > 0).all():
-        problem = "positions must be at least one, and ascending"
-    elif not can_mask.ravel()[positions].all():
-        problem = "positions must be those of text, where can_mask is True"
-    elif len(positions) > (most := settings.most_predictions(input_ids.shape[1]) * len(input_ids)):
-        problem = f"{len(positions)} positions are more than its share allows, {most}"
-    if problem:
-        raise ConfigError(f"masking.method={settings.method}: {problem}")
+    """mask() by the method and the share of training batches."""
+    method = METHODS[masking.method]
+    return method(input_ids, attention_mask, can_mask, word_starts, masking.in_training, mask_id, rng)
 
 
 def _find_words(starts: np.ndarray, can_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,6 @@ import numpy as np
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
-from albert_lab.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -122,30 +121,13 @@ class PairKind:
     is_across: bool = False
 
 
-KINDS: Registry[PairKind] = Registry(
-    "pair_kind",
-    {
-        "consecutive": PairKind(consecutive),
-        "swapped": PairKind(swapped),
-        "other-document": PairKind(other_document, is_across=True),
-        "same-document": PairKind(same_document),
-        "random-document": PairKind(random_document, is_across=True),
-    },
-)
-
-
-def pair_kind(name: str, *, is_across: bool = False) -> Callable[[MakePairs], MakePairs]:
-    """Register a function that makes pairs, for `kind: NAME` among the labels of an inter_sentence option.
-
-    Args:
-        is_across: whether the second segment is from another source document, so that a corpus needs two of them.
-    """
-
-    def register(make: MakePairs) -> MakePairs:
-        KINDS.register(name, PairKind(make, is_across))
-        return make
-
-    return register
+KINDS: dict[str, PairKind] = {
+    "consecutive": PairKind(consecutive),
+    "swapped": PairKind(swapped),
+    "other-document": PairKind(other_document, is_across=True),
+    "same-document": PairKind(same_document),
+    "random-document": PairKind(random_document, is_across=True),
+}
 
 
 def kinds_across() -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from albert_lab import files
+from albert_lab import files, own_code
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.data.tokenizer.cache import find_tokenizer
@@ -136,6 +136,7 @@ def open_run(folder: Path) -> Opened:
     weights = folder / folders.SAFETENSORS
     if not weights.is_file():
         weights = checkpoint.last_weights(folder / "checkpoint", run.name)
+    own_code.check(run.own_code, run.name)
     model = PretrainingModel.from_config(run.config).eval()
     checkpoint.load_weights(weights, model)
     noted = read_import(folder)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from albert_lab import files, paths
+from albert_lab import files, own_code, paths
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data.batches import SAMPLED_BLOCKS
 from albert_lab.data.build import Say, find_or_build
@@ -18,7 +18,6 @@ from albert_lab.data.shards import Shards
 from albert_lab.errors import DamagedFileError
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
-from albert_lab.registry import digests
 from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:  # they take half a second to import, and only fitting needs them
@@ -60,7 +59,7 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
 
     if train.is_of_single_sentences:  # nothing is scored on pairs
         return {}
-    key = digest([VERSION, find_shards(config).name, _settings(config), *measures, *digests("measure", measures)])
+    key = digest([VERSION, find_shards(config).name, _settings(config), *measures, *own_code.included().values()])
     folder = paths.cache() / "segments-floors" / key
     find_or_build(folder, build, "the floor of each segment by itself", say)
     try:

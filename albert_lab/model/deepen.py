@@ -27,8 +27,8 @@ def deepen(tensors: Mapping[str, AnyTensor], shallow: EncoderShape, deep: Encode
         ConfigError: the shapes do not allow this.
     """
     check_deepening(shallow, deep)
-    sources = {"encoder.attention_blocks": _sources(shallow.attention_groups, deep.attention_groups)}
-    sources["encoder.ffn_blocks"] = _sources(shallow.ffn_groups, deep.ffn_groups)
+    sources = {"encoder.attention_blocks": _sources(shallow.attention_blocks, deep.attention_blocks)}
+    sources["encoder.ffn_blocks"] = _sources(shallow.ffn_blocks, deep.ffn_blocks)
     deeper: dict[str, AnyTensor] = {}
     for name, tensor in tensors.items():
         match = _BLOCK.fullmatch(name)
@@ -54,15 +54,17 @@ def check_deepening(shallow: EncoderShape, deep: EncoderShape) -> None:
             raise ConfigError(f"weights cannot be passed on from {key}={getattr(shallow, key)} to {key}={value}")
     if deep.num_layers < shallow.num_layers:
         raise ConfigError(f"weights of {shallow.num_layers} layers cannot be passed on to only {deep.num_layers}")
-    for key in ("attention_groups", "ffn_groups"):
-        before, after = getattr(shallow, key), getattr(deep, key)
+    for kind in ("attention", "ffn"):
+        before, after = (len({*getattr(shape, f"{kind}_blocks")}) for shape in (shallow, deep))
         if after % before:
+            groups = [f"{kind}_groups={getattr(shape, f'{kind}_groups')}" for shape in (shallow, deep)]
             raise ConfigError(
-                f"weights cannot be passed on from {key}={before} to {key}={after}:"
+                f"weights cannot be passed on from {groups[0]} to {groups[1]}:"
                 f" each block is repeated a whole number of times, so {after} must be a multiple of {before}"
             )
 
 
-def _sources(before: int, after: int) -> list[int]:
-    """For each new block, the index of the old block that it copies."""
-    return [block * before // after for block in range(after)]
+def _sources(before: list[int], after: list[int]) -> list[int]:
+    """For each block of the deep encoder, the number of the block that it copies."""
+    number = len({*after})
+    return [block * len({*before}) // number for block in range(number)]

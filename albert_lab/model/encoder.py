@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from albert_lab.model.blocks import ATTENTION_BLOCKS, FFN_BLOCKS, NORM_PLACEMENTS
+from albert_lab.model.blocks import ATTENTION_BLOCKS, FFN_BLOCKS
 from albert_lab.model.embeddings import Embeddings
 from albert_lab.model.positions import POSITION_ENCODINGS
 from albert_lab.model.shape import EncoderShape
@@ -30,9 +30,9 @@ class Encoder(nn.Module):
         self.attention_blocks = nn.ModuleList(attention(shape) for _ in sorted(set(shape.attention_blocks)))
         self.ffn_blocks = nn.ModuleList(ffn(shape) for _ in sorted(set(shape.ffn_blocks)))
         self.positions = POSITION_ENCODINGS[shape.position_encoding](shape)
-        norms_output = NORM_PLACEMENTS[shape.norm_placement].norms_output
-        norm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps) if norms_output else nn.Identity()
-        self.output_norm = norm
+        # With a LayerNorm before each block, nothing else would normalise what the heads read.
+        is_pre = shape.norm_placement == "pre"
+        self.output_norm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps) if is_pre else nn.Identity()
 
     def forward(
         self,
@@ -51,9 +51,9 @@ class Encoder(nn.Module):
             output_hidden_states: whether to keep every layer's output.
         """
         mask = None if attention_mask is None else attention_mask[:, None, None, :]
-        bias = self.positions.bias(token_type_ids)
-        if bias is not None:
-            mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+        if self.shape.attention_scope == "within-segments":
+            same = (token_type_ids[:, :, None] == token_type_ids[:, None, :])[:, None]
+            mask = same if mask is None else same & mask
         hidden_states = self.embeddings(input_ids, token_type_ids)
         kept = [hidden_states] if output_hidden_states else []
         for attention, ffn in self.layers:

@@ -10,7 +10,6 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.model.blocks import ACTIVATIONS
 from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.shape import EncoderShape
-from albert_lab.registry import check_included
 
 
 class MlmHead(nn.Module):
@@ -69,12 +68,7 @@ class PretrainingModel(nn.Module):
 
     @classmethod
     def from_config(cls, config: RunConfig) -> "PretrainingModel":
-        """The untrained model of a run.
-
-        Raises:
-            ConfigError: its own code is not included.
-        """
-        check_included(config.own_code, "the model")
+        """The untrained model of a run."""
         return cls(EncoderShape.from_config(config), len(config.inter_sentence.labels), config.seed)
 
     def forward(

@@ -61,6 +61,7 @@ def to_albert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> Tenso
     Raises:
         ConfigError: the sharing is not possible in transformers.
     """
+    _check_parts(shape)
     renamed = _rename(tensors, _albert_modules(shape))
     if not shape.projection:
         # transformers always projects, so that equal sizes need the identity.
@@ -94,6 +95,7 @@ def to_bert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> Tensors
     Raises:
         ConfigError: shared layers, factorised embeddings, or not exactly two pair labels, which BERT does not allow.
     """
+    _check_parts(shape)
     num_labels = len(tensors["pair_head.bias"]) if "pair_head.bias" in tensors else 2
     if num_labels != 2:
         raise ConfigError(f"inter_sentence has {num_labels} labels; BertForPreTraining allows only 2")
@@ -111,9 +113,14 @@ def from_bert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> tuple
     return _rename_back(_with_base(tensors, "bert."), _bert_modules(shape))
 
 
+def _check_parts(shape: EncoderShape) -> None:
+    if shape.other_parts:
+        raise ConfigError(f"{', '.join(shape.other_parts)}: ALBERT and BERT in transformers do not have this")
+
+
 def _albert_modules(shape: EncoderShape) -> dict[str, str]:
     groups, num_layers, num_inner = shape.ffn_groups, shape.num_layers, shape.inner_group_num
-    if shape.attention_groups != groups:
+    if not isinstance(groups, int) or shape.attention_groups != groups:
         raise ConfigError(
             f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={groups} differ;"
             " ALBERT in transformers shares only whole layers"

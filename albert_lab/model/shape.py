@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from albert_lab.config.model import Groups
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import BUILT_IN, PARTS
 
@@ -22,18 +23,19 @@ class EncoderShape:
     num_attention_heads: int
     intermediate_size: int
     max_position_embeddings: int
-    attention_groups: int
-    ffn_groups: int
+    attention_groups: Groups
+    ffn_groups: Groups
     hidden_act: str
     layer_norm_eps: float
     initializer_range: float
     dropout: float
     type_vocab_size: int = 2
     inner_group_num: int = 1
-    attention_block: str = "standard"
-    ffn_block: str = "standard"
-    position_encoding: str = "learned"
-    norm_placement: str = "post"
+    attention_block: str = PARTS["attention_block"]
+    ffn_block: str = PARTS["ffn_block"]
+    position_encoding: str = PARTS["position_encoding"]
+    attention_scope: str = PARTS["attention_scope"]
+    norm_placement: str = PARTS["norm_placement"]
 
     @classmethod
     def from_config(cls, config: RunConfig) -> "EncoderShape":
@@ -50,11 +52,11 @@ class EncoderShape:
         )
 
     @property
-    def own_parts(self) -> list[str]:
-        """The parts that are own code, as settings; formulas and layouts of other tools do not know them."""
-        own = [f"{part}={getattr(self, part)}" for part in PARTS if getattr(self, part) not in BUILT_IN[part]]
-        known = self.hidden_act in BUILT_IN["activation"]
-        return own if known else [*own, f"model.hidden_act={self.hidden_act}"]
+    def other_parts(self) -> list[str]:
+        """The settings of parts that ALBERT and BERT do not have; formulas and layouts of other tools lack them."""
+        others = [f"{part}={getattr(self, part)}" for part, default in PARTS.items() if getattr(self, part) != default]
+        known = self.hidden_act in BUILT_IN["model.hidden_act"]
+        return others if known else [*others, f"model.hidden_act={self.hidden_act}"]
 
     @property
     def attention_blocks(self) -> list[int]:
@@ -66,7 +68,9 @@ class EncoderShape:
         """Index of the FFN block of each layer, in order."""
         return self._blocks(self.ffn_groups)
 
-    def _blocks(self, groups: int) -> list[int]:
+    def _blocks(self, groups: Groups) -> list[int]:
+        if not isinstance(groups, int):
+            return [groups[layer % len(groups)] for layer in range(self.num_layers)]
         # Differs from the release: integer arithmetic, since int(layer / num_layers * groups) is too small for some
         # depths (22 layers in 22 groups: layer 15 would use block 14).
         return [

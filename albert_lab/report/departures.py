@@ -48,8 +48,8 @@ def departures(scale: str, runs: Sequence[RunRecord]) -> list[str]:
 
 
 def own_parts(runs: Iterable[RunRecord]) -> list[str]:
-    """The parts of runs that are own code, as settings."""
-    return list(dict.fromkeys(f"{key}={name}" for run in runs for _, key, name in run.config.own_parts))
+    """The settings of runs that neither the paper's models nor their training have."""
+    return list(dict.fromkeys(part for run in runs for part in run.config.other_parts))
 
 
 def _tokenizer(trained: Sequence[TokenizerConfig]) -> dict[str, object]:

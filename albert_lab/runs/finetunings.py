@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from albert_lab import files, paths
+from albert_lab import files, own_code, paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import FIXABLE
 from albert_lab.messages import Say
@@ -120,6 +120,7 @@ def start_of(run: Run, say: Say, *, is_random: bool = False) -> "InitialModel":
     from albert_lab.tasks.model import InitialModel
     from albert_lab.training.checkpoint import last_weights
 
+    own_code.check(run.own_code, run.name)
     config = config_here(run)
     find_or_train(config, say)
     tokenizer = load_tokenizer(config)

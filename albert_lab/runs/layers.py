@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from albert_lab import files
+from albert_lab import files, own_code
 from albert_lab.errors import ConfigError
 from albert_lab.messages import with_progress
 from albert_lab.runs import results, states
@@ -46,6 +46,7 @@ def _measure(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
     from albert_lab.training.evaluation_sets import make_sets
     from albert_lab.training.layer_similarity import hidden_states_of, measure_layers
 
+    own_code.check(run.own_code, run.name)
     config = runs.config_here(run)
     shards = prepare(config, say)
     tokenizer = load_tokenizer(config)

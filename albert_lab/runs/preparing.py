@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from albert_lab import registry, signals
+from albert_lab import signals
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import FIXABLE, ConfigError
 from albert_lab.messages import Say, to_stderr
 from albert_lab.runs import states
-from albert_lab.runs.run import Run, read
+from albert_lab.runs.run import Run, include_copies, read
 
 if TYPE_CHECKING:  # plans of finished runs need none of them
     import numpy as np
@@ -120,8 +120,8 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser.parse_args(arguments)
     try:
         planned = [read(folder) for folder in asked.folders]
-        for run in planned:
-            registry.include_recorded(run.config.own_code)
+        for run, folder in zip(planned, asked.folders, strict=True):
+            include_copies(run, folder)
         prepare_all(planned, to_stderr)
         for run in planned:
             load(run.config, to_stderr)

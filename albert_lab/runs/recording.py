@@ -38,6 +38,7 @@ def make_record(
         config=config,
         fingerprints=run.fingerprints,
         start_from=run.start_from,
+        own_code=dict(run.own_code),
         evaluation_set=run.evaluation_set,
         parameters={"total": counts.total, "encoder": counts.encoder, "with_pooler": counts.with_pooler},
         train_flops_per_token=count_training_flops(config),

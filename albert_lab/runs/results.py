@@ -212,6 +212,7 @@ class RunRecord(Record):
     config: Annotated[RunConfig, BeforeValidator(_config)]
     fingerprints: Annotated[dict[str, str], having("corpus", "tokenizer")]
     start_from: StartFrom | None = None
+    own_code: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)  # digests by name
     evaluation_set: str
     parameters: Annotated[dict[str, _Count], having("total", "encoder")]
     train_flops_per_token: _Amount
@@ -221,6 +222,12 @@ class RunRecord(Record):
     alarms: tuple[Alarm, ...]
     provenance: Provenance
     answers: dict[str, Answers] = Field(default={})  # by score; older records have none
+
+    @field_validator("config", mode="before")
+    @classmethod
+    def _without_texts(cls, config: Any) -> Any:
+        """Without the texts of own code that older records have."""
+        return {key: value for key, value in config.items() if key != "include"} if isinstance(config, dict) else config
 
     @field_validator("alarms", mode="before")
     @classmethod

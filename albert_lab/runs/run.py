@@ -3,9 +3,9 @@
 import difflib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from omegaconf import OmegaConf
 from pydantic import BaseModel, Field
 
-from albert_lab import files, locks, paths
+from albert_lab import files, locks, own_code, paths
 from albert_lab.config.compose import validate
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.config.training import MAX_THREADS
@@ -30,6 +30,7 @@ IMPORT = "import.json"
 FAILURE = "failure.json"
 MACHINE = "machine.json"
 LOCK = "lock"
+INCLUDE = "include"  # folder of the copies of own code
 TRACEBACK = "traceback.txt"
 
 
@@ -50,6 +51,7 @@ class _RunFile(Record):
     results_version: int
     fingerprints: dict[str, str]
     start_from: StartFrom | None
+    own_code: dict[Name, str] = Field(default={})
     config: dict[str, Any]
 
 
@@ -62,11 +64,15 @@ class _Machine(BaseModel):
 
 @dataclass(frozen=True)
 class Run:
-    """A run: its configuration, the fingerprints of its data, and the name that follows from them."""
+    """A run: its configuration, the fingerprints of its data, and the name that follows from them.
+
+    own_code has the digest of each included file, by its name.
+    """
 
     config: RunConfig
     fingerprints: dict[str, str]
     start_from: StartFrom | None = None
+    own_code: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def name(self) -> str:
@@ -75,6 +81,8 @@ class Run:
         content = {"config": config.identity(), "fingerprints": self.fingerprints, "version": RESULTS_VERSION}
         if self.start_from:
             content["start_from"] = self.start_from.model_dump()
+        if self.own_code:
+            content["own_code"] = sorted(self.own_code.values())
         shape = f"{config.model.name}-L{config.model.num_layers}-E{config.embedding_size}"
         parts = [config.inter_sentence.name, config.sharing.name, shape]
         return "_".join([*parts, f"seed{config.seed}", digest(content)])
@@ -91,7 +99,7 @@ class Run:
             # An added corpus is only trained on, never held out.
             "fingerprints": {key: value for key, value in self.fingerprints.items() if key != "added_corpus"},
             "corpus": config.identity()["corpus"],
-            "masking": config.masking.model_dump(exclude={"method"}),
+            "masking": config.masking.model_dump(exclude={"method", "training_probability"}),
             "max_sequence_length": config.max_sequence_length,
             "short_sequence_probability": config.short_sequence_probability,
             "num_pairs": config.evaluation.num_pairs,
@@ -116,7 +124,7 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
             fingerprints["added_corpus"] = fingerprint(added)
         except (ConfigError, MissingDataError) as error:
             raise within(f"added_corpus={added.name}", error) from error
-    return Run(config, fingerprints, start_from)
+    return Run(config, fingerprints, start_from, own_code.included())
 
 
 def create(run: Run) -> Path:
@@ -133,9 +141,20 @@ def create(run: Run) -> Path:
             machine = read(folder).config.machine
             run = replace(run, config=run.config.model_copy(update={"machine": machine}))
         write_run_file(run, folder)
-        for file in run.config.own_code:  # for --include of a command that works with the weights
-            write_atomically(folder / "include" / file.file, file.text)
+        for name in run.own_code.keys() & own_code.included().keys():
+            write_atomically(folder / INCLUDE / name, own_code.path(name).read_text())
     return folder
+
+
+def include_copies(run: Run, folder: Path) -> None:
+    """Execute the copies of a run's own code in its folder, if their digests are in the folder's name.
+
+    Raises:
+        ConfigError: they are not; or the code fails.
+    """
+    if run.own_code and folder.resolve().name != run.name:
+        raise ConfigError(f"{folder} is not the folder of {run.name}: its own code is not executed")
+    own_code.include_copies(folder / INCLUDE, run.own_code)
 
 
 def is_trained(folder: Path) -> bool:
@@ -156,6 +175,7 @@ def write_run_file(run: Run, folder: Path) -> None:
         "results_version": RESULTS_VERSION,
         "fingerprints": run.fingerprints,
         "start_from": run.start_from.model_dump() if run.start_from else None,
+        "own_code": dict(run.own_code),
         "config": run.config.model_dump(mode="json"),
     }
     write_atomically(folder / RUN_FILE, OmegaConf.to_yaml(OmegaConf.create(content)))
@@ -198,7 +218,7 @@ def read(folder: Path) -> Run:
         raise ConfigError(f"{folder} is no run folder: it has no {RUN_FILE}")
     content = read_file(folder)
     try:
-        run = Run(validate(content.config), content.fingerprints, content.start_from)
+        run = Run(validate(content.config), content.fingerprints, content.start_from, content.own_code)
     except ConfigError as error:
         raise DamagedFileError(file, str(error), REMEDY) from error
     if content.results_version == RESULTS_VERSION and run.name != content.name:

@@ -7,7 +7,6 @@ from albert_lab import paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.cost.rates import Rates, Speed, choose_device
 from albert_lab.errors import ConfigError
-from albert_lab.registry import are_included
 from albert_lab.runs import results
 
 # The number of newest records to read: several, since other work on the machine slowed some of the runs.
@@ -39,7 +38,7 @@ def read_speed(folder: Path) -> Speed | None:
         record = results.read(folder)
     except ConfigError:
         return None
-    if record is None or record.training.steps < _FEWEST_STEPS or not are_included(record.config.own_code):
+    if record is None or record.training.steps < _FEWEST_STEPS:
         return None
     training, place = record.training, record.provenance
     parts = place.processes if place.device == "cuda" else 1  # processes on one CPU share its cores

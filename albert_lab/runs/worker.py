@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import Timeout
 
-from albert_lab import paths, registry, signals
+from albert_lab import own_code, paths, signals
 from albert_lab.errors import FIXABLE, STOPPED, ConfigError, LostProcessError, MissingDataError, WriteError
 from albert_lab.messages import quiet
 from albert_lab.rank import Rank
@@ -19,7 +19,7 @@ from albert_lab.rank import read as read_rank
 from albert_lab.runs import commit, finetunings, preparing, results
 from albert_lab.runs.progress import Position, RunProgress
 from albert_lab.runs.recording import make_record, provenance
-from albert_lab.runs.run import FAILURE, TRACEBACK, Run, is_trained, locked, read, use_threads
+from albert_lab.runs.run import FAILURE, TRACEBACK, Run, include_copies, is_trained, locked, read, use_threads
 from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
@@ -86,7 +86,7 @@ def _open(folder: Path, rank: Rank) -> Run:
     """The run of a folder, with the threads and the own code that it needs."""
     run = read(folder)
     use_threads(folder, run.config, rank)
-    registry.include_recorded(run.config.own_code)  # now: it may load torch
+    include_copies(run, folder)  # now: it may load torch
     return run
 
 
@@ -98,7 +98,7 @@ def _fail(folder: Path, progress: RunProgress, error: Exception) -> int:
     text = _text(error)
     if isinstance(error, OSError) and error.filename is None:  # the system does not name the file, as for a full disk
         text = f"{text}, in {folder}"
-    own = registry.error_of_own_code(error)
+    own = own_code.place_of(error)
     progress.say(f"failed: {own or text}")
     if own:
         return 2
@@ -127,7 +127,7 @@ def _train(
     if is_needed and not _pretrain(run, folder, progress.say, progress.show, is_stopped, rank):
         return False
     for file in include:
-        registry.include(file)
+        own_code.include(file)
     return finetunings.train_missing(run, tasks, progress.say, is_stopped, seeds, progress.show_finetuning)
 
 

@@ -15,7 +15,6 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, mo
 
 from albert_lab.files import describe, details_of
 from albert_lab.record import Record
-from albert_lab.registry import Registry
 
 Labels = dict[str, str]
 Name = Callable[[Labels], str]  # the words for a row
@@ -321,22 +320,14 @@ class Trend(BaseClaim):
         super().fit(grid, metrics, percent)
 
 
-CHECKS: Registry[type[BaseClaim]] = Registry(
-    "check",
-    {
-        "greater": Greater,
-        "ordered": Ordered,
-        "within": Within,
-        "at-chance": AtChance,
-        "ratio": Ratio,
-        "trend": Trend,
-    },
-)
-
-
-def check(name: str) -> Callable[[type[BaseClaim]], type[BaseClaim]]:
-    """Register a subclass of BaseClaim for `check: NAME` in a claim."""
-    return CHECKS.decorator(name)
+CHECKS: dict[str, type[BaseClaim]] = {
+    "greater": Greater,
+    "ordered": Ordered,
+    "within": Within,
+    "at-chance": AtChance,
+    "ratio": Ratio,
+    "trend": Trend,
+}
 
 
 def _parsed(content: Any) -> Any:
@@ -345,6 +336,8 @@ def _parsed(content: Any) -> Any:
         return content
     if "check" not in content:
         raise ValueError(f"check is missing (allowed: {', '.join(CHECKS)})")
+    if str(content["check"]) not in CHECKS:
+        raise ValueError(f"check={content['check']} is unknown (allowed: {', '.join(CHECKS)})")
     try:
         return CHECKS[str(content["check"])].model_validate(content)
     except ValidationError as error:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from albert_lab import registry
+from albert_lab import own_code
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings, layers, reported, results
 from albert_lab.runs.reported import ReportedRun
@@ -28,7 +28,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
         averaged = ensembles.table(plan.points, experiment.ensemble.members, say)
     points = study_points(plan, failures, command)
     named = [Path(file).name for file in experiment.include]
-    further = tuple(file for file in registry.file_names() if file not in named)  # by --include
+    further = tuple(file for file in own_code.included() if file not in named)  # by --include
     experiment = experiment.model_copy(update={"include": (*experiment.include, *further)})
     return Study(experiment, points, collected, averaged)
 

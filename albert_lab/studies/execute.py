@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from albert_lab import errors, locks, paths, registry
+from albert_lab import errors, locks, own_code, paths
 from albert_lab.config.launcher import LOCAL, ByHandLauncher, LauncherConfig, LocalLauncher, SlurmLauncher
 from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
@@ -204,7 +204,7 @@ def _jobs(todo: Sequence[PlannedPoint], options: Options) -> int:
 
 def _arguments(item: PlannedPoint) -> tuple[str, ...]:
     seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
-    return (*item.tasks.values(), *seeds, *registry.options(), *paths.conf_options())
+    return (*item.tasks.values(), *seeds, *own_code.options(item.run.own_code), *paths.conf_options())
 
 
 def _describe_exit(code: int) -> str:

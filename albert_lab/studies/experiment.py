@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
-from albert_lab import paths, registry
+from albert_lab import own_code, paths
 from albert_lab.config.compose import axes
 from albert_lab.config.schema import Keep
 from albert_lab.config.section import SEEDS
@@ -19,7 +19,6 @@ from albert_lab.files import describe, details_of, read_yaml
 from albert_lab.measures.catalog import labels
 from albert_lab.naming import Name
 from albert_lab.record import Record
-from albert_lab.registry import until_included
 from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
@@ -235,7 +234,7 @@ class Experiment(Record):
     @property
     def recorded_columns(self) -> tuple[str, ...]:
         """Its columns, if it is the record of a study whose own code is not included: some may be own measures."""
-        return () if registry.have_files(Path(file).name for file in self.include) else self.columns
+        return () if {Path(file).name for file in self.include} <= own_code.included().keys() else self.columns
 
     @property
     def tasks(self) -> dict[str, str]:
@@ -289,7 +288,7 @@ def include_and_read(file: Path) -> Experiment:
     ):
         raise ConfigError(f"{file}: include: a list of Python files is needed: include: [my_block.py]")
     for own in included or ():
-        registry.include(file.parent / own)
+        own_code.include(file.parent / own)
     return read(file)
 
 
@@ -329,7 +328,6 @@ def _as_text(value: Any) -> Any:
     return value if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-@until_included
 def scores() -> tuple[str, ...]:
     """The columns of scores: the measures on held-out text and their probes, tasks, their average."""
     return (*labels(), *task_names(), AVERAGE)

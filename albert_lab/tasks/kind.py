@@ -8,15 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from albert_lab import registry
-from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
-from albert_lab.registry import own
 from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
 from albert_lab.tasks.score import evaluate
 from albert_lab.tasks.settings import TaskSettings
-from albert_lab.tasks.task import TaskConfig, is_kind, kind_module, kinds
+from albert_lab.tasks.task import KINDS, TaskConfig
 
 Scores = dict[str, np.ndarray]
 UNLABELLED = -1
@@ -83,42 +80,9 @@ class TaskKind(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class OwnKind:
-    """A kind of own code, and the kind of this package whose formats and defaults it has."""
-
-    build: type[TaskKind]
-    like: str
-
-
-def task_kind(name: str, *, like: str) -> Callable[[type[TaskKind]], type[TaskKind]]:
-    """Register a class with the methods of TaskKind, for `kind: NAME` in the file of a task.
-
-    Args:
-        like: the kind whose formats and default settings it has: classification, multiple_choice or span.
-    """
-
-    def register(build: type[TaskKind]) -> type[TaskKind]:
-        if is_kind(name) or not is_kind(like):
-            raise ConfigError(f"task kind {name} like {like}: the first is a new name, the second one of {kinds()}")
-        registry.register("task_kind", name, OwnKind(build, like))
-        return build
-
-    return register
-
-
 def load_kind(task: TaskConfig, settings: TaskSettings) -> TaskKind:
-    """The kind of a task.
-
-    Raises:
-        ConfigError: its module has no class Kind.
-    """
-    if task.kind in own("task_kind"):
-        return own("task_kind")[task.kind].build(task, settings)
-    module = import_module(kind_module(task.kind))
-    if not hasattr(module, "Kind"):
-        raise ConfigError(f"{task.name}: kind={task.kind} is unknown: {module.__name__} has no class Kind")
-    return module.Kind(task, settings)
+    """The kind of a task."""
+    return import_module(KINDS[task.kind].module).Kind(task, settings)
 
 
 class OfProbabilities:

@@ -11,7 +11,6 @@ from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.heads import Pooler, PretrainingModel
 from albert_lab.model.shape import EncoderShape
-from albert_lab.registry import check_included
 from albert_lab.tasks.features import TaskBatch
 from albert_lab.tasks.kind import Head, TaskKind
 from albert_lab.tasks.settings import PoolerStart
@@ -68,7 +67,6 @@ def build_model(
     Raises:
         MissingDataError, ConfigError: see checkpoint.load_weights.
     """
-    check_included(start.config.own_code, start.name)
     shape = replace(EncoderShape.from_config(start.config), dropout=dropout)
     pretrained = PretrainingModel(shape, len(start.config.inter_sentence.labels), seed)
     if start.weights is not None:

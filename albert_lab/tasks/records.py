@@ -10,11 +10,10 @@ from typing import Any
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.record import Record
-from albert_lab.registry import digests
 from albert_lab.score import Score, wilson
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.settings import TaskSettings
-from albert_lab.tasks.task import TaskConfig, load_start
+from albert_lab.tasks.task import KINDS, TaskConfig, load_start
 
 FOLDER = "finetuning"
 WEIGHTS = "model.safetensors"  # in the output folder, for fine-tunings that start from them
@@ -126,7 +125,8 @@ def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str
     """
     content = task.model_dump(mode="json", exclude={"settings", "hub", "note", "official_examples"})
     own = [own_digest] if (own_digest := task.digest_own_data()) else []
-    own += digests("task_kind", [task.kind])
+    if not (module := KINDS[task.kind].module).startswith("albert_lab."):
+        own.append(module)  # its name has the digest of the file
     # One of the package is part of the version.
     if task.start_from is not None and task.start_from.endswith(".yaml") and (first := load_start(task)):
         own.append(identity_of(run, config, first, seed))

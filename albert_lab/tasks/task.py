@@ -4,6 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +23,6 @@ from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import describe, details_of, read_yaml
 from albert_lab.naming import Name
-from albert_lab.registry import own, until_included
 from albert_lab.tasks.examples import Issue, cannot_be_learnt, text_of
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 from albert_lab.tasks.rows import check_file
@@ -34,6 +34,17 @@ Format = Annotated[GlueFormat | SquadFormat | RaceFormat | ChoicesFormat, Field(
 RATE_EXPONENT = 1.5
 # The formats that a kind of task reads.
 FORMATS = {"classification": ("glue",), "multiple_choice": ("race", "choices"), "span": ("squad",)}
+
+
+@dataclass(frozen=True)
+class KindOfTask:
+    """The module that has a kind of task as its class Kind, and the kind whose formats and default settings it has."""
+
+    module: str
+    like: str
+
+
+KINDS = {kind: KindOfTask(f"albert_lab.tasks.{kind}", kind) for kind in FORMATS}
 # Prefix for a user's file that is named like a task of the project, so that their records are separate.
 OWN = "own-"
 FULL_SCALE = "paper"  # whose settings are complete; other scales list only the differences
@@ -106,7 +117,7 @@ class TaskConfig(Section):
             yield f"data.train and data.dev are both {self.data['dev']}: name two files, or instead of dev `split: 0.2`"
 
     def _wrong_format(self) -> Iterator[str]:
-        form, known = self.format, FORMATS[like(self.kind)]
+        form, known = self.format, FORMATS[KINDS[self.kind].like]
         if form.name not in known:
             yield f"format.name={form.name}: kind={self.kind} reads {' or '.join(known)}"
         for key, names, allowed in (("metrics", self.metrics, form.scores), ("main", self.main, self.metrics)):
@@ -307,7 +318,7 @@ def _find(name: str, overrides: Sequence[str]) -> TaskConfig:
     return task if file.is_relative_to(paths.CONF) else task.beside(file.parent)
 
 
-@until_included  # a plan loads each task many times
+@paths.until_conf_changes  # a plan loads each task many times
 def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
     try:
         content = OmegaConf.create(read_yaml(file))
@@ -317,8 +328,8 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
             OmegaConf.update(content, override.key_or_group, override.value(), force_add=True)
         # JSON mode: lists are allowed for tuples, and numbers stay strict.
         plain: Any = {"name": file.stem} | OmegaConf.to_container(content, resolve=True)  # pyright: ignore[reportOperatorIssue]
-        if not is_kind(str(plain.get("kind"))):
-            raise ConfigError(f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(kinds())})")
+        if plain.get("kind") not in KINDS:
+            raise ConfigError(f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})")
         content = _filled(plain)
         if file != paths.conf_file(f"task/{file.name}"):
             content["name"] = _own_name(file, content["name"])
@@ -348,27 +359,6 @@ def _describe(detail: Any) -> str:
 # ---- defaults ----
 
 
-def kinds() -> list[str]:
-    """The kinds of task that have defaults, and those of own code."""
-    return [*FORMATS, *own("task_kind")]
-
-
-def kind_module(kind: str) -> str:
-    """The module of a kind of task."""
-    return f"albert_lab.tasks.{kind}"
-
-
-def is_kind(kind: str) -> bool:
-    """Whether there is such a kind of task."""
-    return kind in kinds()
-
-
-def like(kind: str) -> str:
-    """The kind whose formats and defaults a kind has: itself, unless it is own code."""
-    registered = own("task_kind").get(kind)
-    return registered.like if registered else kind
-
-
 @cache
 def _defaults() -> dict[str, Any]:
     return OmegaConf.to_container(OmegaConf.load(paths.CONF / "task_defaults.yaml"))  # pyright: ignore[reportReturnType]
@@ -380,7 +370,7 @@ def _filled(content: dict[str, Any]) -> dict[str, Any]:
     The default title is the name. Default metrics depend on the format; the main metric is the first, for SQuAD both.
     The settings of a scale are the task's, else the kind's, else those of the full scale.
     """
-    default = _defaults()[like(content["kind"])]
+    default = _defaults()[KINDS[content["kind"]].like]
     task = {"title": content["name"]} | _defaults()["every_kind"] | content
     form = content.get("format", {})
     if isinstance(form, dict):

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import torch
 
-from albert_lab.config.section import PARTS
+from albert_lab.config.section import BUILT_IN
 from albert_lab.data.batches import Batch
 from albert_lab.errors import ConfigError
 from albert_lab.training.memory import peak_memory_bytes
@@ -26,7 +26,6 @@ Capture = Callable[[Callable[[], Sums], torch.cuda.Stream | None], Callable[[], 
 # Libraries choose their kernels and allocate their workspaces in the first steps.
 WARM_UP = 3
 _OPTIMIZERS = ("adamw", "muon")
-_OF_MODELS = (*PARTS, "activation")
 # A graph keeps the memory of a step for itself, beside what an evaluation takes.
 _LARGEST_SHARE = 1 / 3
 
@@ -57,7 +56,7 @@ def with_graphs(step: Step) -> TakesSteps:
 
 def _obstacles(step: Step) -> list[str]:
     config, optimizer = step.config, step.config.optimizer.name
-    own = [f"{key}={name}" for kind, key, name in config.own_parts if kind in _OF_MODELS]
+    own = [f"{key}={name}" for key, name in config.names if name not in BUILT_IN[key]]
     obstacles = {
         f"optimizer={optimizer} (allowed: {', '.join(_OPTIMIZERS)})": optimizer not in _OPTIMIZERS,
         # It may wait for the GPU, or draw random numbers.

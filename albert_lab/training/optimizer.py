@@ -3,17 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hydra.core.config_store import ConfigStore
-from omegaconf import OmegaConf
 from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.optim import AdamW, Optimizer
 
-from albert_lab import paths
 from albert_lab.config.training import OptimizerConfig
 from albert_lab.errors import ConfigError
 from albert_lab.model.blocks import Block
-from albert_lab.registry import Registry
 from albert_lab.training.lamb import Lamb
 from albert_lab.training.muon import Muon
 
@@ -43,30 +39,14 @@ def _muon(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_ra
     return Muon([blocks, *others], **_options(config, learning_rate), fused=can_fuse(groups))
 
 
-OPTIMIZERS: Registry[Build] = Registry("optimizer", {"lamb": _lamb, "adamw": _adamw, "muon": _muon})
-
-
-def optimizer(name: str, *, like: str = "adamw") -> Callable[[Build], Build]:
-    """Register a function that builds an optimizer, for `optimizer=NAME`.
-
-    Args:
-        like: the option whose settings it has by default; it must not be muon, which has settings of its own.
-    """
-
-    def register(build: Build) -> Build:
-        OPTIMIZERS.register(name, build)
-        content = OmegaConf.load(paths.conf_file(f"optimizer/{like}.yaml"))
-        ConfigStore.instance().store(group="optimizer", name=name, node=content)
-        return build
-
-    return register
+OPTIMIZERS: dict[str, Build] = {"lamb": _lamb, "adamw": _adamw, "muon": _muon}
 
 
 def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: float) -> Optimizer:
     """The optimizer of a configuration over a model's trainable parameters; set_learning_rate() changes its rate.
 
     Raises:
-        ConfigError: unknown optimizer, or own code that does not keep the groups.
+        ConfigError: own code that does not keep the groups.
     """
     groups = _groups(model, config)
     optimizer = OPTIMIZERS[config.name](groups, config, learning_rate)

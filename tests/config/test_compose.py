@@ -6,7 +6,7 @@ from hydra import compose
 from omegaconf import OmegaConf
 from toy_folders import toy_tokenizer_file
 
-from albert_lab import paths, registry
+from albert_lab import paths
 from albert_lab.config import compose as config
 from albert_lab.config.launcher import take
 from albert_lab.config.section import complete
@@ -287,8 +287,8 @@ def test_an_existing_tokenizer_sets_the_vocabulary_size(tmp_path):
     asked = ["tokenizer=model-file", f"tokenizer.model_file={tmp_path / 'mine.model'}"]
     before = config.load(asked).tokenizer.vocab_size
     file.rename(tmp_path / "mine.model")  # between two commands of one process, which keep what they composed
-    with registry.separate():
-        assert config.load(asked).tokenizer.vocab_size == 52 != before
+    paths.forget()
+    assert config.load(asked).tokenizer.vocab_size == 52 != before
 
 
 @pytest.mark.parametrize("name", ["env.sh", "tokenizer.json"])

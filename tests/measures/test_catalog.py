@@ -1,4 +1,3 @@
-from albert_lab import measures as package
 from albert_lab.measures import catalog
 from albert_lab.measures.measure import Difference, PairMeasure
 
@@ -23,12 +22,3 @@ def test_every_pair_measure_has_a_classifier_for_models_without_a_head():
         assert measure.probe or names[measure.fitted_as or ""].probe
     for difference in catalog.of_kind(Difference):
         assert {difference.of, difference.minus} <= names.keys()
-
-
-def test_a_new_module_is_a_new_measure(tmp_path, monkeypatch):
-    (tmp_path / "toy_measure.py").write_text(
-        "from albert_lab.measures.measure import TokenMeasure, option\n"
-        'MEASURE = TokenMeasure("toy", "TOY", objective=option("none"))\n'
-    )
-    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-    assert "toy" in [measure.name for measure in catalog.measures.__wrapped__()]  # pyright: ignore[reportFunctionMemberAccess]

@@ -5,8 +5,6 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from albert_lab.config import compose as config
-from albert_lab.config.section import BUILT_IN
-from albert_lab.model.blocks import ACTIVATIONS
 from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.heads import PretrainingModel, likeliest
 from albert_lab.model.shape import EncoderShape
@@ -61,10 +59,6 @@ def test_the_shape_of_a_run_has_every_size_of_its_configuration():
     assert (shape.attention_groups, shape.ffn_groups, shape.dropout, shape.hidden_act) == (2, 2, 0.2, "relu")
     equal = config.load(["scale=smoke", f"embedding_size={run.model.hidden_size}"])
     assert not EncoderShape.from_config(equal).projection
-
-
-def test_every_allowed_activation_exists():
-    assert set(BUILT_IN["activation"]) == set(ACTIVATIONS)
 
 
 def test_outputs_have_the_stated_shapes_and_heads_follow_the_labels():

@@ -1,7 +1,6 @@
 from records import toy_record
 
 from albert_lab.config.compose import load
-from albert_lab.config.schema import IncludedFile
 from albert_lab.report.departures import departures, mixed, replaced
 
 
@@ -18,15 +17,13 @@ def test_the_tokenizer_at_the_papers_scale_is_trained_like_the_released_one():
     assert "200,000 sentences of the corpus; commas after digits are kept" in other
 
 
-def test_own_code_is_noted_with_the_number_of_its_runs():
-    run = toy_record()
-    file = IncludedFile(file="rope.py", text="...")
-    measured = run.config.model_copy(update={"include": (file,)})  # such as a measure
-    with_rope = measured.model_copy(update={"position_encoding": "rope"})
-    own, other = (run.model_copy(update={"config": config}) for config in (with_rope, measured))
-    assert not any("Own code" in note for note in departures("smoke", [run, other]))
+def test_what_the_paper_does_not_have_is_noted_with_the_number_of_its_runs():
+    other = toy_record()
+    with_rope = other.config.model_copy(update={"position_encoding": "rope"})
+    own = other.model_copy(update={"config": with_rope})
+    assert not any("does not have" in note for note in departures("smoke", [other]))
     for runs, number in (([other, own], "1 of 2 runs"), ([own], "all runs")):
-        note = f"Own code, which the paper does not have, in {number}: position_encoding=rope."
+        note = f"What the paper does not have, in {number}: position_encoding=rope."
         assert departures("smoke", runs)[0] == note
 
 

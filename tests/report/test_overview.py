@@ -59,7 +59,7 @@ def test_a_claim_that_reports_judge_differently_says_so_on_its_line(tmp_path):
 def test_a_table_with_own_code_says_so_everywhere_and_counts_in_no_total(tmp_path, monkeypatch):
     folder = put(tmp_path, "smoke-sotu")
     before = collection.read(tmp_path)[0].counted
-    monkeypatch.setattr(RunConfig, "own_parts", [("position_encoding", "position_encoding", "rope")])
+    monkeypatch.setattr(RunConfig, "other_parts", ["position_encoding=rope"])
     title = report.rebuild(folder).read_text().splitlines()[0]
     assert title.endswith("(smoke, sotu, with position_encoding=rope)")
     text = overview.write(tmp_path).read_text()

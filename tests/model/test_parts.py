@@ -1,0 +1,118 @@
+"""The parts that ALBERT and BERT do not have."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from albert_lab.config.compose import load
+from albert_lab.cost.counts import count_built, count_flops, count_parameters
+from albert_lab.data.masking import mask_training
+from albert_lab.errors import ConfigError
+from albert_lab.model.encoder import Encoder, initialize
+from albert_lab.model.huggingface import to_albert
+from albert_lab.model.shape import EncoderShape
+
+IDS = torch.arange(16).reshape(2, 8)
+
+
+def encoder(*overrides, **changes):
+    shape = EncoderShape.from_config(load(["scale=smoke", *overrides]))
+    built = Encoder(dataclasses.replace(shape, **changes)).eval()
+    initialize(built, 0.2, torch.Generator().manual_seed(0))
+    return built
+
+
+def output(built, ids=IDS, segments=None, mask=None):
+    return built(ids, torch.zeros_like(ids) if segments is None else segments, mask).last_hidden_state
+
+
+def test_a_norm_before_the_blocks_leaves_the_residual_stream_unnormalised():
+    pre = encoder("norm_placement=pre")
+    block, states = pre.ffn_blocks[0], torch.randn(2, 8, 48)
+    expected = states + block.compute(block.layer_norm(states))  # pyright: ignore[reportCallIssue]
+    torch.testing.assert_close(block(states), expected)
+    torch.testing.assert_close(output(pre).mean(-1), torch.zeros(2, 8), atol=1e-5, rtol=0)
+
+
+def test_rotary_positions_depend_on_distances_alone():
+    rope = encoder("position_encoding=rope").positions
+    query, key = (torch.randn(1, 2, 1, 24).expand(1, 2, 8, 24) for _ in range(2))
+    query, key = rope.rotate(query, key)
+    scores = (query @ key.mT)[0, 0]
+    torch.testing.assert_close(scores[:-1, :-1], scores[1:, 1:])  # equal along diagonals
+    assert not torch.allclose(scores[0, 1], scores[0, 2])
+
+
+def test_an_encoder_with_rotary_positions_has_no_table_and_tells_places_apart():
+    rope = encoder("position_encoding=rope")
+    assert rope.embeddings.position_embeddings is None
+    swapped = IDS[:, [0, 2, 1, 3, 4, 5, 6, 7]]
+    assert not torch.allclose(output(rope)[:, 7], output(rope, swapped)[:, 7], atol=1e-4)
+
+
+def test_rotary_positions_need_heads_of_an_even_size():
+    with pytest.raises(ConfigError, match="position_encoding=rope"):
+        load(["scale=smoke", "position_encoding=rope", "model.num_attention_heads=16"])
+
+
+def test_a_gated_ffn_has_as_many_parameters_and_flops_as_the_usual_one():
+    usual, glu = (load(["scale=paper", f"ffn_block={name}"]) for name in ("standard", "glu"))
+    assert count_parameters(glu).total == pytest.approx(count_parameters(usual).total, rel=1e-3)
+    assert count_flops(glu).training == pytest.approx(count_flops(usual).training, rel=1e-3)
+
+
+def test_within_segments_a_segment_depends_neither_on_the_other_nor_on_padding():
+    built = encoder("attention_scope=within-segments")
+    segments = torch.tensor([[0, 0, 0, 0, 1, 1, 0, 0]] * 2)
+    mask = torch.tensor([[True] * 6 + [False] * 2] * 2)
+    changed = IDS.clone()
+    changed[:, 4:] += 50
+    usual, other = (output(built, ids, segments, mask) for ids in (IDS, changed))
+    torch.testing.assert_close(usual[:, :4], other[:, :4])
+    assert not torch.allclose(usual[:, 4:6], other[:, 4:6])
+
+
+@pytest.mark.parametrize("part", ["position_encoding=rope", "attention_scope=within-segments", "norm_placement=pre"])
+def test_a_part_that_transformers_lacks_is_refused_by_its_layout(part):
+    built = encoder(part)
+    with pytest.raises(ConfigError, match=part):
+        to_albert(built.state_dict(), built.shape)
+
+
+def test_another_share_of_training_batches_is_masked_and_the_held_out_sets_stay():
+    masking = load(["scale=smoke", "masking.training_probability=0.3"]).masking
+    ids, text = np.arange(5, 405).reshape(4, 100), np.ones((4, 100), dtype=bool)
+    _, positions, _ = mask_training(ids, text, text, np.ones(1000, dtype=bool), masking, 4, np.random.default_rng(0))
+    assert len(positions) == 4 * 30 == 4 * masking.most_predictions(100)
+    assert masking.probability == 0.15
+
+
+@pytest.mark.parametrize("overrides", [["sharing=not-shared"], ["embedding_size=48"], ["sharing=groups"]])
+def test_counts_of_a_built_encoder_are_those_of_the_formulas(overrides):
+    config = load(["scale=smoke", *overrides])
+    result = count_built(EncoderShape.from_config(config), config.max_sequence_length)
+    expected = count_parameters(config)
+    pooler = 2 * config.model.hidden_size**2
+    assert (result.embeddings, result.layers) == (expected.embeddings, expected.layers)
+    assert result.flops + pooler == count_flops(config).inference * config.max_sequence_length
+
+
+def test_a_list_of_block_numbers_is_the_sharing_of_the_layers_and_repeats():
+    built = encoder("model.num_layers=6", "sharing.attention_groups=[0,1,2]", "sharing.ffn_groups=[0,1,1,0,0,1]")
+    assert built.layers == [(0, 0), (1, 1), (2, 1), (0, 0), (1, 0), (2, 1)]
+    assert (len(built.attention_blocks), len(built.ffn_blocks)) == (3, 2)
+
+
+@pytest.mark.parametrize("blocks", ["[0,2]", "[1]", "[0,1,2,0]", "[]", "[-1,0]"])
+def test_a_list_of_block_numbers_has_no_gaps_and_fits_the_layers(blocks):
+    with pytest.raises(ConfigError, match="sharing.ffn_groups"):
+        load(["scale=smoke", "model.num_layers=6", f"sharing.ffn_groups={blocks}"])
+
+
+def test_five_options_of_sharing_have_their_meaning_at_any_number_of_layers():
+    options = {"all-shared": (1, 1), "groups": (2, 2), "shared-attention": (1, 7), "shared-ffn": (7, 1)}
+    for name, expected in (options | {"not-shared": (7, 7)}).items():
+        built = encoder(f"sharing={name}", "model.num_layers=7")
+        assert (len(built.attention_blocks), len(built.ffn_blocks)) == expected

@@ -1,0 +1,180 @@
+"""A toy of what own code can add to each dict: copy one to begin with."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from toy import toy_config
+from toy_shards import make_prose
+
+from albert_lab import own_code, paths
+from albert_lab.config.compose import load
+from albert_lab.config.data import InterSentenceConfig, PairLabel
+from albert_lab.data.masking import mask_training
+from albert_lab.data.pairs import make_pairs
+from albert_lab.errors import ConfigError
+from albert_lab.measures import catalog
+from albert_lab.measures.measure import PairMeasure
+from albert_lab.model.encoder import Encoder
+from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.shape import EncoderShape
+from albert_lab.tasks.kind import load_kind
+from albert_lab.tasks.records import identity_of
+from albert_lab.tasks.task import load_task
+from albert_lab.training.optimizer import build_optimizer, set_learning_rate
+
+BLOCK = """
+from albert_lab.model.blocks import ATTENTION_BLOCKS, AttentionBlock
+
+class Mean(AttentionBlock):
+    def compute(self, hidden_states, attention_mask, positions):
+        return self.output(self.value(hidden_states).mean(1, keepdim=True).expand_as(hidden_states))
+
+ATTENTION_BLOCKS["mean"] = Mean
+"""
+POSITIONS = """
+from albert_lab.model.positions import POSITION_ENCODINGS, PositionEncoding
+
+class Nowhere(PositionEncoding):
+    has_table = False
+
+POSITION_ENCODINGS["none"] = Nowhere
+"""
+OPTIMIZER = """
+import torch
+from albert_lab.training.optimizer import OPTIMIZERS
+
+OPTIMIZERS["sgd"] = lambda groups, settings, learning_rate: torch.optim.SGD([*groups], learning_rate)
+"""
+MASKING = """
+from albert_lab.data.masking import METHODS, mask
+
+def words(input_ids, attention_mask, can_mask, word_starts, settings, mask_id, rng):
+    settings = settings.model_copy(update={"max_ngram": 1})
+    return mask(input_ids, attention_mask, can_mask, word_starts, settings, mask_id, rng)
+
+METHODS["words"] = words
+"""
+PAIRS = """
+from dataclasses import replace
+from albert_lab.data.pair_kinds import KINDS, PairKind
+
+def shortened(segments, rng, shards):
+    kept = segments.take(segments.b_length > 1)  # pairs that cannot be of this kind are left out
+    return replace(kept, b_start=kept.b_start + 1, b_length=kept.b_length - 1)
+
+KINDS["shortened"] = PairKind(shortened)
+"""
+TASK_KIND = """
+import torch
+from albert_lab.tasks import classification
+from albert_lab.tasks.task import KINDS, KindOfTask
+
+class Kind(classification.Kind):
+    def build_head(self, shape):
+        head = super().build_head(shape)
+        head.averaged = torch.nn.Linear(shape.hidden_size, shape.hidden_size)
+        return head
+
+KINDS["averaged"] = KindOfTask(__name__, like="classification")
+"""
+TASK = """
+kind: averaged
+source: mine
+data: {train: train.tsv, dev: dev.tsv}
+format: {columns: [text, label], text_a: text, label: label, labels: [bad, good]}
+"""
+
+
+def encoder(*overrides):
+    return Encoder(EncoderShape.from_config(load(["scale=smoke", *overrides]))).eval()
+
+
+def test_an_attention_block_replaces_what_is_computed(own):
+    own(BLOCK)
+    attention = encoder("attention_block=mean").attention_blocks[0]
+    result = attention.compute(torch.randn(2, 8, 48), None, encoder().positions)  # pyright: ignore[reportCallIssue]
+    torch.testing.assert_close(result[:, 0], result[:, 5])
+
+
+def test_a_position_encoding_replaces_the_table(own):
+    own(POSITIONS)
+    assert encoder("position_encoding=none").embeddings.position_embeddings is None
+
+
+def test_an_optimizer_has_an_option_with_its_settings_and_steps_at_the_rate_of_the_schedule(own, tmp_path):
+    own(OPTIMIZER)
+    (tmp_path / "conf" / "optimizer").mkdir(parents=True)
+    option = paths.conf_file("optimizer/adamw.yaml").read_text()
+    (tmp_path / "conf" / "optimizer" / "sgd.yaml").write_text(option)
+    with paths.with_conf([tmp_path / "conf"]):
+        config = load(["scale=smoke", "optimizer=sgd"])
+    model = PretrainingModel.from_config(config)
+    optimizer = build_optimizer(model, config.optimizer, 1.0)
+    set_learning_rate(optimizer, 0.25)
+    weight = model.pooler.dense.weight
+    before = weight.detach().clone()
+    weight.grad = torch.ones_like(weight)
+    optimizer.step()
+    torch.testing.assert_close(weight.detach(), before - 0.25)
+
+
+def test_a_masking_replaces_that_of_training_batches(own):
+    own(MASKING)
+    ids, text = np.arange(5, 405).reshape(4, 100), np.ones((4, 100), dtype=bool)
+    one, three = (
+        mask_training(ids, text, text, np.ones(1000, dtype=bool), config.masking, 4, np.random.default_rng(0))
+        for config in (load(["scale=smoke", f"masking.method={name}"]) for name in ("words", "n-gram"))
+    )
+    neighbours = [np.mean(np.diff(positions) == 1) for _, positions, _ in (one, three)]
+    assert neighbours[0] < 0.6 * neighbours[1]
+
+
+def shortened_pairs():
+    labels = tuple(PairLabel(kind=kind, share=0.5) for kind in ("consecutive", "shortened"))
+    spec = InterSentenceConfig(name="mix", labels=labels, single_sentence_chunks="drop", cutting="balanced")
+    return make_pairs(make_prose(40), spec, max_sequence_length=64, short_sequence_probability=0.1, seed=0, epoch=0)
+
+
+def test_a_kind_of_pair_is_made_in_its_share(own):
+    with pytest.raises(ConfigError, match="kind=shortened"):
+        shortened_pairs()
+    own(PAIRS)
+    pairs = shortened_pairs()
+    assert np.mean(pairs.label) == pytest.approx(0.5, abs=0.02)
+    gap = pairs.b_start - (pairs.a_start + pairs.a_length)
+    whole = pairs.a_length + pairs.b_length < 61 - 1  # not truncated
+    assert set(gap[whole & (pairs.label == 1)]) == {1}
+
+
+def test_the_measure_of_the_examples_is_taken_on_halves_of_the_pairs(tmp_path):
+    own_code.include(paths.PACKAGE.parent / "examples" / "sop_of_halves.py")
+    measures = {measure.name: measure for measure in catalog.of_kind(PairMeasure)}
+    shards, config = make_prose(40), toy_config(tmp_path)
+    halves, whole = (measures[name].pairs(shards, config, 100) for name in ("sop_of_halves", "sop_accuracy"))
+    np.testing.assert_array_equal(halves.a_length, (whole.a_length + 1) // 2)
+    assert catalog.labels()["sop_of_halves"] == "SOP of halves"
+
+
+def test_a_kind_of_task_has_the_settings_of_another_a_head_of_its_own_and_other_fine_tunings(
+    own, tmp_path, monkeypatch
+):
+    (tmp_path / "mine.yaml").write_text(TASK)
+    with pytest.raises(ConfigError, match="kind=averaged"):
+        load_task(str(tmp_path / "mine.yaml"))
+    own(TASK_KIND)
+    mine, config = load_task(str(tmp_path / "mine.yaml")), load(["scale=smoke"])
+    assert mine.format.name == "glue"
+    head = load_kind(mine, mine.at("smoke")).build_head(EncoderShape.from_config(config))
+    assert isinstance(head.averaged, torch.nn.Linear)
+    before = identity_of("run", config, mine, 0)
+    own(TASK_KIND + "# changed\n", "other.py")
+    assert identity_of("run", config, mine, 0) != before
+
+
+def test_a_shape_with_own_parts_is_in_no_layout_of_transformers(own):
+    own(BLOCK)
+    shape = EncoderShape.from_config(load(["scale=smoke", "attention_block=mean"]))
+    assert shape.other_parts == ["attention_block=mean"]
+    assert not dataclasses.replace(shape, attention_block="standard").other_parts
