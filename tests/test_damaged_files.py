@@ -24,8 +24,7 @@ from albert_lab.data.shards import SPLITS, open_shards, read_meta
 from albert_lab.data.tokenizer.cache import find_or_train
 from albert_lab.errors import FIXABLE, DamagedFileError
 from albert_lab.figures.files import NONE_DRAWN
-from albert_lab.interop import folder as folders
-from albert_lab.interop import loading, tokenizer_files
+from albert_lab.interop import layout, loading, tokenizer_files
 from albert_lab.report import report
 from albert_lab.runs import cleaning, finetunings, layers, queue, reported, results, states, status
 from albert_lab.runs import run as runs
@@ -287,6 +286,6 @@ def test_a_folder_of_transformers_is_read_or_its_file_named(published, data, par
         after = with_header(before, as_json(data.draw(edited(header))))
     file.write_bytes(after)
     try:
-        assert is_read_or_named(published.name, lambda: folders.read_model(published))
+        assert is_read_or_named(published.name, lambda: layout.read(published))
     finally:
         file.write_bytes(before)

@@ -22,7 +22,6 @@ Source = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an ALBERT
     epilog=examples(
         "albert-lab export RUN exported",
         "albert-lab export RUN exported --layout albert-lab",
-        "albert-lab export RUN exported --push me/my-albert --license apache-2.0",
     ),
 )
 def export(
@@ -31,27 +30,15 @@ def export(
     layout: Annotated[
         str, typer.Option("--layout", help="auto (albert or bert, depending on sharing), albert, bert or albert-lab.")
     ] = "auto",
-    repository: Annotated[
-        str | None,
-        typer.Option(
-            "--push", metavar="REPO", help="Also upload the folder to this repository of the Hugging Face Hub."
-        ),
-    ] = None,
-    private: Annotated[bool, typer.Option("--private", help="Create that repository as a private one.")] = False,
-    licence: Annotated[
-        str, typer.Option("--license", metavar="ID", help="Licence of the weights, by its name on the Hub.")
-    ] = "unknown",
 ) -> None:
-    """Export a run as a folder that transformers loads, with a model card."""
-    from albert_lab.interop.export import export
-    from albert_lab.interop.push import check, push
+    """Export a run as a folder that transformers loads, with a model card.
 
-    if repository is not None:
-        check(repository)
-    to_stderr(f"written in the layout {export(run, target, layout, licence)}")
+    It counts as written if transformers computes the same. Then `hf upload REPO DIR` uploads it.
+    """
+    from albert_lab.interop.export import export
+
+    to_stderr(f"written in the layout {export(run, target, layout, to_stderr)}")
     print(target)
-    if repository is not None:
-        print(push(target, repository, private=private))
 
 
 @app.command(
@@ -110,22 +97,3 @@ def evaluate(
         chosen = [f"corpus={corpus}"] if is_option else ["corpus=files", f"corpus.path={quoted(corpus)}"]
     evaluation = evaluate(run, [*chosen, *(overrides or [])], to_stderr, whole=corpus is not None)
     print(json.dumps(evaluation.as_dict(), indent=2) if as_json else evaluation.as_text())
-
-
-@app.command(
-    rich_help_panel=MODELS, epilog=examples("albert-lab lint albert-base-v2", "albert-lab lint exported --json")
-)
-def lint(source: Source, as_json: Json = False) -> None:
-    """Check a model folder for known problems: heads, GELU, dropout, tokenizer, special ids."""
-    from dataclasses import asdict
-
-    from albert_lab.interop.lint import lint
-
-    findings = lint(source)
-    print(
-        json.dumps([asdict(finding) for finding in findings], indent=2)
-        if as_json
-        else "\n".join(f"{finding.severity}: {finding.text}" for finding in findings)
-    )
-    if any(finding.severity == "error" for finding in findings):
-        raise typer.Exit(2)

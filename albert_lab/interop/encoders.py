@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
-
-from safetensors import SafetensorError
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data.tokenizer.train import sample
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError
+from albert_lab.interop import layout
 from albert_lab.messages import Say, with_progress
 from albert_lab.training.layer_numbers import Layer
 
@@ -45,20 +43,9 @@ def layers(folder: Path, config: RunConfig, say: Say) -> tuple[str, tuple[Layer,
 
 
 def _load(folder: Path) -> tuple[Any, Any]:
-    if not (folder / "config.json").is_file():
-        raise ConfigError(f"{folder} has no config.json: it is not a folder in the Hugging Face layout")
-    try:
-        from transformers import AutoModel, AutoTokenizer
-        from transformers.utils import logging
-    except ImportError as error:
-        raise MissingDataError(f"{folder} needs a package: pip install 'albert-lab[transformers]'") from error
-    logging.set_verbosity_error()  # no warnings about unused heads
-    logging.disable_progress_bar()
-    try:
-        encoder, loaded = AutoModel.from_pretrained(folder, local_files_only=True, output_loading_info=True)
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, UnpicklingError, EOFError) as error:
-        raise ConfigError(f"{folder} cannot be loaded by transformers: {error}") from error
+    transformers = layout.package(str(folder))
+    encoder, loaded = layout.load(transformers.AutoModel, folder, output_loading_info=True)
+    tokenizer = layout.load(transformers.AutoTokenizer, folder)
     # Missing weights would be random; the pooler is not needed, since it follows the last layer.
     if missing := sorted(name for name in loaded["missing_keys"] if not name.startswith("pooler")):
         raise ConfigError(f"{folder} lacks weights of its encoder: {', '.join(missing)}")

@@ -26,7 +26,7 @@ from albert_lab.score import PRINTED, Score, printed
 SETTABLE = ("corpus", "evaluation", "machine", "masking", "max_sequence_length", "short_sequence_probability", "scale")
 _NOT_OF_WHOLE = "nothing of the text is left to fit a probe on"
 # Cleaning of the text on which the model was trained.
-_CLEANING = ("lower_case", "strip_accents")
+_CLEANING = ("lower_case", "strip_accents", "language")
 
 
 @dataclass(frozen=True)

@@ -1,131 +1,154 @@
-"""Export of a run folder to a folder in the Hugging Face layout, or to a self-contained folder in our own layout."""
+"""Export of a run: a folder of transformers, compared with the run before it is written, or our own layout."""
 
-import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import safetensors.torch
 import torch
 
+from albert_lab.data import corpus as texts
+from albert_lab.data.sentences import sentences
 from albert_lab.data.tokenizer.cache import MODEL_FILE
-from albert_lab.errors import ConfigError
-from albert_lab.interop import architecture as architectures
-from albert_lab.interop import folder as folders
+from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer.cleaning import cleaning_of
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.interop import layout as layouts
 from albert_lab.interop import tokenizer_files
-from albert_lab.interop.architecture import Architecture, Family
-from albert_lab.interop.card import UNKNOWN, model_card
+from albert_lab.interop.card import model_card
 from albert_lab.interop.loading import Opened, open_run
-from albert_lab.model.huggingface import to_albert, to_bert
-from albert_lab.model.shape import EncoderShape
+from albert_lab.messages import Say
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 from albert_lab.storage import check_folder, replacing
 
 AUTO, OWN = "auto", "albert-lab"
-LAYOUTS = (AUTO, *get_args(Family), OWN)
+LAYOUTS = (AUTO, *get_args(layouts.Family), OWN)
 CARD = "README.md"
+# Float32 on both sides, in another order of sums.
+_TOLERANCE = 1e-3
+_SENTENCES, _ROWS = 1000, 16
 
 
-def export(text: str, target: Path, layout: str, licence: str = UNKNOWN) -> str:
+def export(text: str, target: Path, layout: str, say: Say) -> str:
     """Writes a finished or imported run atomically as a separate folder; returns the layout.
 
-    auto: as ALBERT if whole layers are shared, as BERT if none are shared and E = H.
+    auto: as ALBERT if whole layers are shared, as BERT if none are shared and E = H. What transformers computes from
+    the folder is compared with the run first.
 
     Args:
         target: folder to write; it must be empty or not exist.
 
     Raises:
-        ConfigError: unknown layout or run, an unfinished run, a target that is not empty or cannot be written, or a
-            model that the layout does not support.
-        MissingDataError: the run's weights or tokenizer do not exist.
+        ConfigError: unknown layout or run, an unfinished run, a target that is not empty or cannot be written, a model
+            that the layout does not support, or a folder from which transformers computes something else.
+        MissingDataError: transformers is not installed, or the run's weights or tokenizer do not exist.
     """
     if layout not in LAYOUTS:
         raise ConfigError(f"--layout {layout} is unknown (allowed: {', '.join(LAYOUTS)})")
+    if layout != OWN:
+        layouts.package("export")
     folder = runs.find(text)
     states.check_finished(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target} already exists and is not empty")
     check_folder(target.parent, f"DIR {target}:")
     opened = open_run(folder)
-    shape = opened.model.encoder.shape
-    if layout == AUTO:
-        layout = choose_layout(shape)
-    write = _own(folder, opened) if layout == OWN else _transformers(opened, shape, layout)
     with replacing(target) as partial:
         partial.mkdir()
-        write(partial)
-        card = model_card(folder, opened, layout, _model_class(partial), licence)
-        (partial / CARD).write_text(card, encoding="utf-8")
+        if layout == OWN:
+            model_class = None
+            _write_own(folder, opened, partial)
+        else:
+            try:
+                family = layouts.choose_family(opened.model.encoder.shape, None if layout == AUTO else layout)
+                model_class = _write(opened, family, partial)
+            except ConfigError as error:
+                raise ConfigError(f"{error}; --layout {OWN} writes a folder that albert_lab.load opens") from error
+            layout = family
+            say(_prove(opened, model_class, partial))
+        (partial / CARD).write_text(model_card(folder, opened, model_class), encoding="utf-8")
     return layout
 
 
-def choose_layout(shape: EncoderShape) -> Family:
-    """The kind of model of transformers to which a shape belongs by common usage.
-
-    Raises:
-        ConfigError: it belongs to neither; the message suggests alternatives.
-    """
-    own = list(range(shape.num_layers))
-    if shape.num_layers == 1 or (shape.attention_blocks != own and shape.ffn_blocks != own):
-        return "albert"
-    if shape.attention_blocks != shape.ffn_blocks:
-        raise ConfigError(
-            "sharing: attention and FFN blocks are shared differently, but ALBERT in transformers shares only whole"
-            f" layers; --layout {OWN} writes a folder that albert_lab.load opens"
-        )
-    if shape.projection or shape.embedding_size != shape.hidden_size:
-        raise ConfigError(
-            f"no layer is shared, and embedding_size={shape.embedding_size} is projected to"
-            f" model.hidden_size={shape.hidden_size}: BERT has no projection, and published ALBERT shares its layers;"
-            " --layout albert writes an ALBERT with a group for each layer, which computes the same;"
-            f" --layout {OWN} a folder that albert_lab.load opens"
-        )
-    return "bert"
-
-
-def _transformers(opened: Opened, shape: EncoderShape, layout: str) -> Callable[[Path], None]:
-    family: Family = "albert" if layout == "albert" else "bert"
-    state = {
-        name: tensor for name, tensor in opened.model.state_dict().items() if name.split(".")[0] not in opened.missing
-    }
-    try:
-        tensors = (to_albert if family == "albert" else to_bert)(state, shape)
-    except ConfigError as error:
-        raise ConfigError(f"{error}; --layout {OWN} writes a folder that albert_lab.load opens") from error
+def _write(opened: Opened, family: layouts.Family, folder: Path) -> str:
     tokenizer = opened.tokenizer
     special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
-    content = architectures.write(Architecture(family, shape, opened.pair_labels), special_ids)
-    if "mlm_head" in opened.missing:
-        content["architectures"] = ["AlbertModel" if family == "albert" else "BertModel"]
-
-    def write(folder: Path) -> None:
-        (folder / folders.CONFIG_FILE).write_text(json.dumps(content, indent=2) + "\n")
-        _save(tensors, folder)
-        tokenizer_files.write(opened.tokenizer_file, opened.config, folder)
-
-    return write
+    tokenizer_files.write(opened.tokenizer_file, opened.config, folder)
+    return layouts.write(opened.model, opened.missing, opened.pair_labels, family, special_ids, folder)
 
 
-def _model_class(folder: Path) -> str | None:
-    config = folder / folders.CONFIG_FILE
-    return json.loads(config.read_text())["architectures"][0] if config.exists() else None
+def _write_own(folder: Path, opened: Opened, target: Path) -> None:
+    for name in (runs.RUN_FILE, results.RECORD, runs.IMPORT):
+        if (folder / name).is_file():
+            shutil.copyfile(folder / name, target / name)
+    tensors = {name: tensor.contiguous() for name, tensor in opened.model.state_dict().items()}
+    safetensors.torch.save_file(tensors, target / layouts.WEIGHTS)
+    is_json = opened.tokenizer_file.suffix == ".json"
+    shutil.copyfile(opened.tokenizer_file, target / (tokenizer_files.JSON_FILE if is_json else MODEL_FILE))
 
 
-def _own(folder: Path, opened: Opened) -> Callable[[Path], None]:
-    def write(target: Path) -> None:
-        for name in (runs.RUN_FILE, results.RECORD, runs.IMPORT):
-            if (folder / name).is_file():
-                shutil.copyfile(folder / name, target / name)
-        _save(opened.model.state_dict(), target)
-        is_json = opened.tokenizer_file.suffix == ".json"
-        shutil.copyfile(opened.tokenizer_file, target / (tokenizer_files.JSON_FILE if is_json else MODEL_FILE))
+def _prove(opened: Opened, model_class: str, folder: Path) -> str:
+    """Compares ids, hidden states and logits of sentences of the run's text here and in transformers; says which.
 
-    return write
+    Raises:
+        ConfigError: they differ; names the part.
+    """
+    transformers, config = layouts.package("export"), opened.config
+    theirs = layouts.load(transformers.AutoTokenizer, folder)
+    ours = load_model(opened.tokenizer_file, cleaning_of(config.corpus))  # tokenizer.json keeps digit_commas
+    compared = _sentences(opened)
+    encoded = ours.encode(compared)
+    for sentence, mine, their in zip(
+        compared, encoded, theirs(compared, add_special_tokens=False)["input_ids"], strict=True
+    ):
+        if mine != their:
+            raise _differs("ids", f"for {sentence!r}")
+    length = min(config.max_sequence_length, opened.model.encoder.shape.max_position_embeddings) - 2
+    chosen = sorted(filter(None, encoded), key=len)
+    rows = [torch.tensor([ours.cls_id, *ids[:length], ours.sep_id]) for ids in chosen[:: len(chosen) // _ROWS + 1]]
+    model = layouts.load(getattr(transformers, model_class), folder, attn_implementation="eager").eval()
+    for part, mine, their in _outputs(opened, model, torch.nn.utils.rnn.pad_sequence(rows, batch_first=True), rows):
+        if not (error := float((mine - their).abs().max() / their.abs().max())) <= _TOLERANCE:
+            raise _differs(part, f"by {error:.2g} of their largest")
+    version = transformers.__version__
+    return f"compared with transformers {version}: ids of {len(compared):,} sentences, hidden states, logits"
 
 
-def _save(tensors: dict[str, torch.Tensor], folder: Path) -> None:
-    # transformers requires this metadata.
-    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    safetensors.torch.save_file(contiguous, folder / folders.SAFETENSORS, metadata={"format": "pt"})
+def _outputs(
+    opened: Opened, model: Any, batch: torch.Tensor, rows: list[torch.Tensor]
+) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
+    """Outputs of padded rows by name, here and in a model of transformers, where they are not padding."""
+    lengths, places = torch.tensor([len(row) for row in rows])[:, None], torch.arange(batch.shape[1])
+    mask = places < lengths
+    types = (mask & (places >= lengths // 2)).long()
+    with torch.inference_mode():
+        states = opened.model.encoder(batch, types, mask, output_hidden_states=True).hidden_states
+        output = opened.model(batch, types, mask, mask.flatten().nonzero().flatten())
+        expected = model(batch, attention_mask=mask.long(), token_type_ids=types, output_hidden_states=True)
+    for number, (mine, their) in enumerate(zip(states, expected.hidden_states, strict=True)):
+        yield f"hidden states after layer {number}", mine[mask], their[mask]
+    for name in ("prediction_logits", "logits"):
+        if name in expected:
+            yield "MLM logits", output.mlm_logits, expected[name][mask]
+    for name in ("sop_logits", "seq_relationship_logits"):
+        if name in expected:
+            yield "logits of the pair head", output.pair_logits, expected[name]
+
+
+def _differs(part: str, how: str) -> ConfigError:
+    return ConfigError(f"{part} differ in transformers {how}: nothing was written; please report it")
+
+
+def _sentences(opened: Opened) -> list[str]:
+    """Sentences of the run's text, a few of each document; without the text, the tokens of its vocabulary."""
+    corpus, special = opened.config.corpus, ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
+    try:
+        of_documents = (islice(sentences(document.text, corpus), 10) for document in texts.iterate(corpus))
+        found = list(islice(chain.from_iterable(of_documents), _SENTENCES))
+    except (ConfigError, MissingDataError):
+        found = [token.replace("▁", " ") for token in opened.tokenizer.tokens()]
+    # In transformers, these words in a text are special tokens.
+    return [sentence for sentence in found if not any(word in sentence for word in special)]

@@ -1,4 +1,4 @@
-"""Import of a folder in the Hugging Face layout as a run folder."""
+"""Import of an ALBERT or BERT of transformers as a run."""
 
 import hashlib
 import json
@@ -18,13 +18,10 @@ from albert_lab.config.compose import groups, load, load_option, parse, validate
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.build import find_or_build
-from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.data.tokenizer.cache import MODEL_FILE
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError
-from albert_lab.interop import lint, tokenizer_files
-from albert_lab.interop.architecture import Architecture
-from albert_lab.interop.folder import FolderModel, read_architecture, read_model
+from albert_lab.interop import layout, tokenizer_files
 from albert_lab.messages import Say
 from albert_lab.model.shape import EncoderShape
 from albert_lab.naming import check_name
@@ -37,7 +34,7 @@ from albert_lab.training.optimizer import build_optimizer
 class Import:
     """A folder to import: its model, and the configuration and name of its run."""
 
-    model: FolderModel
+    model: layout.FolderModel
     run: runs.Run
     tokenizer_file: Path
 
@@ -50,96 +47,70 @@ def plan(folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name
         name: model name, for the run's name; None: the folder's name.
 
     Raises:
-        ConfigError: see folder.read_model; a tokenizer with another vocabulary; a shape that no configuration can have;
-            an override of a key that the folder determines; an invalid name.
+        ConfigError: see layout.read; a tokenizer with another vocabulary; an override of a key that the folder
+            determines; an invalid name.
     """
-    model = read_model(folder)
-    shape = model.architecture.shape
-    check_vocabulary(load_model(tokenizer_file), shape, tokenizer_file)
-    config = _configure(model.architecture, folder, tokenizer_file, overrides, _model_name(folder, name))
-    fingerprints = {
-        "tokenizer": load_model(tokenizer_file, digit_commas=config.tokenizer.digit_commas).fingerprint,
-        "weights": digest_tensors(model.model.state_dict()),
-    }
+    model = layout.read(folder)
+    config = _configure(model, folder, tokenizer_file, overrides, _model_name(folder, name))
+    tokenizer = load_model(tokenizer_file, digit_commas=config.tokenizer.digit_commas)
+    if tokenizer.vocab_size != config.tokenizer.vocab_size:
+        raise ConfigError(
+            f"{tokenizer_file} has {tokenizer.vocab_size} tokens, but the model's vocab_size is"
+            f" {config.tokenizer.vocab_size}"
+        )
+    fingerprints = {"tokenizer": tokenizer.fingerprint, "weights": digest_tensors(model.model.state_dict())}
     return Import(model, runs.Run(config, fingerprints), tokenizer_file)
 
 
-def check_vocabulary(tokenizer: Tokenizer, shape: EncoderShape, file: Path) -> None:
-    """Checks that a tokenizer has the vocabulary size of the model.
-
-    Raises:
-        ConfigError: the sizes differ.
-    """
-    if tokenizer.vocab_size != shape.vocab_size:
-        raise ConfigError(f"{file} has {tokenizer.vocab_size} tokens, but the model's vocab_size is {shape.vocab_size}")
-
-
 def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say: Say) -> Path:
-    """The run folder of a folder in the Hugging Face layout; makes it first if it does not exist.
+    """The run folder of a folder of transformers; makes it first if it does not exist.
 
     It contains the weights as a checkpoint of step 0 without optimizer state, the tokenizer, and import.json.
 
     Raises:
         ConfigError, MissingDataError: see plan and tokenizer_files.find_or_convert.
     """
-    # First, to check that this is such a folder.
-    read_architecture(folder)
+    layout.package("import")
     with TemporaryDirectory() as scratch:
         planned = plan(folder, tokenizer_files.find_or_convert(folder, Path(scratch)), overrides, name)
-        run = planned.run
+        run, model = planned.run, planned.model
         file = run.folder / planned.tokenizer_file.name
         settings = run.config.tokenizer.model_copy(update={"model_file": str(file)})
         run = runs.Run(run.config.model_copy(update={"tokenizer": settings}), run.fingerprints)
+        record = {
+            "source": str(folder.resolve()),
+            "family": model.family,
+            "missing_parts": list(model.missing),
+            "unused_tensors": list(model.unused),
+            "albert_lab": __version__,
+            "imported": datetime.now(UTC).date().isoformat(),
+        }
 
         def build(partial: Path) -> None:
             shutil.copyfile(planned.tokenizer_file, partial / file.name)
             runs.write_run_file(run, partial)
-            optimizer = build_optimizer(planned.model.model, run.config.optimizer, run.config.learning_rate)
-            state = {"run_name": run.name, "step": 0}
-            checkpoint.save(partial / "checkpoint", planned.model.model, optimizer, state)
-            record = _record(folder, planned.model)
+            optimizer = build_optimizer(model.model, run.config.optimizer, run.config.learning_rate)
+            checkpoint.save(partial / "checkpoint", model.model, optimizer, {"run_name": run.name, "step": 0})
             (partial / runs.IMPORT).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
         find_or_build(run.folder, build, f"the import of {folder}", say)
-    for finding in lint.lint(folder):
-        say(f"{finding.severity}: {finding.text}")
+    for key in ("missing_parts", "unused_tensors"):
+        if record[key]:
+            say(f"{key.replace('_', ' ')}: {', '.join(record[key])}")
     say("the folder has no optimizer state: continued pre-training starts with fresh moments")
     return run.folder
 
 
-def _record(folder: Path, model: FolderModel) -> dict[str, Any]:
-    return {
-        "source": str(folder.resolve()),
-        "family": model.architecture.family,
-        "pair_labels": list(model.architecture.pair_labels),
-        "missing_parts": list(model.missing),
-        "unused_tensors": list(model.unused),
-        "notes": list(model.notes),
-        "albert_lab": __version__,
-        "imported": datetime.now(UTC).date().isoformat(),
-    }
-
-
 def _configure(
-    architecture: Architecture, folder: Path, tokenizer_file: Path, overrides: Sequence[str], name: str
+    model: layout.FolderModel, folder: Path, tokenizer_file: Path, overrides: Sequence[str], name: str
 ) -> RunConfig:
-    shape = architecture.shape
-    for key, only in (("inner_group_num", 1), ("type_vocab_size", 2)):
-        if getattr(shape, key) != only:
-            raise ConfigError(
-                f"{folder}: {key}={getattr(shape, key)}: a run's configuration has {only} alone;"
-                " albert_lab.load opens the folder all the same"
-            )
-    flags = tokenizer_files.read_flags(folder)
+    shape, flags = model.model.encoder.shape, tokenizer_files.read_flags(folder)
     content = load(["length_schedule=constant", *overrides]).model_dump(mode="json")
     named = {override.key_or_group for override in parse(overrides)} if overrides else set()
     decided: dict[str, Any] = {
-        "model": {
-            "name": name,
-            **{key: getattr(shape, key) for key in content["model"] if key != "name"},
-        },
+        "model": {"name": name, **{key: getattr(shape, key) for key in content["model"] if key != "name"}},
         "sharing": _sharing(shape),
-        "inter_sentence": _inter_sentence(architecture.pair_labels),
+        "inter_sentence": _inter_sentence(model.pair_labels),
         "embedding_size": shape.embedding_size,
         "projection": "always" if shape.projection and shape.embedding_size == shape.hidden_size else "auto",
         "dropout": shape.dropout,
@@ -150,8 +121,8 @@ def _configure(
     if "max_sequence_length" not in named:
         longest = min(flags.max_length or shape.max_position_embeddings, shape.max_position_embeddings)
         decided["max_sequence_length"] = longest
-    for key, value in (("lower_case", flags.lower_case), ("strip_accents", flags.strip_accents)):
-        if f"corpus.{key}" not in named:
+    for key in ("lower_case", "strip_accents", "language"):
+        if f"corpus.{key}" not in named and (value := getattr(flags, key)) is not None:
             content["corpus"][key] = value
     content["tokenizer"] = {
         "name": "model-file",
@@ -169,7 +140,7 @@ def _configure(
 
 def _sharing(shape: EncoderShape) -> dict[str, Any]:
     names = {1: "all-shared", shape.num_layers: "not-shared"}
-    name = names.get(shape.ffn_groups, "groups") if shape.num_layers > 1 else "all-shared"
+    name = names.get(len(set(shape.ffn_blocks)), "groups") if shape.num_layers > 1 else "all-shared"
     return {"name": name, "attention_groups": shape.attention_groups, "ffn_groups": shape.ffn_groups}
 
 

@@ -14,8 +14,7 @@ from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.data.tokenizer.cleaning import cleaning_of
 from albert_lab.errors import MissingDataError
-from albert_lab.interop import folder as folders
-from albert_lab.interop import importing, tokenizer_files
+from albert_lab.interop import importing, layout, tokenizer_files
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
@@ -62,21 +61,12 @@ def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
 
     Raises:
         ConfigError: the folder does not exist or cannot be used; names the file.
-        MissingDataError: weights or tokenizer do not exist.
+        MissingDataError: weights or tokenizer do not exist, or transformers, which reads its own folders.
     """
-    path = runs.find(str(folder))
-    if (path / runs.RUN_FILE).is_file():
-        opened = open_run(path)
-        model, tokenizer, missing = opened.model, opened.tokenizer, opened.missing
-    else:
-        # Without a configuration, since some shapes have none.
-        read = folders.read_model(path)
-        tokenizer = load_model(tokenizer_files.find(path), tokenizer_files.read_flags(path).cleaning)
-        importing.check_vocabulary(tokenizer, read.architecture.shape, tokenizer_files.find(path))
-        model, missing = read.model, read.missing
-    if random := [part for part in missing if part != "pair_head"]:
-        warnings.warn(f"{path} has no {' and no '.join(random)}: random weights are used instead", stacklevel=2)
-    return model, tokenizer
+    opened = open_folder(str(folder))
+    if random := [part for part in opened.missing if part != "pair_head"]:
+        warnings.warn(f"{folder} has no {' and no '.join(random)}: random weights are used instead", stacklevel=2)
+    return opened.model, opened.tokenizer
 
 
 def open_folder(text: str) -> Opened:
@@ -96,7 +86,7 @@ def open_folder(text: str) -> Opened:
         tokenizer=load_model(planned.tokenizer_file, cleaning_of(config.corpus), config.tokenizer.digit_commas),
         tokenizer_file=planned.tokenizer_file,
         config=config,
-        pair_labels=read.architecture.pair_labels,
+        pair_labels=read.pair_labels,
         missing=read.missing,
         imported=True,
     )
@@ -133,7 +123,7 @@ def open_run(folder: Path) -> Opened:
         DamagedFileError: the weights are damaged.
     """
     run = runs.read(folder)
-    weights = folder / folders.SAFETENSORS
+    weights = folder / layout.WEIGHTS
     if not weights.is_file():
         weights = checkpoint.last_weights(folder / "checkpoint", run.name)
     own_code.check(run.own_code, run.name)

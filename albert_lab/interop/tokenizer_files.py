@@ -1,4 +1,4 @@
-"""Reading and writing the tokenizer of a folder in the Hugging Face layout."""
+"""The tokenizer of a folder in the layout of transformers."""
 
 import json
 import shutil
@@ -10,34 +10,27 @@ from albert_lab import files
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer.cache import MODEL_FILE
 from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.data.tokenizer.cleaning import Cleaning, cleaning_of
+from albert_lab.data.tokenizer.cleaning import cleaning_of
 from albert_lab.data.tokenizer.sentencepiece import as_json
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.interop import layout
 
-JSON_FILE = "tokenizer.json"
-CONFIG_FILE = "tokenizer_config.json"
-VOCABULARY_FILE = "vocab.txt"
-# Our key in tokenizer_config.json; published ALBERT was trained with commas split off, as in the release.
-DIGIT_COMMAS_KEY = "digit_commas"
+JSON_FILE, CONFIG_FILE, VOCABULARY_FILE = "tokenizer.json", "tokenizer_config.json", "vocab.txt"
+# Our keys in tokenizer_config.json; published ALBERT was trained with commas split off, as in the release.
+_LANGUAGE_KEY, _COMMAS_KEY = "language", "digit_commas"
 # Value that transformers writes if a tokenizer has no maximal length.
 _NO_LENGTH = 10**9
 
 
 @dataclass(frozen=True)
 class TokenizerFlags:
-    """Cleaning of text before tokenization, and the maximal sequence length (None: not given).
-
-    digit_commas is None if the folder does not give it.
-    """
+    """Cleaning of text before tokenization, and the maximal sequence length; None: the folder does not give it."""
 
     lower_case: bool
     strip_accents: bool
+    language: str | None
     max_length: int | None
     digit_commas: str | None
-
-    @property
-    def cleaning(self) -> Cleaning:
-        return Cleaning(self.lower_case, self.strip_accents)
 
 
 def write(model: Path, config: RunConfig, folder: Path) -> None:
@@ -63,7 +56,8 @@ def write(model: Path, config: RunConfig, folder: Path) -> None:
         "model_max_length": config.max_sequence_length,
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         **{f"{name}_token": tokens[token] for name, token in special.items()},
-        DIGIT_COMMAS_KEY: config.tokenizer.digit_commas,
+        _LANGUAGE_KEY: corpus.language,
+        _COMMAS_KEY: config.tokenizer.digit_commas,
     }
     _write_json(folder / CONFIG_FILE, content)
 
@@ -78,9 +72,7 @@ def find(folder: Path) -> Path:
         if (folder / name).is_file():
             return folder / name
     has_vocabulary = (folder / VOCABULARY_FILE).is_file()
-    advice = (
-        f"; import the folder first: its {VOCABULARY_FILE} is then written as {JSON_FILE}" if has_vocabulary else ""
-    )
+    advice = f"; `albert-lab import` makes one of its {VOCABULARY_FILE}" if has_vocabulary else ""
     raise MissingDataError(f"{folder} has no tokenizer: neither {MODEL_FILE} nor {JSON_FILE}{advice}")
 
 
@@ -96,21 +88,9 @@ def find_or_convert(folder: Path, target: Path) -> Path:
     except MissingDataError:
         if not (folder / VOCABULARY_FILE).is_file():
             raise
-        return _convert_vocabulary(folder, target / JSON_FILE)
-
-
-def _convert_vocabulary(folder: Path, target: Path) -> Path:
-    try:
-        from transformers import BertTokenizer
-    except ImportError as error:
-        raise MissingDataError(f"{folder / VOCABULARY_FILE}: pip install 'albert-lab[transformers]'") from error
-    flags = read_flags(folder)
-    # Not splitlines(): U+2028 and other ends of lines are tokens.
-    vocabulary = files.read_text(folder / VOCABULARY_FILE).removesuffix("\n").split("\n")
-    tokens = {token.removesuffix("\r"): number for number, token in enumerate(vocabulary)}
-    fast = BertTokenizer(vocab=tokens, do_lower_case=flags.lower_case, strip_accents=flags.strip_accents)
-    fast.backend_tokenizer.save(str(target))
-    return target
+    loader = layout.package(str(folder / VOCABULARY_FILE)).BertTokenizer
+    layout.load(loader, folder).backend_tokenizer.save(str(target / JSON_FILE))
+    return target / JSON_FILE
 
 
 def read_flags(folder: Path) -> TokenizerFlags:
@@ -119,30 +99,24 @@ def read_flags(folder: Path) -> TokenizerFlags:
     Raises:
         ConfigError: the file is not a JSON object, or a flag in it is neither true nor false.
     """
-    content = read_json(folder / CONFIG_FILE) if (folder / CONFIG_FILE).is_file() else {}
+    file = folder / CONFIG_FILE
+    content: dict[str, Any] = files.read_json(file, dict[str, Any]) if file.is_file() else {}
     for key in ("do_lower_case", "strip_accents", "keep_accents"):
         if not isinstance(content.get(key), bool | None):
-            raise ConfigError(f"{folder / CONFIG_FILE}: {key}={content[key]!r} is neither true nor false")
+            raise ConfigError(f"{file}: {key}={content[key]!r} (allowed: true, false)")
     lower_case = bool(content.get("do_lower_case", True))
     strip_accents = content.get("strip_accents")  # BERT's key; None means the value of do_lower_case
     if strip_accents is None:  # ALBERT strips accents with either case
         is_albert = "keep_accents" in content or (folder / MODEL_FILE).is_file()
         strip_accents = not content.get("keep_accents") if is_albert else lower_case
-    max_length = content.get("model_max_length")
-    said = isinstance(max_length, int) and max_length < _NO_LENGTH
-    commas = content.get(DIGIT_COMMAS_KEY)
+    length, commas = content.get("model_max_length"), content.get(_COMMAS_KEY)
     return TokenizerFlags(
-        lower_case, bool(strip_accents), max_length if said else None, commas if commas in ("keep", "split") else None
+        lower_case,
+        bool(strip_accents),
+        content.get(_LANGUAGE_KEY),
+        length if isinstance(length, int) and length < _NO_LENGTH else None,
+        commas if commas in ("keep", "split") else None,
     )
-
-
-def read_json(file: Path) -> dict[str, Any]:
-    """The JSON object in a file.
-
-    Raises:
-        DamagedFileError: the file does not exist or is not a JSON object.
-    """
-    return files.read_json(file, dict[str, Any])
 
 
 def _write_json(file: Path, content: dict[str, Any]) -> None:

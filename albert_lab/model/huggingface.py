@@ -119,17 +119,18 @@ def _check_parts(shape: EncoderShape) -> None:
 
 
 def _albert_modules(shape: EncoderShape) -> dict[str, str]:
-    groups, num_layers, num_inner = shape.ffn_groups, shape.num_layers, shape.inner_group_num
-    if not isinstance(groups, int) or shape.attention_groups != groups:
+    num_layers, num_inner = shape.num_layers, shape.inner_group_num
+    groups = len(set(shape.ffn_blocks)) // num_inner
+    if shape.attention_blocks != shape.ffn_blocks:
         raise ConfigError(
-            f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={groups} differ;"
+            f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={shape.ffn_groups} differ;"
             " ALBERT in transformers shares only whole layers"
         )
     for layer, block in enumerate(shape.ffn_blocks[::num_inner]):
         if int(layer / (num_layers / groups)) != block // num_inner:
             raise ConfigError(
-                f"model.num_layers={num_layers} in {groups} groups: transformers rounds layer {layer} (from 0) into"
-                " another group"
+                f"sharing: layer {layer} (from 0) has block {block}; ALBERT in transformers divides {num_layers} layers"
+                f" into {groups} runs of neighbours, by its own rounding"
             )
     modules = {}
     for block in shape.ffn_blocks:

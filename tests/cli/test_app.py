@@ -18,7 +18,7 @@ from albert_lab.studies.plan import plan_study
 
 COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "finetune", "ensemble"]
 COMMANDS += ["data prepare", "data fetch", "data status", "tokenizer train", "config show"]
-COMMANDS += ["export", "import", "evaluate", "lint", "paper", "pretrain", "publish"]
+COMMANDS += ["export", "import", "evaluate", "paper", "pretrain", "publish"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 

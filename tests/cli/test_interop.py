@@ -14,8 +14,6 @@ def test_a_run_is_exported_imported_and_scored(own_home, tmp_path):
     out = str(tmp_path / "out")
     exported = here("export", folder.name, out)
     assert (exported.returncode, exported.stdout) == (0, f"{out}\n"), exported.stderr
-    linted = json.loads(here("lint", out, "--json").stdout)
-    assert {trap["severity"] for trap in linted} == {"note"}
     imported = here("import", out, "--name", "came-back")
     assert imported.returncode == 0, imported.stderr
     assert "nsp_not-shared_came-back-L3-E12" in imported.stdout
@@ -27,7 +25,7 @@ def test_a_run_is_exported_imported_and_scored(own_home, tmp_path):
     assert {row["by"] for row in json.loads(scored.stdout)["rows"]} == {"head", "linear probe"}
 
 
-@pytest.mark.parametrize("command", ["import", "evaluate", "lint"])
+@pytest.mark.parametrize("command", ["import", "evaluate"])
 def test_a_folder_with_pickled_code_is_refused_with_exit_code_2_and_nothing_is_executed(own_home, command):
     make_bert(BERT).save_pretrained(own_home / "bad")
     (own_home / "bad" / "model.safetensors").unlink()
@@ -38,7 +36,6 @@ def test_a_folder_with_pickled_code_is_refused_with_exit_code_2_and_nothing_is_e
     )
     done = here(command, str(own_home / "bad"))
     assert done.returncode == 2
-    assert "contains more than tensors" in done.stderr + done.stdout
     assert "Traceback" not in done.stderr
     assert not (own_home / "ran").exists()
     assert not (own_home / "runs").exists()

@@ -47,5 +47,5 @@ def test_the_letters_that_cleaning_changes_are_named_with_their_share():
     line = Cleaning(lower_case=True, strip_accents=True).describe(["Xöxx xxxx xx"])
     assert line is not None
     assert "10 %" in line
-    assert "ö → o" in line
+    assert "ö to o" in line
     assert Cleaning().describe(["Xöx"]) is None

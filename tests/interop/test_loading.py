@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from parity import ALBERT, BERT, make_albert
+from toy import silent
 from toy_folders import toy_run, trained_model
 
 import albert_lab
@@ -19,7 +20,7 @@ def test_a_run_and_its_exports_give_the_same_model(spiece, own_home, layout):
     folder = run
     if layout != "run":
         folder = own_home / "out"
-        export(str(run), folder, layout)
+        export(str(run), folder, layout, silent)
     model, tokenizer = albert_lab.load(folder)
     expected = trained_model(run).state_dict()
     assert model.state_dict().keys() == expected.keys()
@@ -29,7 +30,7 @@ def test_a_run_and_its_exports_give_the_same_model(spiece, own_home, layout):
 
 
 def test_the_example_of_load_gives_the_cosine_of_input_and_output_of_each_layer(spiece, own_home, monkeypatch):
-    export(str(toy_run(spiece, BERT, "nsp")), own_home / "my-albert", "auto")
+    export(str(toy_run(spiece, BERT, "nsp")), own_home / "my-albert", "auto", silent)
     monkeypatch.chdir(own_home)
     namespace = {}
     exec("\n".join(re.findall(r"^ +(?:>>>|\.\.\.) (.*)$", load.__doc__ or "", re.MULTILINE)), namespace)

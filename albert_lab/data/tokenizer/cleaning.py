@@ -55,16 +55,14 @@ class Cleaning:
     def describe(self, texts: Iterable[str]) -> str | None:
         """Which letters of texts it changes, and what share of them, in a line; None if it changes none."""
         letters = Counter(char for text in texts for char in normalizers.NFKC().normalize_str(text) if char.isalpha())
-        total, parts = letters.total(), []
-        changes = {char: self(char) for char in letters}
-        capitals = {char for char in letters if changes[char] != char and changes[char] == char.lower()}
-        if capitals:
-            parts.append(f"lower case {_share(letters, capitals, total)} (corpus.lower_case)")
-        changed = {char for char in letters if changes[char] != char} - capitals
-        if changed:
-            usual = sorted(changed, key=lambda char: (-letters[char], char))[:5]
-            named = ", ".join(f"{char} → {changes[char]}" for char in usual)
-            parts.append(f"dropped accents {_share(letters, changed, total)}: {named} (corpus.strip_accents)")
+        parts: list[str] = []
+        if self.lower_case and (share := _share(letters, [char for char in letters if char != char.lower()])):
+            parts.append(f"{share} to lower case (corpus.lower_case)")
+        accented = [char for char in letters if self(char.lower()) != char.lower()]
+        if self.strip_accents and (share := _share(letters, accented)):
+            usual = sorted(accented, key=lambda char: (-letters[char], char))[:5]
+            named = ", ".join(f"{char} to {self(char)}" for char in usual)
+            parts.append(f"{share} lose an accent, such as {named} (corpus.strip_accents)")
         return f"cleaning changes letters: {'; '.join(parts)}" if parts else None
 
 
@@ -76,5 +74,6 @@ def cleaning_of(corpus: CorpusConfig) -> Cleaning:
     return Cleaning(corpus.lower_case, corpus.strip_accents, corpus.language)
 
 
-def _share(letters: Counter[str], changed: set[str], total: int) -> str:
-    return f"{100 * sum(letters[char] for char in changed) / total:.2g} %"
+def _share(letters: Counter[str], changed: list[str]) -> str | None:
+    share = sum(letters[char] for char in changed) / max(1, letters.total())
+    return f"{100 * share:.2g} %" if share else None

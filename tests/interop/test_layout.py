@@ -1,0 +1,121 @@
+import dataclasses
+import json
+import pickle
+
+import pytest
+import safetensors.torch
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from parity import ALBERT, BERT, assert_equal_outputs_and_gradients, make_albert, make_bert, shapes
+
+from albert_lab.errors import ConfigError
+from albert_lab.interop.layout import read
+from albert_lab.model.huggingface import to_albert, to_bert
+
+
+def save(model, folder):
+    """A folder written by transformers."""
+    model.save_pretrained(folder)
+    return folder
+
+
+def change_config(folder, **changes):
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def as_pickle(folder, **more):
+    """Converts the weights of a folder to the older pytorch_model.bin."""
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    torch.save(tensors | more, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(shape=shapes(), seed=st.integers(0, 100), sequence=st.integers(1, 16), is_pickle=st.booleans())
+def test_an_albert_of_transformers_computes_the_same_here(tmp_path_factory, shape, seed, sequence, is_pickle):
+    torch.manual_seed(seed)
+    shape = dataclasses.replace(shape, projection=True, inner_group_num=1)
+    theirs = make_albert(shape)
+    folder = save(theirs, tmp_path_factory.mktemp("theirs"))
+    if is_pickle:
+        as_pickle(folder)
+    result = read(folder)
+    assert result.model.encoder.shape == shape
+    assert (result.missing, result.unused) == ((), ())
+    assert result.pair_labels == ("consecutive", "swapped")
+    assert_equal_outputs_and_gradients(result.model, theirs, to_albert, shape, sequence, seed)
+
+
+@pytest.mark.parametrize("hidden_act", ["gelu", "gelu_new"])
+def test_a_bert_of_transformers_computes_the_same_here(tmp_path, hidden_act):
+    shape = dataclasses.replace(BERT, hidden_act=hidden_act, layer_norm_eps=1e-3)
+    theirs = make_bert(shape)
+    result = read(save(theirs, tmp_path))
+    assert result.model.encoder.shape == shape
+    assert result.pair_labels == ("consecutive", "other-document")
+    assert_equal_outputs_and_gradients(result.model, theirs, to_bert, shape)
+
+
+def test_the_missing_heads_of_a_bare_encoder_are_reported(tmp_path):
+    result = read(save(make_albert(ALBERT).base_model, tmp_path))
+    assert result.missing == ("mlm_head", "pair_head")
+    assert result.pair_labels == ()
+    assert result.model.pair_head is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"model_type": "roberta"}, "model_type"),
+        ({"hidden_act": "silu"}, "hidden_act"),
+        ({"is_decoder": True}, "is_decoder"),
+        ({"inner_group_num": 2}, "inner_group_num"),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings"),
+        ({"num_attention_heads": 5}, ""),
+        ({"vocab_size": 38}, ""),
+        ({"intermediate_size": 21}, ""),
+    ],
+)
+def test_a_variant_that_is_not_computed_here_is_refused_with_its_key(tmp_path, changes, key):
+    change_config(save(make_albert(ALBERT), tmp_path), **changes)
+    with pytest.raises(ConfigError, match=f"{tmp_path}.*{key}"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "damage", ["no-config", "no-weights", "lacking", "nan", "truncated", "truncated-pickle", "code"]
+)
+def test_a_folder_without_whole_weights_is_refused_and_its_pickled_code_never_runs(tmp_path, damage):
+    folder = save(make_albert(ALBERT), tmp_path / "saved")
+    file, pickled = folder / "model.safetensors", folder / "pytorch_model.bin"
+    tensors = safetensors.torch.load_file(file)
+    name = "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.bias"
+    if damage == "no-config":
+        (folder / "config.json").unlink()
+    elif damage == "no-weights":
+        file.unlink()
+    elif damage == "lacking":
+        safetensors.torch.save_file({key: tensors[key] for key in tensors if key != name}, file)
+    elif damage == "nan":
+        safetensors.torch.save_file(tensors | {name: torch.full_like(tensors[name], torch.nan)}, file)
+    elif damage == "truncated":
+        file.write_bytes(file.read_bytes()[:-100])
+    else:
+        as_pickle(folder)
+        content = pickle.dumps({name: Touch(str(tmp_path / "ran"))}, protocol=2)
+        pickled.write_bytes(content if damage == "code" else pickled.read_bytes()[:-100])
+    with pytest.raises(ConfigError, match=str(folder)):
+        read(folder)
+    assert not (tmp_path / "ran").exists()
+
+
+class Touch:
+    """Its pickle would create a file when read."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return (open, (self.file, "w"))
