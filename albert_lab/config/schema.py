@@ -185,22 +185,11 @@ class RunConfig(Section):
         """The content that is hashed into a run's name: everything that determines its scores.
 
         It excludes the scale's name (the keys it sets are included), paths (replaced by fingerprints of the files), and
-        machine.*, unless the budget is in seconds, since the machine then determines the number of steps. The size that
-        machine.micro_batch_size=auto finds is never included: auto counts as null.
+        machine.*, unless the budget is in seconds, since the machine then determines the number of steps.
         """
-        content = self.model_dump(mode="json")
-        del content["scale"]
-        if not self.length_schedule.stages:  # as in names from before there were stages
-            del content["length_schedule"]
+        content = self.model_dump(mode="json", exclude={"scale": True, "machine": {"report_to"}})
         if self.budget.unit != "seconds":
             del content["machine"]
-        else:
-            if self.machine.processes == 1:  # as in names from before several processes were possible
-                del content["machine"]["processes"]
-            if self.machine.micro_batch_size == "auto":
-                content["machine"]["micro_batch_size"] = None
-            del content["machine"]["report_to"]
-            content["machine"]["tensorboard"] = False  # as in names from before there were other trackers
         del content["corpus"]["path"], content["added_corpus"]["path"], content["tokenizer"]["model_file"]
         return content
 

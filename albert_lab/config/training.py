@@ -1,12 +1,9 @@
 """The sections of training: optimizer, budget, lengths of sequences, evaluation, and the machine."""
 
-from functools import cache
 from typing import Annotated, Any, Literal
 
-from omegaconf import OmegaConf
 from pydantic import BeforeValidator, Field, model_validator
 
-from albert_lab import paths
 from albert_lab.config.section import BUILT_IN, PositiveInt, Section, Seed, Share, default
 from albert_lab.distinct import Distinct
 from albert_lab.naming import Name
@@ -108,55 +105,18 @@ class EvaluationConfig(Section):
     seed: int = Seed
 
 
-def _micro_batch_size(value: Any) -> Any:
-    if value in (None, "auto") or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
-        return value
-    raise ValueError(f"{value} is not a positive integer, auto or null")
-
-
-MicroBatchSize = Annotated[int | Literal["auto"] | None, BeforeValidator(_micro_batch_size)]
-
-
-def _cuda_graphs(value: Any) -> Any:
-    if isinstance(value, bool) or value == "auto":
-        return value
-    raise ValueError(f"{value} is not true, false or auto")
-
-
-CudaGraphs = Annotated[bool | Literal["auto"], BeforeValidator(_cuda_graphs)]
-
-
 class MachineConfig(Section):
     """Technical settings of a run; they must not change its results beyond rounding and the draws of dropout."""
 
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "bf16", "fp16", "tf32", "fp32"]
-    memory_check: bool
+    memory_check: bool = default(True)
     compile: bool
-    cuda_graphs: CudaGraphs = default("auto")
+    cuda_graphs: bool | Literal["auto"] = default("auto")
     processes: int = PositiveInt
     threads: int | None = Field(gt=0, le=MAX_THREADS)
     workers: int | None = Field(gt=0, le=MAX_THREADS)
-    micro_batch_size: MicroBatchSize
+    micro_batch_size: Annotated[int, Field(gt=0)] | Literal["auto"] | None
     checkpoint_seconds: float = Field(ge=0)
     log_every_steps: int = PositiveInt
-    report_to: Annotated[tuple[Literal["tensorboard", "wandb"], ...], Distinct]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _complete(cls, content: Any) -> Any:
-        """Add keys that are newer than a saved run; defaults are correct, since runs had no other."""
-        if not isinstance(content, dict):
-            return content
-        content = _machine_defaults() | content
-        content.pop("tensorboard", None)  # of runs from before there was report_to
-        if isinstance(named := content["report_to"], str | list):
-            content["report_to"] = (named,) if isinstance(named, str) else tuple(named)
-        return content
-
-
-@cache
-def _machine_defaults() -> dict[str, Any]:
-    content = OmegaConf.to_container(OmegaConf.load(paths.CONF / "config.yaml"))
-    assert isinstance(content, dict)
-    return dict(content["machine"])
+    report_to: Annotated[tuple[Literal["tensorboard", "wandb"], ...], Distinct] = default(())

@@ -84,7 +84,7 @@ def test_a_text_of_the_user_has_the_name_that_the_user_gives_it():
     of_files = ["corpus=files", "corpus.path=texts"]
     assert config.load(of_files).corpus.name == "files"
     assert config.load([*of_files, "corpus.name=novels"]).corpus.name == "novels"
-    with pytest.raises(ConfigError, match="unknown key corpus.name"):  # the name of an option is fixed
+    with pytest.raises(ConfigError, match="corpus.name"):  # the name of an option is fixed
         config.load(["corpus.name=novels"])
     with pytest.raises(ConfigError, match="corpus.name: 'a/b' is not a name"):
         config.load([*of_files, "corpus.name=a/b"])
@@ -202,7 +202,7 @@ def test_the_error_for_an_unknown_name_without_a_near_one_lists_all_names():
         ("inter_sentence.labels.0.kind=same-document", "no label is of kind consecutive"),
         ("inter_sentence.labels=[{kind: swapped},{kind: consecutive, share: 1.0}]", "labels.0.share is missing"),
         ("masking.random_share=0.3", r"mask_share \+ random_share is 1.1, more than 1"),
-        ("machine.cuda_graphs=1", "machine.cuda_graphs: 1 is not true, false or auto"),
+        ("machine.cuda_graphs=1", "machine.cuda_graphs"),
         ("machine.micro_batch_size=7", "machine.micro_batch_size=7 does not divide batch_size=32"),
         ("max_sequence_length=1024", "max_sequence_length=1024 .* model.max_position_embeddings=512"),
         ("sharing.ffn_groups=4", "sharing.ffn_groups=4 is more than model.num_layers=2"),
@@ -239,15 +239,6 @@ def test_a_run_allows_one_value_per_key():
         config.load(["seed=1,2"])
 
 
-def test_a_run_from_before_a_machine_key_existed_is_read_with_its_default():
-    content = config.load(["scale=smoke"]).model_dump(mode="json")
-    del content["machine"]["memory_check"]
-    assert config.validate(content).machine.memory_check
-    content["machine"]["unheard_of"] = 1
-    with pytest.raises(ConfigError, match=r"machine\.unheard_of"):
-        config.validate(content)
-
-
 @pytest.mark.parametrize("budget", ["steps", "wall-clock"])
 def test_trackers_are_no_part_of_what_names_a_run(budget):
     without, some = (
@@ -256,9 +247,7 @@ def test_trackers_are_no_part_of_what_names_a_run(budget):
     )
     assert some.machine.report_to == ("wandb", "tensorboard")
     assert some.identity() == without.identity()
-    if budget == "wall-clock":  # whose names have the machine, as it was before there were other trackers
-        assert without.identity()["machine"].items() >= {"tensorboard": False}.items()
-        assert "report_to" not in without.identity()["machine"]
+    assert "report_to" not in without.identity().get("machine", {})
 
 
 @pytest.mark.parametrize("code", ["en", "en-GB", "zh-Hant", "yue", "sr-Latn-RS"])

@@ -109,14 +109,6 @@ def test_cuda_graphs_at_their_default_leave_names_from_before_they_existed():
     assert run_id(graphed) != run_id(TIMED)
 
 
-def test_a_constant_length_is_no_part_of_the_name_as_before_there_were_stages():
-    constant = config.load(["length_schedule=constant", "optimizer=adamw"])
-    assert "length_schedule" not in constant.identity()
-    saved = json.loads(constant.model_dump_json())
-    del saved["length_schedule"]
-    assert run_id(config.validate(saved)) == run_id(constant) != run_id(LAPTOP)
-
-
 def test_a_scale_and_its_explicit_values_are_the_same_run():
     laptop, smoke = LAPTOP.model_dump(mode="json"), config.load(["scale=smoke"]).model_dump(mode="json")
     assert run_id(config.validate({**smoke, "scale": laptop["scale"]})) == run_id(config.validate(smoke))
