@@ -16,13 +16,13 @@ from albert_lab.data.fingerprint import revision
 from albert_lab.data.lines import lines_of, suffixes
 from albert_lab.data.records import READERS, Records, reader_of, text_of
 from albert_lab.data.sentences import raw_sentences
-from albert_lab.data.words import apart
+from albert_lab.data.words import is_unspaced
 from albert_lab.errors import ConfigError
 
 Split = Literal["train", "dev"]
 
-# A part of a document with fewer words may be in two documents by chance.
-FEWEST_WORDS = 10
+# A part with fewer words, or characters where a script has no spaces between words, may be in two documents by chance.
+FEWEST_WORDS, FEWEST_CHARACTERS = 10, 20
 _INVISIBLE = "\u200b\u2060\ufeff \t"  # a line of these is blank
 # Of the lines that is_hard_wrapped() looks at.
 _SAMPLED_LINES, _FEWEST_LINES, _WIDEST_LINE, _SENTENCE_ENDS = 2000, 20, 120, ".!?…:;\"'”’)。！？；」』"
@@ -166,11 +166,16 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
 def marks(document: Document) -> set[int]:
     """Hashes that a document shares with its copies in other white space, and with those that have a part of it.
 
-    They are those of its text and of its parts between blank lines of ten words (characters, in Chinese) or more.
+    They are those of its text, of its parts between blank lines of ten words or more, and, where a script has no spaces
+    between words, of its lines of twenty characters or more.
     """
-    parts = [part for block in document.blocks for part in re.split(r"\n\s*\n", block)]
-    words = [apart(text).split() for text in (document.text, *parts)]
-    return {_hash(" ".join(of)) for number, of in enumerate(words) if not number or len(of) >= FEWEST_WORDS}
+    result = {_hash(" ".join(document.text.split()))}
+    for block in document.blocks:
+        words = [part.split() for part in re.split(r"\n\s*\n", block)]
+        result |= {_hash(" ".join(of)) for of in words if len(of) >= FEWEST_WORDS}
+        lines = [line for line in block.split("\n") if is_unspaced(line)]
+        result |= {_hash(" ".join(line.split())) for line in lines if len(line) >= FEWEST_CHARACTERS}
+    return result
 
 
 def split_of(text: str, dev_share: float) -> Split:

@@ -126,20 +126,20 @@ def walk(folder: Path) -> list[tuple[str, Path]]:
         ConfigError: a path that cannot be read as a file: a link that leads nowhere, a FIFO or a socket.
         OSError: a folder below it may not be read.
     """
-    return sorted((file.relative_to(folder).as_posix(), file) for file in _below(folder))
+    return sorted(_below(str(folder.absolute()), ""))
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _below(folder: str, prefix: str) -> Iterator[tuple[str, Path]]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _below(folder / entry.name)
+                yield from _below(entry.path, f"{prefix}{entry.name}/")
             elif entry.is_file(follow_symlinks=False):
-                yield folder / entry.name
-            elif not (folder / entry.name).is_dir():  # a link to a folder is not followed
-                yield _checked(folder / entry.name)
+                yield prefix + entry.name, Path(entry.path)
+            elif not Path(entry.path).is_dir():  # a link to a folder is not followed
+                yield prefix + entry.name, _checked(Path(entry.path))
 
 
 def _checked(file: Path) -> Path:

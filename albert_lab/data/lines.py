@@ -8,6 +8,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from os.path import splitext
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,8 @@ _NO_TEXT = {
 
 def suffixes(file: Path) -> tuple[str, str]:
     """The suffix of the format, and that of the compression (empty if none)."""
-    compressed = file.suffix.lower() if file.suffix.lower() in COMPRESSION else ""
-    return (Path(file.stem) if compressed else file).suffix.lower(), compressed
+    stem, last = splitext(file.name.lower())
+    return (splitext(stem)[1], last) if last in COMPRESSION else (last, "")
 
 
 def lines_of(file: Path) -> Iterator[tuple[int, str]]:
@@ -105,7 +106,7 @@ def open_file(file: Path) -> io.BufferedReader:
         MissingDataError: the file cannot be opened, or is none, but a pipe or a device, which may have no end.
     """
     try:
-        if file.exists() and not file.is_file():
+        if not file.is_file() and file.exists():
             raise MissingDataError(f"{file} is no ordinary file")
         return open(file, "rb")
     except OSError as error:

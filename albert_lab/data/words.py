@@ -11,3 +11,8 @@ _UNSPACED = re.compile(
 def apart(text: str) -> str:
     """The text with spaces around each character of a script that has none between words; split() gives its words."""
     return text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether a quarter of a text or more is in scripts without spaces; a foreign name in a text is not enough."""
+    return 2 * len(apart(text)) > 3 * len(text)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_lab.data.words import apart
+from albert_lab.data.words import apart, is_unspaced
 from albert_lab.tasks.examples import ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.kind import Predictions, judge
 from albert_lab.tasks.task import TaskConfig
@@ -85,4 +85,4 @@ def _of_options(example: ChoiceExample) -> list[_Words]:
 
 
 def _words(text: str) -> set[str]:
-    return set(_WORD.findall(apart(text.lower())))
+    return set(_WORD.findall((apart(text) if is_unspaced(text) else text).lower()))

@@ -13,7 +13,7 @@ from operator import add
 
 import numpy as np
 
-from albert_lab.data.words import apart
+from albert_lab.data.words import apart, is_unspaced
 
 Classes = Sequence[int]
 Numbers = Sequence[float]
@@ -85,14 +85,20 @@ Answers = Mapping[str, Sequence[str]]  # gold texts by question id
 _PUNCTUATION = frozenset(string.punctuation + "。，、；：？！“”‘’（）《》「」『』【】…—～·")
 
 
-def normalize_answer(text: str) -> str:
+def normalize_answer(text: str, by_character: bool = False) -> str:
     """The text in lower case, without punctuation and articles, with single spaces (the same in both scripts).
 
-    Where a script has no spaces between words, each character is a word, as in the scripts of DRCD and CMRC 2018.
+    Args:
+        by_character: whether each character of a script without spaces is a word, as in the scripts of DRCD.
     """
-    punctuation = string.punctuation if apart(text) == text else _PUNCTUATION
-    text = "".join(char for char in text.lower() if char not in punctuation)
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", apart(text)).split())
+    text = "".join(char for char in text.lower() if char not in (_PUNCTUATION if by_character else string.punctuation))
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", apart(text) if by_character else text).split())
+
+
+def counts_characters(answers: Answers) -> bool:
+    """Whether most gold texts are in scripts without spaces between words, so that F1 counts characters, as DRCD's."""
+    texts = [text for gold in answers.values() for text in gold]
+    return 2 * sum(map(is_unspaced, texts)) > len(texts)
 
 
 Matches = dict[str, tuple[float, float]]  # exact match and F1 of each question, from 0 to 1
@@ -100,7 +106,8 @@ Matches = dict[str, tuple[float, float]]  # exact match and F1 of each question,
 
 def match_squad1(answers: Answers, predictions: Mapping[str, str]) -> Matches:
     """Exact match and F1 of each question, as in evaluate-v1.1.py. A question without a prediction counts as wrong."""
-    return {id: _match(texts, predictions.get(id), f1_of_nothing=0.0) for id, texts in answers.items()}
+    how = counts_characters(answers)
+    return {id: _match(texts, predictions.get(id), 0.0, how) for id, texts in answers.items()}
 
 
 def score_squad1(answers: Answers, predictions: Mapping[str, str]) -> dict[str, float]:
@@ -111,11 +118,11 @@ def score_squad1(answers: Answers, predictions: Mapping[str, str]) -> dict[str, 
 
 def match_squad2(answers: Answers, predictions: Mapping[str, str]) -> Matches:
     """Exact match and F1 of each question, as in evaluate-v2.0.py. A question without a prediction counts as wrong."""
-    matches = {}
+    matches, how = {}, counts_characters(answers)
     for id, texts in answers.items():
         # A gold text that consists of articles and punctuation is ignored.
-        texts = [text for text in texts if normalize_answer(text)] or [""]
-        matches[id] = _match(texts, predictions.get(id), f1_of_nothing=1.0)
+        texts = [text for text in texts if normalize_answer(text, how)] or [""]
+        matches[id] = _match(texts, predictions.get(id), 1.0, how)
     return matches
 
 
@@ -160,14 +167,16 @@ def score_squad2(
     return scores
 
 
-def _match(texts: Sequence[str], prediction: str | None, f1_of_nothing: float) -> tuple[float, float]:
+def _match(
+    texts: Sequence[str], prediction: str | None, f1_of_nothing: float, by_character: bool
+) -> tuple[float, float]:
     """Exact match and word F1 with the best gold text; f1_of_nothing if both texts have no word."""
     if prediction is None:
         return 0.0, 0.0
-    predicted = normalize_answer(prediction).split()
+    predicted = normalize_answer(prediction, by_character).split()
     exact = f1 = 0.0
     for text in texts:
-        gold = normalize_answer(text).split()
+        gold = normalize_answer(text, by_character).split()
         same = (Counter(gold) & Counter(predicted)).total()
         if gold == predicted:
             exact = 1.0

@@ -2,6 +2,7 @@ import pytest
 
 from albert_lab.data.corpus import Document, marks
 from albert_lab.data.words import apart
+from albert_lab.tasks.bag_of_words import _words
 from albert_lab.tasks.metrics import score_squad1
 
 
@@ -23,7 +24,7 @@ def test_characters_of_scripts_without_spaces_are_words(text, count):
     "held_out", ["这座桥建于一九三五年，是当地最古老的建筑之一。", "橋は一九三五年に建てられた古い建物です。"]
 )
 def test_added_text_with_a_held_out_part_is_found_without_spaces(held_out):
-    added = Document("a", (f"新的开头，\n\n{held_out}",))
+    added = Document("a", (f"新的开头。\n{held_out}\n又一行。",))
     assert marks(added) & marks(Document("b", (held_out,)))
     assert not marks(added) & marks(Document("b", ("没有关系的另外一段文字在这里。",)))
 
@@ -31,3 +32,8 @@ def test_added_text_with_a_held_out_part_is_found_without_spaces(held_out):
 def test_f1_of_texts_without_spaces_counts_characters():
     scores = score_squad1({"1": ["北京大学"], "2": ["“上海”"]}, {"1": "北京", "2": "上海"})
     assert scores == {"exact_match": 50.0, "f1": pytest.approx((200 / 3 + 100) / 2)}
+
+
+def test_the_floor_of_bags_of_words_sees_the_character_that_decides():
+    assert _words("我不喜欢这部电影") - _words("我喜欢这部电影") == {"不"}
+    assert _words("A film by 王家卫, in words") == {"a", "film", "by", "王家卫", "in", "words"}
