@@ -11,48 +11,40 @@ Tensors = dict[str, torch.Tensor]
 
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 
-# Our module: module of transformers. Rows with {block} apply to every block.
+# Our module, and that of ALBERT and of BERT. Rows with {block} apply to every block, {layer} is that of the block.
 _ALBERT_LAYER = "albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
-_ALBERT = {
-    "encoder.embeddings.word_embeddings": "albert.embeddings.word_embeddings",
-    "encoder.embeddings.token_type_embeddings": "albert.embeddings.token_type_embeddings",
-    "encoder.embeddings.position_embeddings": "albert.embeddings.position_embeddings",
-    "encoder.embeddings.layer_norm": "albert.embeddings.LayerNorm",
-    "encoder.embeddings.projection": PROJECTION,
-    "encoder.attention_blocks.{block}.query": f"{_ALBERT_LAYER}.attention.query",
-    "encoder.attention_blocks.{block}.key": f"{_ALBERT_LAYER}.attention.key",
-    "encoder.attention_blocks.{block}.value": f"{_ALBERT_LAYER}.attention.value",
-    "encoder.attention_blocks.{block}.output": f"{_ALBERT_LAYER}.attention.dense",
-    "encoder.attention_blocks.{block}.layer_norm": f"{_ALBERT_LAYER}.attention.LayerNorm",
-    "encoder.ffn_blocks.{block}.intermediate": f"{_ALBERT_LAYER}.ffn",
-    "encoder.ffn_blocks.{block}.output": f"{_ALBERT_LAYER}.ffn_output",
-    "encoder.ffn_blocks.{block}.layer_norm": f"{_ALBERT_LAYER}.full_layer_layer_norm",
-    "pooler.dense": "albert.pooler",
-    "mlm_head": "predictions",
-    "mlm_head.dense": "predictions.dense",
-    "mlm_head.layer_norm": "predictions.LayerNorm",
-    "pair_head": "sop_classifier.classifier",
-}
 _BERT_LAYER = "bert.encoder.layer.{block}"
-_BERT = {
-    "encoder.embeddings.word_embeddings": "bert.embeddings.word_embeddings",
-    "encoder.embeddings.token_type_embeddings": "bert.embeddings.token_type_embeddings",
-    "encoder.embeddings.position_embeddings": "bert.embeddings.position_embeddings",
-    "encoder.embeddings.layer_norm": "bert.embeddings.LayerNorm",
-    "encoder.attention_blocks.{block}.query": f"{_BERT_LAYER}.attention.self.query",
-    "encoder.attention_blocks.{block}.key": f"{_BERT_LAYER}.attention.self.key",
-    "encoder.attention_blocks.{block}.value": f"{_BERT_LAYER}.attention.self.value",
-    "encoder.attention_blocks.{block}.output": f"{_BERT_LAYER}.attention.output.dense",
-    "encoder.attention_blocks.{block}.layer_norm": f"{_BERT_LAYER}.attention.output.LayerNorm",
-    "encoder.ffn_blocks.{block}.intermediate": f"{_BERT_LAYER}.intermediate.dense",
-    "encoder.ffn_blocks.{block}.output": f"{_BERT_LAYER}.output.dense",
-    "encoder.ffn_blocks.{block}.layer_norm": f"{_BERT_LAYER}.output.LayerNorm",
-    "pooler.dense": "bert.pooler.dense",
-    "mlm_head": "cls.predictions",
-    "mlm_head.dense": "cls.predictions.transform.dense",
-    "mlm_head.layer_norm": "cls.predictions.transform.LayerNorm",
-    "pair_head": "cls.seq_relationship",
-}
+_MODULES = (
+    ("encoder.embeddings.word_embeddings", "albert.embeddings.word_embeddings", "bert.embeddings.word_embeddings"),
+    (
+        "encoder.embeddings.token_type_embeddings",
+        "albert.embeddings.token_type_embeddings",
+        "bert.embeddings.token_type_embeddings",
+    ),
+    (
+        "encoder.embeddings.position_embeddings",
+        "albert.embeddings.position_embeddings",
+        "bert.embeddings.position_embeddings",
+    ),
+    ("encoder.embeddings.layer_norm", "albert.embeddings.LayerNorm", "bert.embeddings.LayerNorm"),
+    ("encoder.attention_blocks.{block}.query", "{layer}.attention.query", "{layer}.attention.self.query"),
+    ("encoder.attention_blocks.{block}.key", "{layer}.attention.key", "{layer}.attention.self.key"),
+    ("encoder.attention_blocks.{block}.value", "{layer}.attention.value", "{layer}.attention.self.value"),
+    ("encoder.attention_blocks.{block}.output", "{layer}.attention.dense", "{layer}.attention.output.dense"),
+    (
+        "encoder.attention_blocks.{block}.layer_norm",
+        "{layer}.attention.LayerNorm",
+        "{layer}.attention.output.LayerNorm",
+    ),
+    ("encoder.ffn_blocks.{block}.intermediate", "{layer}.ffn", "{layer}.intermediate.dense"),
+    ("encoder.ffn_blocks.{block}.output", "{layer}.ffn_output", "{layer}.output.dense"),
+    ("encoder.ffn_blocks.{block}.layer_norm", "{layer}.full_layer_layer_norm", "{layer}.output.LayerNorm"),
+    ("pooler.dense", "albert.pooler", "bert.pooler.dense"),
+    ("mlm_head", "predictions", "cls.predictions"),
+    ("mlm_head.dense", "predictions.dense", "cls.predictions.transform.dense"),
+    ("mlm_head.layer_norm", "predictions.LayerNorm", "cls.predictions.transform.LayerNorm"),
+    ("pair_head", "sop_classifier.classifier", "cls.seq_relationship"),
+)
 
 
 def to_albert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> Tensors:
@@ -132,14 +124,11 @@ def _albert_modules(shape: EncoderShape) -> dict[str, str]:
                 f"sharing: layer {layer} (from 0) has block {block}; ALBERT in transformers divides {num_layers} layers"
                 f" into {groups} runs of neighbours, by its own rounding"
             )
-    modules = {}
+    modules = {"encoder.embeddings.projection": PROJECTION} if shape.projection else {}
     for block in shape.ffn_blocks:
         group, inner = divmod(block, num_inner)
-        modules |= {
-            ours.format(block=block): theirs.format(group=group, inner=inner) for ours, theirs in _ALBERT.items()
-        }
-    if not shape.projection:
-        del modules["encoder.embeddings.projection"]
+        layer = _ALBERT_LAYER.format(group=group, inner=inner)
+        modules |= {ours.format(block=block): theirs.format(layer=layer) for ours, theirs, _ in _MODULES}
     return modules
 
 
@@ -152,7 +141,10 @@ def _bert_modules(shape: EncoderShape) -> dict[str, str]:
             f"embedding_size={shape.embedding_size} is projected to model.hidden_size={shape.hidden_size};"
             " BERT's embeddings have the hidden size"
         )
-    return {ours.format(block=block): theirs.format(block=block) for block in own for ours, theirs in _BERT.items()}
+    layers = [_BERT_LAYER.format(block=block) for block in own]
+    return {
+        ours.format(block=block): theirs.format(layer=layers[block]) for block in own for ours, _, theirs in _MODULES
+    }
 
 
 def _rename(tensors: Mapping[str, torch.Tensor], modules: dict[str, str]) -> Tensors:

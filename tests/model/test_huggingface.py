@@ -89,7 +89,7 @@ def test_a_projection_between_equal_sizes_is_kept_and_never_dropped_silently():
     ("write", "shape", "reason"),
     [
         (to_albert, dataclasses.replace(ALBERT, ffn_groups=3), "only whole layers"),
-        (to_albert, dataclasses.replace(ALBERT, num_layers=18, attention_groups=14, ffn_groups=14), "rounds layer"),
+        (to_albert, dataclasses.replace(ALBERT, num_layers=18, attention_groups=14, ffn_groups=14), "layer 9"),
         (to_bert, ALBERT, "sharing=not-shared"),
         (to_bert, dataclasses.replace(BERT, embedding_size=8, projection=True), "embedding_size=8"),
     ],
