@@ -5,6 +5,8 @@ from pathlib import Path
 # Exit codes of a process that a signal stopped and whose work can be resumed.
 INTERRUPTED = 130  # Ctrl-C
 STOPPED = 75  # SIGTERM
+# That of the process of a run that could not write: no failure of the run, which resumes when the disk has room.
+UNWRITTEN = 74
 
 
 class ConfigError(ValueError):
@@ -35,7 +37,7 @@ class LostProcessError(RuntimeError):
 
 
 class WriteError(RuntimeError):
-    """A file cannot be written: the disk is full or fails. The command line exits with code 1."""
+    """A file cannot be written: the disk is full, too small or fails. The command line exits with code 1."""
 
 
 # Errors that a user can fix; then the same command resumes.

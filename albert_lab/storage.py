@@ -108,9 +108,13 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        reason = "the disk is full" if is_full else error.strerror or str(error)
+        reason = "the disk is full" if is_full(error) else error.strerror or str(error)
         raise WriteError(f"{path} could not be written: {reason}") from error
+
+
+def is_full(error: Exception) -> bool:
+    """Whether an error of the system says that the disk, or the user's part of it, is full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def sync(path: Path) -> None:

@@ -11,6 +11,7 @@ from itertools import chain
 from unittest import mock
 
 from albert_lab import cli
+from albert_lab.errors import UNWRITTEN
 from albert_lab.runs import worker
 from albert_lab.runs.run import is_trained
 from albert_lab.studies.launchers.base import PARENT_FAILED, Job, generations
@@ -66,6 +67,7 @@ def launch_here(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], 
     with own_signals():
         for job in chain.from_iterable(generations(jobs)):
             is_orphan = job.parent and not is_trained(job.parent)
-            if not on_end(job, PARENT_FAILED if is_orphan else worker.command([str(job.folder), *job.arguments])):
-                break
+            code = PARENT_FAILED if is_orphan else worker.command([str(job.folder), *job.arguments])
+            if not on_end(job, code):
+                return code if code == UNWRITTEN else 0
     return 0

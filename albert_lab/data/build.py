@@ -1,6 +1,5 @@
 """Building a folder of the cache: once, by one process at a time, completely or not at all."""
 
-import errno
 import multiprocessing
 import os
 import signal
@@ -11,11 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from albert_lab import locks, storage
+from albert_lab.errors import WriteError
 from albert_lab.messages import Say
-
-
-class DiskFullError(RuntimeError):
-    """The disk is full or too small; the message names the data to write. The command line exits with code 1."""
 
 
 def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: Say) -> Path:
@@ -29,7 +25,7 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
         build: Fills the (empty) folder given to it.
 
     Raises:
-        DiskFullError: no space left; no part of the folder is kept.
+        WriteError: no space left; no part of the folder is kept.
     """
     locks.mark_used(folder)
     if folder.is_dir():
@@ -47,8 +43,8 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
                 partial.mkdir()
                 build(partial)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise DiskFullError(f"the disk is full: writing {what} to {folder.parent} failed") from error
+            if storage.is_full(error):
+                raise WriteError(f"the disk is full: writing {what} to {folder.parent} failed") from error
             raise
     return folder
 

@@ -71,7 +71,7 @@ def prepare(config: RunConfig, say: Say) -> Path:
     Raises:
         ConfigError: the text, the tokenizer or a split cannot be used.
         MissingDataError: the text or the model file does not exist.
-        DiskFullError: no space for the shards; no part of them is kept.
+        WriteError: no space for the shards; no part of them is kept.
     """
     fingerprints, folder = [fingerprint(corpus) for corpus in _corpora(config)], find_shards(config)
     model = find_or_train(config, say)

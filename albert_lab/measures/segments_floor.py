@@ -45,7 +45,7 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
 
     Raises:
         ConfigError: text from which no pairs can be made (see pairs.make_pairs).
-        DiskFullError: no space left.
+        WriteError: no space left.
     """
     measures = {measure.name: measure for measure in of_kind(PairMeasure)}
 

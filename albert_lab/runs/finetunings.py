@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from albert_lab import files, own_code, paths
 from albert_lab.config.schema import RunConfig
-from albert_lab.errors import FIXABLE
+from albert_lab.errors import FIXABLE, WriteError
 from albert_lab.messages import Say
 from albert_lab.runs.reported import FilledColumn, filled_column
 from albert_lab.runs.run import Run, config_here
@@ -157,6 +157,8 @@ def train_missing(
             data = paths.tasks_data()
             is_start = task.name in starts
             record = finetune(start, task, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=is_start)
+        except WriteError:  # the others could not write either
+            raise
         except (*FIXABLE, RuntimeError) as error:
             say(f"{task.title}, seed {seed}: FAILED: {error}")
             file = _failure_file(run.folder, task.name, seed)

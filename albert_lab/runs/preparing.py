@@ -29,7 +29,7 @@ def prepare_all(runs: Iterable[Run], say: Say) -> None:
     Raises:
         ConfigError: text, tokenizer or split cannot be used.
         MissingDataError: the text or a file is missing.
-        DiskFullError: not enough disk space.
+        WriteError: not enough disk space.
     """
     from albert_lab.data.prepare import prepare
 

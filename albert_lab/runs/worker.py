@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import Timeout
 
 from albert_lab import own_code, paths, signals
-from albert_lab.errors import FIXABLE, STOPPED, ConfigError, LostProcessError, MissingDataError, WriteError
+from albert_lab.errors import FIXABLE, STOPPED, UNWRITTEN, ConfigError, LostProcessError, MissingDataError, WriteError
 from albert_lab.messages import quiet
 from albert_lab.rank import Rank
 from albert_lab.rank import read as read_rank
@@ -20,7 +20,7 @@ from albert_lab.runs import commit, finetunings, preparing, results
 from albert_lab.runs.progress import Position, RunProgress
 from albert_lab.runs.recording import make_record, provenance
 from albert_lab.runs.run import FAILURE, TRACEBACK, Run, include_copies, is_trained, locked, read, use_threads
-from albert_lab.storage import write_atomically
+from albert_lab.storage import is_full, write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
     from albert_lab.training.start import Inherited
@@ -40,7 +40,8 @@ def main(
     Of several processes that torchrun started, all but the first only help to pre-train.
 
     0 done (reasons of failed fine-tunings are recorded); 1 failed; 2 invalid configuration; 4 missing data; 75 stopped
-    by SIGTERM, or another process of the run was lost, resumable; 130 stopped by Ctrl-C, resumable.
+    by SIGTERM, or another process of the run was lost, resumable; 130 stopped by Ctrl-C, resumable; 74 the disk is
+    full, resumable.
     """
     with signals.deferred() as stopped_by:
         progress = RunProgress(folder.name.rpartition("_")[0] or folder.name, Position.read(position))
@@ -104,10 +105,12 @@ def _fail(folder: Path, progress: RunProgress, error: Exception) -> int:
         return 2
     if isinstance(error, FIXABLE):  # after the fix, the same command resumes the run
         return 2 if isinstance(error, ConfigError) else 4
+    if isinstance(error, WriteError) or is_full(error):
+        return UNWRITTEN
     try:
         (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
         write_atomically(folder / FAILURE, json.dumps({"error": text}) + "\n")
-    except (OSError, WriteError) as unwritten:  # the disk may be what failed
+    except (OSError, WriteError) as unwritten:
         progress.say(f"the failure could not be recorded: {unwritten}")
     return 1
 

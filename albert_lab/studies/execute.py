@@ -171,6 +171,9 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         ended += 1
         if code in (errors.STOPPED, errors.INTERRUPTED):
             return True
+        if code == errors.UNWRITTEN:
+            to_stderr("no further run is started; the same command goes on when there is room")
+            return False
         item = look_again(items[job.folder])
         name, place = item.run.name, f"[{ended}/{len(items)}]"
         failed = {name: _orphaned(item.run, outcome.failures)} if code == PARENT_FAILED else _failures(item)
@@ -189,7 +192,8 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         replace(job, arguments=(*job.arguments, "--position", position))
         for job, position in zip(jobs, positions, strict=True)
     ]
-    outcome.code = local.launch(jobs, at_once, on_end)
+    code = local.launch(jobs, at_once, on_end)
+    outcome.code = 1 if code == errors.UNWRITTEN else code
 
 
 def _jobs(todo: Sequence[PlannedPoint], options: Options) -> int:

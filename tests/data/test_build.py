@@ -6,7 +6,8 @@ import pytest
 from toy import silent
 
 from albert_lab import locks, storage
-from albert_lab.data.build import DiskFullError, find_or_build, worker_pool
+from albert_lab.data.build import find_or_build, worker_pool
+from albert_lab.errors import WriteError
 
 
 def write(folder):
@@ -45,7 +46,7 @@ def test_a_full_disk_is_reported_with_the_data_that_was_being_written(tmp_path):
         write(folder)
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(DiskFullError, match=f"the disk is full: writing the shards to {tmp_path} failed"):
+    with pytest.raises(WriteError, match=f"the disk is full: writing the shards to {tmp_path} failed"):
         find_or_build(tmp_path / "abc", fill, "the shards", silent)
     assert left(tmp_path) == []
 

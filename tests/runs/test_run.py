@@ -19,7 +19,7 @@ from toy_training import quick_starts
 
 from albert_lab import locks
 from albert_lab.config.schema import RESULTS_VERSION
-from albert_lab.errors import ConfigError, DamagedFileError
+from albert_lab.errors import UNWRITTEN, ConfigError, DamagedFileError
 from albert_lab.runs import commit, results, states, worker
 from albert_lab.runs import run as runs
 
@@ -224,7 +224,8 @@ def test_a_disk_that_is_full_is_reported_with_the_folder_of_the_run(corpus, own_
     folder = runs.create(runs.plan(toy_config(corpus)))
     monkeypatch.setattr(worker, "_train", fill)
     with own_signals():
-        assert worker.main(folder) == 1
+        assert worker.main(folder) == UNWRITTEN
+    assert states.state(folder) != "failed", "the same command goes on when there is room"
     assert f"No space left on device, in {folder}" in capsys.readouterr().err
 
 

@@ -5,8 +5,8 @@ import pytest
 from toy import states_of, toy_overrides, toy_plan, train, write_corpus
 
 from albert_lab import errors, rank
-from albert_lab.errors import ConfigError
-from albert_lab.runs import results
+from albert_lab.errors import ConfigError, WriteError
+from albert_lab.runs import results, worker
 from albert_lab.runs import run as runs
 from albert_lab.studies import execute
 from albert_lab.studies.execute import SOME_FAILED
@@ -60,6 +60,21 @@ def test_no_run_is_started_after_the_run_that_ends_a_sweep(tmp_path, monkeypatch
 
     assert local.launch(jobs, 1, end) == 0
     assert ended == ["first"]
+
+
+def test_a_study_stops_at_the_first_run_that_finds_the_disk_full_and_goes_on_when_there_is_room(
+    corpus, own_home, runs_here, monkeypatch
+):
+    def fill(*_):
+        raise WriteError("the disk is full")
+
+    plan = toy_plan(corpus, "embedding_size=4,8")
+    with monkeypatch.context() as full:
+        full.setattr(worker, "_pretrain", fill)
+        assert train(plan).code == 1
+    assert states_of(plan) == ["stopped", "missing"]
+    assert train(plan.updated()).code == 0
+    assert states_of(plan) == ["done", "done"]
 
 
 def test_fail_fast_starts_no_run_after_a_failure(corpus, own_home, runs_here):

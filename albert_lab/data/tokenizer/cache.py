@@ -85,7 +85,7 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
             yield that many tokens.
         DamagedFileError: the model in the cache changed after training.
         MissingDataError: the model file or the text does not exist.
-        DiskFullError: no space for the model.
+        WriteError: no space for the model.
     """
     settings = config.tokenizer
     file = find_tokenizer(config)

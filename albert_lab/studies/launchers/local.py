@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from albert_lab import allocator, rank, signals
-from albert_lab.errors import INTERRUPTED, STOPPED
+from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
 from albert_lab.machine import cores, gpus, shared_out
 from albert_lab.runs.run import is_trained
 from albert_lab.studies.launchers.base import PARENT_FAILED, Job
@@ -27,7 +27,8 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]
             PARENT_FAILED. If it returns False, no further run is started.
 
     Returns:
-        0, or the code of an incomplete study: 130 after Ctrl-C, 75 after SIGTERM, sent to this process or to a run's.
+        0, or the code of an incomplete study: 130 after Ctrl-C, 75 after SIGTERM, sent to this process or to a run's,
+        74 if a run could not write.
     """
     waiting, code_of_study, is_told = list(jobs), 0, False
     running: dict[Job, tuple[subprocess.Popen[bytes], int]] = {}
@@ -62,7 +63,7 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]
                     del running[job]
                     if -code in signals.NUMBERS or (code and received):
                         code = STOPPED
-                    if code in (STOPPED, INTERRUPTED):
+                    if code in (STOPPED, INTERRUPTED, UNWRITTEN):
                         code_of_study = code
                     if not on_end(job, code):
                         waiting.clear()
