@@ -27,6 +27,7 @@ DICTS = {
 }
 _paths: dict[str, Path] = {}  # of the files that this process executed, by their names
 _digests: dict[str, str] = {}
+_contents: dict[str, bytes] = {}
 
 
 def digest_of(content: bytes) -> str:
@@ -45,7 +46,7 @@ def include(file: Path) -> None:
         raise ConfigError(f"--include {file}: another file of this name is included ({_paths[file.name]}); rename one")
     if file.name in _paths:
         return
-    _paths[file.name] = file.absolute()
+    _paths[file.name], _contents[file.name] = file.absolute(), content
     module = ModuleType(f"own_code_{digest}")
     module.__file__ = str(file)
     sys.modules[module.__name__] = module
@@ -74,9 +75,9 @@ def included() -> dict[str, str]:
     return dict(sorted(_digests.items()))
 
 
-def path(name: str) -> Path:
-    """The absolute path of a file that this process executed."""
-    return _paths[name]
+def content_of(name: str) -> bytes:
+    """The content of a file that this process executed, which may have changed since."""
+    return _contents[name]
 
 
 def names(key: str) -> list[str]:

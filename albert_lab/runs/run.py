@@ -142,7 +142,7 @@ def create(run: Run) -> Path:
             run = replace(run, config=run.config.model_copy(update={"machine": machine}))
         write_run_file(run, folder)
         for name in run.own_code.keys() & own_code.included().keys():
-            write_atomically(folder / INCLUDE / name, own_code.path(name).read_text())
+            write_atomically(folder / INCLUDE / name, own_code.content_of(name))
     return folder
 
 

@@ -70,7 +70,8 @@ def test_an_error_below_own_code_has_its_line_but_one_elsewhere_has_none(own):
 def run_of(own, tmp_path, monkeypatch):
     """A run that was planned with a file of own code, whose process has not yet begun."""
     monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "home"))
-    own(f"open({str(tmp_path / 'executed')!r}, 'w').close()\n")
+    file = own(f"open({str(tmp_path / 'executed')!r}, 'w').close()\r\n")  # a copy has the same bytes
+    file.unlink()
     (tmp_path / "executed").unlink()
     run = runs.Run(toy_config(tmp_path), {"corpus": "c0ffee", "tokenizer": "7ea"}, None, own_code.included())
     runs.create(run)
