@@ -42,8 +42,8 @@ class Score(Record):
 
     value: float = _Percent
     n: int = Field(strict=True, ge=1, lt=1 << 63)
-    low: float | None = _Percent
-    high: float | None = _Percent
+    low: float | None = Field(default=None, strict=True, ge=-100, le=100)
+    high: float | None = Field(default=None, strict=True, ge=-100, le=100)
     floor: float = _Percent
     lexical_floor: float | None = Field(default=None, ge=-100, le=100)
     segments_floor: float | None = Field(default=None, ge=-100, le=100)

@@ -5,6 +5,7 @@ from functools import cache
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
+from albert_lab.documents import by_block
 from albert_lab.runs.reported import CurvePoint, FilledColumn, ReportedRun, filled_column
 from albert_lab.runs.results import Data, Provenance, RunRecord, Training
 from albert_lab.score import Alarm, Score
@@ -192,7 +193,7 @@ def toy_finetuning(
         best=ends[0],
         last=ends[1],
         evaluations=ends,
-        example_scores=None if examples is None else tuple(examples),
+        documents=by_block(examples) if examples else None,
         other_splits={},
         threshold_from=None,
         attempts=(Attempt(learning_rate=0.001, end_loss=0.5, chance_loss=0.7, diverged=()),),

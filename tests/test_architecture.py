@@ -9,7 +9,7 @@ from albert_lab import paths
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
     ["errors", "naming", "distinct", "machine", "allocator", "record", "messages", "units"],
-    ["score", "answers"],
+    ["score", "documents"],
     ["paths", "rank", "locks"],
     ["signals", "storage"],
     ["files"],

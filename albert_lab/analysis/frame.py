@@ -1,7 +1,7 @@
 """The numbers of a study as tidy tables: a line a number, a line a row, a line a held-out document."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from albert_lab.answers import Answers, unpack
-from albert_lab.measures.catalog import of_kind
-from albert_lab.measures.measure import Difference
 from albert_lab.runs.reported import FilledColumn, ReportedRun
 from albert_lab.score import Score, loss_name
 from albert_lab.studies.claims import AXIS_NAMES, is_bare
@@ -26,9 +23,6 @@ PAPER = "paper_"  # before a metric: the paper's printed cell
 HERE = "here_"  # before an axis: the value that the row was run with
 ONLY = "run"  # the row of a study without axes
 RANDOM = ", random weights"  # after a row, or a run: fine-tuned from random weights of the same shape
-SEGMENTS = "_segments"  # after a metric: the right answers of single segments
-
-Documents = Mapping[str, Mapping[str, list[float]]]  # by metric, "n" and "sum" by document
 
 
 @dataclass(frozen=True)
@@ -207,54 +201,14 @@ def _curve(run: ReportedRun, row: str, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _documents(run: ReportedRun) -> Iterator[pd.DataFrame]:
-    found = [(run.name, documents_of(run.record.answers))]
-    for suffix, columns in (("", run.pretrained), (RANDOM, _random(run))):
-        found.append((run.name + suffix, {column.task: kept for column in columns if (kept := _of_task(column))}))
-    for name, documents in found:
-        for metric, kept in documents.items():
-            yield pd.DataFrame({"run": name, "metric": metric, "document": range(len(kept["n"])), **kept})
+    for metric, kept in run.record.documents.items():
+        yield _of_documents(run.name, metric, kept.n, kept.sum)
+    for column in run.columns:
+        known = [record.documents for record in column.finetunings if record.documents]
+        if known and len({record.dev.fingerprint for record in column.finetunings}) == 1:
+            name = run.name + (RANDOM if column.is_random else "")
+            yield _of_documents(name, column.task, known[0].n, np.mean([kept.sum for kept in known], axis=0))
 
 
-def documents_of(answers: Mapping[str, Answers]) -> Documents:
-    """The number of answers, and the sum of right ones, of nats, and of right ones by single segments, by document.
-
-    Empty for answers that were kept without their source documents.
-    """
-    differences = of_kind(Difference)
-    same = {measure.minus: measure.of for measure in differences}  # pair by pair of the same documents
-    sources = {answer.pairs: unpack(answer.source) for answer in answers.values() if answer.source}
-    sources |= {name: sources[of] for name, of in same.items() if name not in sources and of in sources}
-    found: dict[str, Mapping[str, list[float]]] = {}
-    for metric, answer in answers.items():
-        if (source := sources.get(answer.pairs)) is None:
-            continue
-        right = unpack(answer.right)
-        n = unpack(answer.n) if answer.n else np.ones(len(right))
-        found[metric] = _sums(source, n, right)
-        if answer.loss:
-            found[loss_name(metric)] = _sums(source, n, unpack(answer.loss))
-        if floor := answer.floor or (answers[answer.pairs].floor if answer.pairs in answers else None):
-            found[metric + SEGMENTS] = _sums(source, n, unpack(floor))
-    for measure in differences:
-        for end in ("", SEGMENTS):
-            if measure.of + end in found and measure.minus + end in found:
-                of, minus = found[measure.of + end], found[measure.minus + end]
-                sums = [first - second for first, second in zip(of["sum"], minus["sum"], strict=True)]
-                found[measure.name + end] = {"n": of["n"], "sum": sums}
-    return found
-
-
-def _sums(source: np.ndarray, n: np.ndarray, values: np.ndarray) -> dict[str, list[float]]:
-    return {"n": np.bincount(source, n).tolist(), "sum": np.bincount(source, values.astype(float)).tolist()}
-
-
-BLOCKS = 64
-
-
-def _of_task(column: FilledColumn) -> dict[str, list[float]] | None:
-    """The dev examples of a task by blocks of consecutive ones, mean over fine-tunings; None without their scores."""
-    scores = [record.example_scores for record in column.finetunings if record.example_scores]
-    if not scores or len({record.dev.fingerprint for record in column.finetunings}) > 1:
-        return None
-    means = np.mean(scores, axis=0)
-    return _sums(np.arange(len(means)) * BLOCKS // len(means), np.ones(len(means)), means)
+def _of_documents(run: str, metric: str, n: Sequence[int], sums: Sequence[float] | np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame({"run": run, "metric": metric, "document": range(len(n)), "n": n, "sum": sums})

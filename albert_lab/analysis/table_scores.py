@@ -5,13 +5,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from statistics import fmean
 
-import numpy as np
-
-from albert_lab.analysis.examples import ExampleScores, example_variance
 from albert_lab.analysis.statistics import Estimate, PooledSpread, Sample
-from albert_lab.answers import unpack
-from albert_lab.measures.catalog import of_kind, units
-from albert_lab.measures.measure import Difference
+from albert_lab.measures.catalog import units
 from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
 from albert_lab.score import Score, loss_name
 from albert_lab.studies.claims import Labels
@@ -97,26 +92,12 @@ class TableScores:
         return estimate.with_examples(total, degrees)
 
     def _noise(self, weights: Sequence[tuple[float, Row]], column: str) -> tuple[float, float]:
-        examples = [of_row for _, row in weights if (of_row := self._examples_of(row, column)) is not None]
-        if len(examples) == len(weights):
-            noise, df = example_variance(examples, [weight for weight, _ in weights])
-            return 1e4 * noise, df
-        answers = [score.n for _, row in weights for score in _scores(row, column) if score.low is not None]
+        answers = [score.n for _, row in weights for score in _scores(row, column)]
         if len(weights) > 1 or not answers or units().get(column) == "points":
             return 0.0, math.inf
         n, half = fmean(answers), 0.5 / fmean(answers)
         share = min(max(fmean(self.sample(weights[0][1], column).values()) / 100, half), 1 - half)
         return 1e4 * share * (1 - share) / n, max(n - 1, 1.0)
-
-    def _examples_of(self, row: Row, task: str) -> ExampleScores | None:
-        """The examples of a row: dev examples or held-out pairs, if all its runs recorded the same ones."""
-        runs = [run for run in row.runs if self._value(run, task) is not None]
-        recorded = [answers for run in runs if (answers := _examples(run, task) or _pairs(run, task)) is not None]
-        fingerprints = {fingerprint for fingerprint, _ in recorded}
-        if len(recorded) < len(runs) or len(fingerprints) != 1:
-            return None
-        scores = np.stack([scores for _, scores in recorded])
-        return ExampleScores(tuple(run.seed for run in runs), scores, fingerprints.pop())
 
     def _spread(self, column: str, is_log: bool) -> tuple[PooledSpread, dict[int, int]]:
         if (column, is_log) not in self._spreads:
@@ -218,36 +199,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known and len(known) == len(values) else None
 
 
-def _pairs(run: ReportedRun, column: str) -> tuple[str, np.ndarray] | None:
-    """The held-out pairs of a score, of its loss or of its gain over a floor: the set, and values with that mean.
-
-    Scores are shares; losses, in nats, are divided by 100 as scores in percent are.
-    """
-    answers = run.record.answers
-    set_of = run.record.evaluation_set
-    is_gain = column.endswith(OVER_SEGMENTS)
-    for measure in of_kind(Difference):
-        if measure.name == column.removesuffix(OVER_SEGMENTS) and measure.of in answers:
-            parts = [_pairs(run, name + OVER_SEGMENTS * is_gain) for name in (measure.of, measure.minus)]
-            first, second = (part and part[1].astype(float) for part in parts)
-            return None if first is None or second is None else (f"{set_of} {column}", first - second)
-    losses = {MLM_LIKELIHOOD: "mlm_accuracy"} | {loss_name(name): name for name, kept in answers.items() if kept.loss}
-    kept = answers.get(losses.get(column, column.removesuffix(OVER_SEGMENTS)))
-    if kept is None:
-        return None
-    packed = kept.loss if column in losses and kept.loss else kept.right
-    values = unpack(packed) / (100.0 if column in losses else 1.0)
-    if kept.n:  # so that the mean over pairs is that over their answers
-        n = unpack(kept.n)
-        values = values * len(n) / n.sum()
-    if is_gain:
-        floor = kept.floor or (answers[kept.pairs].floor if kept.pairs in answers else None)
-        if floor is None:
-            return None
-        values = values - unpack(floor)
-    return f"{set_of} {column}", values
-
-
 def _set(run: ReportedRun, column: str) -> str | None:
     """The identity of what a column of a run was scored on; None if it is no score of the run."""
     for filled in run.columns:
@@ -256,11 +207,3 @@ def _set(run: ReportedRun, column: str) -> str | None:
     scores = run.record.scores
     is_held_out = column == MLM_LIKELIHOOD or column.removesuffix(OVER_SEGMENTS) in {*scores, *map(loss_name, scores)}
     return run.record.evaluation_set if is_held_out else None
-
-
-def _examples(run: ReportedRun, task: str) -> tuple[str, np.ndarray] | None:
-    """The dev examples of a task: their fingerprint, and the mean of each over fine-tuning seeds in [0, 1]."""
-    records = [record for column in run.columns if column.task == task for record in column.finetunings]
-    scores = [record.example_scores for record in records if record.example_scores]
-    fingerprints = {record.dev.fingerprint for record in records if record.example_scores}
-    return (fingerprints.pop(), np.mean(scores, axis=0)) if len(fingerprints) == 1 else None

@@ -70,7 +70,7 @@ def make_record(
         ),
         alarms=trained.alarms,
         provenance=provenance,
-        answers=trained.evaluation.answers,
+        documents=trained.evaluation.documents,
     )
 
 

@@ -17,8 +17,8 @@ from pydantic import (
 )
 
 from albert_lab import files
-from albert_lab.answers import Answers
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig
+from albert_lab.documents import Documents
 from albert_lab.errors import DamagedFileError
 from albert_lab.naming import Name
 from albert_lab.record import Record
@@ -205,7 +205,11 @@ def _known_keys(content: Any, section: type[BaseModel]) -> Any:
 
 
 class RunRecord(Record):
-    """The full record of a finished run; its file is written last and marks the run as done."""
+    """The full record of a finished run; its file is written last and marks the run as done.
+
+    documents are counts and sums of answers by held-out document, in the same order for all runs of one evaluation set:
+    of each score on held-out text; of `mlm_loss`; and of the right answers of single segments, after SEGMENTS.
+    """
 
     name: Name
     results_version: int = Field(strict=True, ge=1, le=RESULTS_VERSION)
@@ -219,9 +223,9 @@ class RunRecord(Record):
     scores: dict[str, Score]
     training: Training
     data: Data
-    alarms: tuple[Alarm, ...]
+    alarms: tuple[Alarm, ...] = ()
     provenance: Provenance
-    answers: dict[str, Answers] = Field(default={})  # by score; older records have none
+    documents: dict[str, Documents] = Field(default={})
 
     @field_validator("config", mode="before")
     @classmethod

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from albert_lab.documents import Documents, by_block
 from albert_lab.score import Score, wilson
 from albert_lab.tasks.bag_of_words import bag_of_words
 from albert_lab.tasks.features import Features, evaluation_items
@@ -24,14 +25,14 @@ _BY = "fine-tuned"
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The final answers, their Scores, and the score of each answer (see FinetuningRecord).
+    """The final answers, their Scores, and sums of their scores (see FinetuningRecord).
 
     is_constant says whether every example has the same answer, no-answer thresholds aside.
     """
 
     outcome: Answers
     evaluation: Evaluation
-    example_scores: tuple[float, ...] | None
+    documents: Documents | None
     is_constant: bool
 
 
@@ -119,7 +120,7 @@ def evaluate_scores(
     return Evaluated(
         outcome=outcome,
         evaluation=Evaluation(step=step, main=main, scores=scored, threshold=outcome.threshold),
-        example_scores=None if of_main is None else tuple(round(share, 4) for share in of_main),
+        documents=by_block(of_main) if of_main else None,
         is_constant=len({_rounded(answer) for answer in predictions.answers.values()}) == 1 < len(examples),
     )
 

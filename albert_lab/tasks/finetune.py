@@ -347,7 +347,7 @@ class _Finetuning:
             best=best,
             last=evaluations[-1],
             evaluations=tuple(evaluations),
-            example_scores=judged["best"].example_scores,
+            documents=judged["best"].documents,
             other_splits={name: self._predict(name, split, best, train) for name, split in others.items()},
             threshold_from=None if best.threshold is None else "dev: it makes the F1 of these very examples highest",
             attempts=(*(Attempt(**earlier) for earlier in self.progress.attempts), attempt),

@@ -9,6 +9,7 @@ from typing import Any
 
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
+from albert_lab.documents import Documents
 from albert_lab.record import Record
 from albert_lab.score import Score, wilson
 from albert_lab.storage import write_atomically
@@ -58,10 +59,9 @@ class Attempt(Record):
 class FinetuningRecord(Record):
     """One fine-tuning. best is the best of all evaluations on dev, last that after the last step; never mix them.
 
-    weights are pre-trained or random. other_splits has None for a split without labels. example_scores are the shares
-    whose mean is the main score of best, in the order of the dev examples; None if it is not a mean, such as a
-    correlation. threshold_from says on which examples a no-answer threshold was chosen. training_seconds excludes
-    reading and evaluation.
+    weights are pre-trained or random. other_splits has None for a split without labels. documents are sums of the main
+    score of best by blocks of dev examples; None if it is no mean, such as a correlation. threshold_from says on which
+    examples a no-answer threshold was chosen. training_seconds excludes reading and evaluation.
     """
 
     task: str
@@ -79,7 +79,7 @@ class FinetuningRecord(Record):
     best: Evaluation
     last: Evaluation
     evaluations: tuple[Evaluation, ...]
-    example_scores: tuple[float, ...] | None
+    documents: Documents | None
     other_splits: dict[str, Evaluation | None]
     threshold_from: str | None
     attempts: tuple[Attempt, ...]

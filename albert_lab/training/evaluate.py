@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from albert_lab.answers import Answers, pack
 from albert_lab.data.batches import Batch, micro_batches
+from albert_lab.documents import SEGMENTS, Documents, by_document
 from albert_lab.measures import catalog
 from albert_lab.measures.measure import Difference, Measure, PairMeasure, TokenMeasure
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
-from albert_lab.score import LINEAR_PROBE, Score, mean_interval, paired, share
+from albert_lab.score import LINEAR_PROBE, Score, loss_name, mean_interval, paired, share
 from albert_lab.training.clock import synchronize
 from albert_lab.training.evaluation_sets import EvaluationSets
 from albert_lab.training.transfer import fetch, inputs_of, tensor_on
@@ -31,10 +31,10 @@ HEAD = "head"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The scores of a model by name, of measures and of probes, and its answers by the same names."""
+    """The scores of a model by name, of measures and of probes, and their sums by document (see RunRecord)."""
 
     scores: dict[str, Score]
-    answers: dict[str, Answers]
+    documents: dict[str, Documents]
 
 
 @dataclass(frozen=True)
@@ -97,19 +97,20 @@ class Evaluator:
         return scores
 
     def evaluate(self, model: PretrainingModel, without: Collection[type[Measure]] = ()) -> Evaluation:
-        """The scores and answers of a model in all measures, except those of some kinds.
+        """The scores of a model in all measures, except those of some kinds.
 
         Raises:
             DivergedError: a loss that is not a finite number.
         """
         scores: dict[str, Score] = {}
-        answers: dict[str, Answers] = {}
+        documents: dict[str, Documents] = {}
         pairs: dict[str, PairAnswers] = {}
         floors = self.sets.floors
         with _evaluating(model):
             for measure in catalog.of_kind(TokenMeasure):
                 if TokenMeasure not in without and measure.name in self.sets.pairs:
-                    scores[measure.name], answers[measure.name] = self._of_tokens(model, measure)
+                    scores[measure.name], of_tokens = self._of_tokens(model, measure)
+                    documents |= of_tokens
             probes = {} if PairMeasure in without else self._fit_probes(model)
             for measure in catalog.of_kind(PairMeasure) if PairMeasure not in without else ():
                 probe = probes.get(measure.fitted_as or measure.name)
@@ -124,19 +125,20 @@ class Evaluator:
                 own = {measure.name: by_head or by_probe, measure.probe: by_probe}
                 answered = {name: answer for name, answer in own.items() if name and answer}
                 scores |= {name: _score(answer, floors.get(measure.name)) for name, answer in answered.items()}
-                answers |= {
-                    name: Answers(pairs=measure.name, right=pack(answer.right)) for name, answer in answered.items()
-                }
-                answers[measure.name] = self._with_set(answers[measure.name], measure)
+                documents |= self._of_pairs(measure, {name: answer.right for name, answer in answered.items()})
                 pairs |= answered
         differences = [
             difference
             for difference in catalog.of_kind(Difference)
             if {difference.of, difference.minus} <= pairs.keys()
         ]
-        return Evaluation(
-            scores | {difference.name: _difference(difference, pairs, floors) for difference in differences}, answers
-        )
+        for difference in differences:
+            scores[difference.name] = _difference(difference, pairs, floors)
+            for end in ("", SEGMENTS):
+                of, minus = (documents.get(name + end) for name in (difference.of, difference.minus))
+                if of and minus:
+                    documents[difference.name + end] = of.minus(minus)
+        return Evaluation(scores, documents)
 
     def tokens_per_second(self, model: PretrainingModel, seconds: float) -> float:
         """Tokens (without padding) per second of forward passes of encoder and heads, measured for so many seconds."""
@@ -154,17 +156,20 @@ class Evaluator:
                     break
         return tokens / spent
 
-    def _with_set(self, answers: Answers, measure: PairMeasure) -> Answers:
-        """The answers, with what the set of a measure has besides them."""
+    def _of_pairs(self, measure: PairMeasure, right: dict[str, np.ndarray]) -> dict[str, Documents]:
+        """The right answers to the pairs of a measure by document, and those of single segments for each of them.
+
+        Changed pairs belong to the documents of those that they were made of; none if there are not as many.
+        """
+        names = {other.name: other for other in catalog.of_kind(PairMeasure)}
+        source = self.sets.sources(names[measure.fitted_as] if measure.changed and measure.fitted_as else measure)
         floor = self.sets.floors.get(measure.name)
-        more = {} if floor is None else {"floor": pack(floor)}
-        if measure.changed is None:
-            more["source"] = pack(self.sets.sources(measure))
-        return answers.model_copy(update=more)
+        own = right if floor is None else right | {name + SEGMENTS: floor for name in right}
+        return {name: by_document(source, values) for name, values in own.items() if len(values) == len(source)}
 
     def _of_tokens(
         self, model: PretrainingModel, measure: TokenMeasure, num_pairs: int | None = None
-    ) -> tuple[Score, Answers]:
+    ) -> tuple[Score, dict[str, Documents]]:
         batch = self.sets.batch(measure, num_pairs)
         correct, losses = [], []
         for part, output in self._outputs(model, batch, mlm=True):
@@ -179,16 +184,9 @@ class Evaluator:
         _, counts = np.unique(batch.masked_labels, return_counts=True)
         pair = batch.masked_positions // batch.input_ids.shape[1]
 
-        def by_pair(values: np.ndarray) -> np.ndarray:
-            return np.bincount(pair, values, minlength=len(batch))
-
-        return share(int(right.sum()), n, floor=100 * float(counts.max()) / n, by=HEAD, loss=total / n), Answers(
-            pairs=measure.name,
-            right=pack(by_pair(right).astype(np.int64)),
-            n=pack(by_pair(np.ones(n)).astype(np.int64)),
-            loss=pack(by_pair(loss).astype(np.float16)),
-            source=pack(self.sets.sources(measure)[: len(batch)]),
-        )
+        source = self.sets.sources(measure)[pair]
+        documents = {measure.name: by_document(source, right), loss_name(measure.name): by_document(source, loss)}
+        return share(int(right.sum()), n, floor=100 * float(counts.max()) / n, by=HEAD, loss=total / n), documents
 
     def _fit_probes(self, model: PretrainingModel) -> "dict[str, Pipeline]":
         """The linear probe of each measure that has one, fitted on pairs of training documents."""

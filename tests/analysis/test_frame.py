@@ -1,13 +1,12 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from records import scored, toy_column, toy_curve_point, toy_finetuning, toy_layer, toy_run
 
-from albert_lab.analysis.frame import HERE, PAPER, RANDOM, SEGMENTS, documents_of, frame, printed
+from albert_lab.analysis.frame import HERE, PAPER, RANDOM, frame, printed
 from albert_lab.analysis.summary import summary
-from albert_lab.answers import Answers, pack
+from albert_lab.documents import Documents
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study, StudyPoint
 
@@ -95,29 +94,15 @@ def test_curves_and_layers_are_lines():
     assert found.layers[["run", "layer", "token"]].values.tolist() == [["one", 1, "mean"]]
 
 
-def test_sums_by_document_give_the_score_and_its_loss():
-    source = np.array([0, 2, 2, 0])
-    mlm = Answers(
-        pairs="mlm_accuracy",
-        right=pack(np.array([1, 2, 0, 3])),
-        n=pack(np.array([2, 2, 2, 4])),
-        loss=pack(np.array([1.0, 2.0, 3.0, 4.0])),
-        source=pack(source),
-    )
-    found = documents_of({"mlm_accuracy": mlm})
-    assert found["mlm_accuracy"] == {"n": [6, 0, 4], "sum": [4, 0, 2]}
-    assert found["mlm_loss"] == {"n": [6, 0, 4], "sum": [5, 0, 5]}
-
-
-def test_a_difference_of_measures_is_taken_document_by_document():
-    source, right = pack(np.array([0, 0, 1])), np.array([True, True, False])
-    answers = {
-        "sop_accuracy": Answers(pairs="sop_accuracy", right=pack(right), floor=pack(~right), source=source),
-        "sop_across_documents": Answers(pairs="sop_across_documents", right=pack(~right), floor=pack(right)),
-    }
-    found = documents_of(answers)
-    assert found["coherence"] == {"n": [2, 1], "sum": [2, -1]}
-    assert found[f"coherence{SEGMENTS}"] == {"n": [2, 1], "sum": [-2, 1]}
+def test_documents_have_the_sums_of_runs_and_the_mean_of_their_fine_tunings():
+    tuned = [toy_finetuning("one", "mnli", 50.0, examples=examples) for examples in ([1.0, 0.0], [1.0, 1.0])]
+    run = toy_run("one", 0, {}, (toy_column("mnli", *tuned),))
+    kept = {"mlm_loss": Documents(n=(2, 0), sum=(5.5, 0))}
+    run = replace(run, record=run.record.model_copy(update={"documents": kept}))
+    found = frame(study(run, points=[point("all-shared", "64", 0, "one")]))
+    n, nats = found.documents_of("mlm_loss")["one"]
+    assert (n.tolist(), nats.tolist()) == ([2, 0], [5.5, 0])
+    assert found.documents_of("mnli")["one"][1].tolist() == [1, 0.5]
 
 
 @pytest.mark.parametrize(

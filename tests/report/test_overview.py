@@ -89,15 +89,6 @@ def test_a_sentence_is_decided_if_all_its_tests_that_say_anything_agree(decision
     assert collection.outcome(decisions) == outcome
 
 
-def test_a_sentence_that_two_measures_and_two_experiments_test_counts_once(tmp_path):
-    put(tmp_path, "smoke-sotu")
-    (result,) = collection.read(tmp_path)
-    of_figure_1 = [entry for entry in result.entries if entry.experiment.name.startswith("layer-similarity")]
-    assert sum(len(entry.analysis.verdicts) for entry in of_figure_1) == 12
-    assert collection.outcomes(of_figure_1)["not run"] == 3
-    assert result.as_dict()["decisions"] == collection.outcomes(result.entries)
-
-
 def test_the_page_of_a_scale_names_what_is_missing(tmp_path):
     put(tmp_path, "smoke-sotu")
     before, missing = page_of(tmp_path).split("## What is missing")

@@ -2,7 +2,6 @@ import json
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from statsmodels.stats.proportion import proportion_confint
@@ -58,13 +57,13 @@ def test_the_official_score_of_the_saved_predictions_is_the_recorded_one(tmp_pat
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_record_has_the_score_of_each_example_and_the_loss_of_the_right_answers(tmp_path, name):
+def test_a_record_has_the_score_by_block_of_examples_and_the_loss_of_the_right_answers(tmp_path, name):
     data = tmp_path / "data"
     record = make(toy_start(tmp_path / "run"), toy_task(name, data), data)
     main = record.best.main
-    assert record.example_scores is not None
-    assert main.n == len(record.example_scores) == record.dev.used
-    assert 100 * np.mean(record.example_scores) == pytest.approx(main.value, abs=0.01)
+    assert record.documents is not None
+    assert main.n == sum(record.documents.n) == record.dev.used
+    assert 100 * sum(record.documents.sum) / main.n == pytest.approx(main.value, abs=0.01)
     interval = proportion_confint(main.n * main.value / 100, main.n, method="wilson")
     assert [main.low, main.high] == pytest.approx([100 * bound for bound in interval])
     assert main.loss is not None
@@ -72,10 +71,10 @@ def test_a_record_has_the_score_of_each_example_and_the_loss_of_the_right_answer
     assert len(record_file(tmp_path / "run", name, 0).read_text().splitlines()) < 40
 
 
-def test_a_correlation_has_no_interval_no_loss_and_no_scores_of_examples(tmp_path):
+def test_a_correlation_has_no_interval_no_loss_and_no_sums(tmp_path):
     data = tmp_path / "data"
     record = make(toy_start(tmp_path / "run"), toy_task("stsb", data, "start_from=null"), data)
-    assert record.example_scores is None
+    assert record.documents is None
     assert (record.best.main.low, record.best.main.high, record.best.main.loss) == (None, None, None)
     assert record.best.main.n == record.dev.used
     assert set(record.best.scores) == {"pearson", "spearman"}

@@ -6,7 +6,6 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from toy import toy_config, write_corpus
 
-from albert_lab.answers import unpack
 from albert_lab.data.batches import micro_batches
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
@@ -16,7 +15,6 @@ from albert_lab.measures import mlm, sop
 from albert_lab.measures.catalog import labels, of_kind
 from albert_lab.measures.measure import HeldOutPairs, PairMeasure, TokenMeasure
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
-from albert_lab.score import paired
 from albert_lab.training import evaluate
 from albert_lab.training.device import autocast
 from albert_lab.training.evaluate import Evaluator, StoppedError, margin
@@ -105,12 +103,7 @@ def test_every_model_has_every_score_and_along_the_way_those_of_its_own_heads(co
     assert set(result.along_the_way(model, 8)) == {"mlm_accuracy"} | pair_scores
 
 
-def _array(packed: str | None) -> np.ndarray:
-    assert packed is not None
-    return unpack(packed)
-
-
-def test_scores_follow_from_the_answers_that_are_kept(corpus):
+def test_scores_follow_from_what_is_kept_by_document(corpus):
     config = toy_config(corpus, "evaluation.num_pairs=40")
     model = PretrainingModel.from_config(config)
     rng = np.random.default_rng(0)
@@ -118,26 +111,15 @@ def test_scores_follow_from_the_answers_that_are_kept(corpus):
     sizes = {measure.name: len(sets.batch(measure)) for measure in of_kind(PairMeasure)}
     sets = replace(sets, floors={name: rng.random(size) < 0.6 for name, size in sizes.items()})
     done = Evaluator(sets, ["consecutive", "swapped"], 16, CPU, autocast("fp32", CPU), lambda: False).evaluate(model)
-    for name, kept in done.answers.items():
-        score, right = done.scores[name], unpack(kept.right)
-        n = _array(kept.n).sum() if kept.n else len(right)
-        assert (score.value, score.n) == (pytest.approx(100 * right.sum() / n), n)
-        if name in sizes:
-            floor = _array(kept.floor)
-            assert score.segments_floor == pytest.approx(100 * floor.mean())
-            assert score.over_segments == paired(right, floor)[1:]
-    tokens = done.answers["mlm_accuracy"]
-    assert _array(tokens.loss).sum() / _array(tokens.n).sum() == pytest.approx(
-        done.scores["mlm_accuracy"].loss, rel=1e-3
-    )
-    first, second = (done.answers[name] for name in ("sop_accuracy", "sop_across_documents"))
-    coherence = done.scores["coherence"]
-    assert (coherence.value, coherence.low, coherence.high) == paired(unpack(first.right), unpack(second.right))
-    assert coherence.segments_floor is not None
-    assert coherence.over_segments is not None
-    assert sum(coherence.over_segments) / 2 == pytest.approx(coherence.value - coherence.segments_floor)
-    assert coherence.segments_floor == paired(_array(first.floor), _array(second.floor))[0]
-    assert _array(first.source).max() < sets.dev.num_sources
+    for name, score in done.scores.items():
+        kept = done.documents[name]
+        assert score.n == sum(kept.n)
+        assert score.value == pytest.approx(100 * sum(kept.sum) / score.n)
+        assert len(kept.n) <= sets.dev.num_sources
+        if name != "mlm_accuracy":
+            assert score.segments_floor == pytest.approx(100 * sum(done.documents[f"{name}_segments"].sum) / score.n)
+    of_mlm = done.documents["mlm_loss"]
+    assert sum(of_mlm.sum) / sum(of_mlm.n) == pytest.approx(done.scores["mlm_accuracy"].loss, rel=1e-3)
 
 
 class Scoring(PretrainingModel):
