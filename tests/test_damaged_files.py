@@ -32,7 +32,7 @@ from albert_lab.runs.reported import ReportedRun
 from albert_lab.studies import experiment, recorded
 from albert_lab.studies import study as studies
 from albert_lab.tasks import records
-from albert_lab.tasks.predictions import load_scores
+from albert_lab.tasks.records import load_scores
 from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
 

@@ -77,26 +77,26 @@ def toy_task(name: str, data: Path, *overrides: str) -> TaskConfig:
 def write_examples(task: TaskConfig, file: Path, examples: Sequence[Any] | None = None) -> None:
     """Examples in the official form of a task; a few toy ones if none are given."""
     make: Any = {"glue": text_examples, "squad": span_examples, "race": choice_examples}[task.format.name]
-    examples = make(task) if examples is None else examples
+    chosen: Sequence[Any] = make(task) if examples is None else examples
     file.parent.mkdir(parents=True, exist_ok=True)
     match task.format:
         case GlueFormat() as form:
-            is_labelled = any(e.label is not None for e in examples)
+            is_labelled = any(e.label is not None for e in chosen)
             columns = form.columns if is_labelled else ["index", *filter(None, (form.text_a, form.text_b))]
             lines = [columns] if form.header or not is_labelled else []
-            rows = [{form.text_a: e.text_a, form.text_b: e.text_b, form.label: e.label} for e in examples]
+            rows = [{form.text_a: e.text_a, form.text_b: e.text_b, form.label: e.label} for e in chosen]
             lines += [[str(row.get(name, "")) for name in columns] for row in rows]
             file.write_text("".join("\t".join(line) + "\n" for line in lines))
         case SquadFormat():
             paragraphs = []
-            for e in examples:
+            for e in chosen:
                 answers = [{"text": answer.text, "answer_start": answer.start} for answer in e.answers]
                 marks = {"is_impossible": e.is_impossible} if task.format.unanswerable else {}
                 question = {"id": e.id, "question": e.question, "answers": answers, **marks}
                 paragraphs.append({"context": e.context, "qas": [question]})
             file.write_text(json.dumps({"data": [{"title": "", "paragraphs": paragraphs}]}))
         case _:
-            for e in examples:
+            for e in chosen:
                 content = {"article": e.passage, "questions": [e.question], "options": [e.options]}
                 place = file / e.id.removesuffix("/0")
                 place.parent.mkdir(parents=True, exist_ok=True)

@@ -213,7 +213,7 @@ def ensemble_runs(
     if best is not None and best > len(files):
         raise ConfigError(f"--best {best}: these runs have only {len(files)} fine-tunings on {task.name}")
     config = chosen[0].config
-    ensembled = ensemble(task, files, paths.tasks_data(), say, scale=config.scale.name, split=split, best=best)
+    ensembled = ensemble(task, files, paths.tasks_data(), scale=config.scale.name, split=split, best=best)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(json.dumps(dict(ensembled.outcome.answers), ensure_ascii=False), encoding="utf-8")
@@ -223,7 +223,7 @@ def ensemble_runs(
     return EnsembleScore(
         task.name,
         ensembled.main,
-        ensembled.outcome.scores,
+        ensembled.outcome.values,
         members,
         split,
         chosen_on_dev,

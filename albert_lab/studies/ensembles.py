@@ -44,7 +44,7 @@ def _line(
 
     run = item.run
     files = [output_folder(run.folder, task.name, record.seed) / "best.npz" for record in records]
-    ensembled = ensemble(task, files, paths.tasks_data(), say, scale=run.config.scale.name, best=members)
+    ensembled = ensemble(task, files, paths.tasks_data(), scale=run.config.scale.name, best=members)
     assert ensembled.main is not None, "a dev set has labels"
     single = {name: median(record.best.scores[name].value for record in records) for name in records[0].best.scores}
     return EnsembleLine(
@@ -61,5 +61,5 @@ def _line(
         single_scores=single,
         members=tuple(ensembled.members.values()),
         ensemble=ensembled.main,
-        ensemble_scores={name: ensembled.outcome.scores[name] for name in single},
+        ensemble_scores={name: ensembled.outcome.values[name] for name in single},
     )

@@ -2,14 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_lab.data.words import apart, is_unspaced
 from albert_lab.tasks.examples import ChoiceExample, SpanExample, TextExample
-from albert_lab.tasks.kind import Predictions, judge
+from albert_lab.tasks.kind import Predictions
+from albert_lab.tasks.scoring import score
 from albert_lab.tasks.task import TaskConfig
 from albert_lab.tasks.used_data import subsample
 
@@ -19,9 +20,7 @@ _WORD = re.compile(r"\w+")
 _Words = Counter[str]
 
 
-def bag_of_words(
-    task: TaskConfig, train: Sequence[Any], examples: Sequence[Any], say: Callable[[str], None]
-) -> float | None:
+def bag_of_words(task: TaskConfig, train: Sequence[Any], examples: Sequence[Any]) -> float | None:
     """The main score of a logistic (for numbers, ridge) regression, in percent; None for answers that are spans.
 
     The words of each text (characters, where a script has no spaces between them) count by themselves; of an option,
@@ -32,7 +31,7 @@ def bag_of_words(
     train = subsample([example for example in train if example.label is not None], MOST_EXAMPLES)
     answer = _options if isinstance(train[0], ChoiceExample) else _labels
     answers = dict(zip((example.id for example in examples), answer(train, examples), strict=True))
-    return task.main_score(judge(task, examples, Predictions(answers), say).scores)
+    return task.main_score(score(task, examples, Predictions(answers)).values)
 
 
 def _labels(train: Sequence[TextExample], examples: Sequence[TextExample]) -> Sequence[Any]:

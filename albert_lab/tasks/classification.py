@@ -13,7 +13,7 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import TextExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, cut_pair
 from albert_lab.tasks.formats import GlueFormat
-from albert_lab.tasks.kind import UNLABELLED, OfProbabilities, Predictions, Scores, log_of_right
+from albert_lab.tasks.kind import UNLABELLED, Predictions, Scores, TaskKind, log_of_right
 from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.task import TaskConfig
 
@@ -43,13 +43,13 @@ class ClassificationHead(nn.Module):
         return self.output(self.dropout(pooled)).float()
 
 
-class Kind(OfProbabilities):
+class Kind(TaskKind):
     """Classification, or regression if the task's format has no labels."""
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
+        super().__init__(task, settings)
         assert isinstance(task.format, GlueFormat)
         self.labels = task.format.labels
-        self.settings = settings
 
     def make_features(self, examples: Sequence[TextExample], encoder: TextEncoder, *, training: bool) -> Features:
         """One row per example: `[CLS] a [SEP] b [SEP]`; the longer of two texts is truncated first."""

@@ -153,10 +153,10 @@ def _table(form: GlueFormat, rows: list[dict[str, Any]], labels: Sequence[str] |
     def label(value: Any) -> str:
         if form.labels is None:
             return f"{value:.7g}"  # stored in 32 bits: 3.8 is read as 3.799999952316284
-        name = labels[value] if labels else None
+        name = str(labels[value]) if labels else str(value)
         known = name if name in form.labels else str(value)
         if known not in form.labels:
-            raise ValueError(f"the label {name or value} is none of {', '.join(form.labels)}")
+            raise ValueError(f"the label {name} is none of {', '.join(form.labels)}")
         return known
 
     texts = [key for key, value in rows[0].items() if isinstance(value, str)]

@@ -1,9 +1,10 @@
 """One fine-tuning: from a pre-trained encoder, a task and a seed to predictions, scores and a record."""
 
+import json
 import math
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -16,27 +17,37 @@ from torch.optim import Optimizer
 
 from albert_lab.config.schema import digest
 from albert_lab.messages import Say
-from albert_lab.tasks.divergence import END_SHARE, signs_of
-from albert_lab.tasks.evaluation import Evaluated, Floors, evaluate_scores, floors_of, score_split
+from albert_lab.storage import write_atomically
+from albert_lab.tasks.evaluation import (
+    END_SHARE,
+    Evaluated,
+    Floors,
+    evaluate_scores,
+    floors_of,
+    score_examples,
+    signs_of,
+)
 from albert_lab.tasks.examples import describe
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, training_items
-from albert_lab.tasks.kind import Scores, decide, has_gold, load_kind
+from albert_lab.tasks.kind import Scores, load_kind
 from albert_lab.tasks.model import InitialModel, TaskModel, build_model
 from albert_lab.tasks.optimizer import build_optimizer
-from albert_lab.tasks.predictions import load_scores, save_predictions, save_scores
 from albert_lab.tasks.records import (
     WEIGHTS,
     Attempt,
     Evaluation,
+    ExampleSet,
     FinetuningRecord,
+    fingerprint_of,
     identity_of,
+    load_scores,
     output_folder,
     read_record,
     remove_record,
+    save_scores,
     write_record,
 )
-from albert_lab.tasks.settings import TaskSettings
-from albert_lab.tasks.split import Split
+from albert_lab.tasks.scoring import Scored, has_gold, score
 from albert_lab.tasks.task import TaskConfig, load_start
 from albert_lab.tasks.used_data import has_same_data, remember_data, subsample
 from albert_lab.training import checkpoint
@@ -79,7 +90,6 @@ def finetune(
         WriteError: a file cannot be written.
         DamagedFileError: the weights are damaged.
     """
-    settings = task.fitted(start.config)
     identity = identity_of(start.name, start.config, task, seed)
     outputs = output_folder(start.folder, task.name, seed)
     record = read_record(start.folder, task.name, seed)
@@ -93,12 +103,11 @@ def finetune(
     before = load_start(task)
     if before and not finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True):
         return None
-    tuning = _Finetuning(start, task, settings, seed, identity, before, data, say, is_stopped)
     if record is not None and is_current:
         splits = tuple(dict.fromkeys([*record.other_splits, *splits]))
     elif record is not None:
         remove_record(start.folder, task.name, seed)
-    record = tuning.run(splits, keep_weights)
+    record = _Finetuning(start, task, seed, identity, before, data, say, is_stopped).run(splits, keep_weights)
     if record is not None:
         write_record(start.folder, record)
         remember_data(record, task, start.folder, data)
@@ -136,36 +145,44 @@ class _Progress:
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     attempts: list[dict[str, Any]] = field(default_factory=list)  # earlier attempts
 
-    def restart(self, attempt: Attempt) -> "_Progress":
-        return _Progress(attempts=[*self.attempts, attempt.model_dump()])
+
+class _Split:
+    """The used examples of a split, in order, with their sequences; record describes both."""
+
+    def __init__(self, tuning: "_Finetuning", name: str) -> None:
+        task, settings = tuning.task, tuning.settings
+        size = settings.train_examples if name == "train" else settings.dev_examples if name.startswith("dev") else None
+        examples, issues = task.read(tuning.data, name)
+        if issues:
+            tuning.say(f"{task.file(tuning.data, name)}: {describe(issues)}")
+        self.examples = subsample(examples, size)
+        self.features: Features = tuning.kind.make_features(self.examples, tuning.encoder, training=name == "train")
+        self.record = ExampleSet(
+            used=len(self.examples),
+            available=len(examples),
+            fingerprint=fingerprint_of(self.examples),
+            issues=describe(issues),
+            counts=self.features.counts,
+        )
 
 
+@dataclass
 class _Finetuning:
-    def __init__(
-        self,
-        start: InitialModel,
-        task: TaskConfig,
-        settings: TaskSettings,
-        seed: int,
-        identity: str,
-        before: TaskConfig | None,
-        data: Path,
-        say: Say,
-        is_stopped: Callable[[], bool],
-    ) -> None:
-        self.start = start
-        self.task = task
-        self.settings = settings
-        self.seed = seed
-        self.identity = identity
-        self.before = before
-        self.data = data
-        self.say = say
-        self.is_stopped = is_stopped
-        self.outputs = output_folder(start.folder, task.name, seed)
-        self.kind = load_kind(task, settings)
-        self.encoder = TextEncoder(start.tokenizer)
-        machine = start.config.machine
+    start: InitialModel
+    task: TaskConfig
+    seed: int
+    identity: str
+    before: TaskConfig | None
+    data: Path
+    say: Say
+    is_stopped: Callable[[], bool]
+
+    def __post_init__(self) -> None:
+        self.settings = self.task.fitted(self.start.config)
+        self.outputs = output_folder(self.start.folder, self.task.name, self.seed)
+        self.kind = load_kind(self.task, self.settings)
+        self.encoder = TextEncoder(self.start.tokenizer)
+        machine = self.start.config.machine
         self.device = choose_device(machine.device)
         self.precision = choose_precision(machine.precision, self.device)
         self.autocast = autocast(self.precision, self.device)
@@ -174,26 +191,28 @@ class _Finetuning:
 
     def run(self, splits: Sequence[str], keep_weights: bool) -> FinetuningRecord | None:
         self.outputs.mkdir(parents=True, exist_ok=True)
-        train = self._read("train", self.settings.train_examples)
-        dev = self._read("dev", self._size_of("dev"))
+        train, dev = _Split(self, "train"), _Split(self, "dev")
         # Named by what determines it, so that no checkpoint of other settings or data is resumed.
         inputs = [self.identity, train.record.fingerprint, dev.record.fingerprint]
         self.checkpoints = self.outputs / CHECKPOINTS / digest(inputs)
-        self.floors = floors_of(self.task, self.kind, train.examples, dev.examples, self.say)
-        others = {name: self._read(name, self._size_of(name)) for name in splits}  # now: a file may be unusable
+        self.floors = floors_of(self.task, self.kind, train.examples, dev.examples)
+        others = {name: _Split(self, name) for name in splits}  # now: a file may be unusable
         keeps_best = keep_weights or bool(splits)
         attempt = self._train(train, dev, keeps_best)
         while attempt is not None and attempt.diverged and len(self.progress.attempts) < self.settings.retries:
             # Differs from the paper, which mentions no fine-tuning that does not learn.
             self.say(f"{self._name}: {'; '.join(attempt.diverged)}; again at half the learning rate")
             shutil.rmtree(self.checkpoints, ignore_errors=True)
-            self.progress = self.progress.restart(attempt)
+            self.progress = _Progress(attempts=[*self.progress.attempts, attempt.model_dump()])
             attempt = self._train(train, dev, keeps_best)
         if attempt is None:
             return None
         if attempt.end_loss is None:
             raise DivergedError(f"{self._name}: {'; '.join(attempt.diverged)}")
-        record = self._record(train, dev, attempt, others)
+        evaluations = [Evaluation(**evaluation) for evaluation in self.progress.evaluations]
+        best = max(evaluations, key=lambda evaluation: evaluation.main.value)
+        further = {name: self._predict(name, split, best, train) for name, split in others.items()}
+        record = self._record(train, dev, attempt, evaluations, best, further)
         shutil.rmtree(self.outputs / CHECKPOINTS, ignore_errors=True)
         if not keep_weights:
             (self.outputs / WEIGHTS).unlink(missing_ok=True)
@@ -207,12 +226,6 @@ class _Finetuning:
     def _learning_rate(self) -> float:
         return self.settings.learning_rate / 2 ** len(self.progress.attempts)
 
-    def _read(self, split: str, size: int | None) -> Split:
-        examples, issues = self.task.read(self.data, split)
-        if issues:
-            self.say(f"{self.task.file(self.data, split)}: {describe(issues)}")
-        return Split(subsample(examples, size), len(examples), issues, self.kind, self.encoder, split == "train")
-
     def _build(self) -> TaskModel:
         settings, start = self.settings, self.start
         model = build_model(start, self.kind, settings.dropout, self.seed, settings.pooler)
@@ -223,7 +236,7 @@ class _Finetuning:
             model = TaskModel(tuned.encoder, tuned.pooler, model.head)
         return model.to(self.device)
 
-    def _train(self, train: Split, dev: Split, keeps_best: bool) -> Attempt | None:
+    def _train(self, train: _Split, dev: _Split, keeps_best: bool) -> Attempt | None:
         """One attempt or its remaining steps; None if stopped."""
         model = self._build()
         optimizer = build_optimizer(model, self.settings.optimizer, self._learning_rate)
@@ -304,8 +317,8 @@ class _Finetuning:
         }
         checkpoint.save(self.checkpoints, model, optimizer, state)
 
-    def _evaluate(self, model: TaskModel, dev: Split, keeps_best: bool) -> Evaluated:
-        scores = score_split(model, dev, self.kind, self.device, self.autocast)
+    def _evaluate(self, model: TaskModel, dev: _Split, keeps_best: bool) -> Evaluated:
+        scores = self._scores(model, dev)
         evaluated = self._judge(dev, scores, self.floors)
         mains = [Evaluation(**earlier).main.value for earlier in self.progress.evaluations]
         if evaluated.evaluation.main.value > max(mains, default=-math.inf):
@@ -317,20 +330,44 @@ class _Finetuning:
         self.progress.evaluations.append(evaluated.evaluation.model_dump())
         return evaluated
 
-    def _judge(self, split: Split, scores: Scores, floors: Floors, threshold: float | None = None) -> Evaluated:
-        examples, step = split.examples, self.progress.step
-        return evaluate_scores(self.task, self.kind, examples, scores, floors, self.say, step=step, threshold=threshold)
+    def _scores(self, model: TaskModel, split: _Split) -> Scores:
+        return score_examples(model, self.kind, split.examples, split.features, self.device, self.autocast)
 
-    def _size_of(self, split: str) -> int | None:
-        return self.settings.dev_examples if split.startswith("dev") else None
+    def _judge(self, split: _Split, scores: Scores, floors: Floors, threshold: float | None = None) -> Evaluated:
+        step = self.progress.step
+        return evaluate_scores(self.task, self.kind, split.examples, scores, floors, step=step, threshold=threshold)
 
-    def _record(self, train: Split, dev: Split, attempt: Attempt, others: Mapping[str, Split]) -> FinetuningRecord:
-        evaluations = [Evaluation(**evaluation) for evaluation in self.progress.evaluations]
-        best = max(evaluations, key=lambda evaluation: evaluation.main.value)
+    def _predict(self, name: str, split: _Split, best: Evaluation, train: _Split) -> Evaluation | None:
+        """Predictions for a further split with the best weights, and its scores if it has labels."""
+        model = self._build()
+        checkpoint.load_weights(self.outputs / WEIGHTS, model)
+        scores = self._scores(model, split)
+        save_scores(scores, self.outputs / f"{name}.npz")
+        if not has_gold(split.examples):
+            predictions = self.kind.predict(split.examples, scores)
+            self._save_answers(name, score(self.task, split.examples, predictions, best.threshold))
+            return None
+        floors = floors_of(self.task, self.kind, train.examples, split.examples)
+        evaluated = self._judge(split, scores, floors, best.threshold)
+        self._save_answers(name, evaluated.outcome)
+        return evaluated.evaluation.model_copy(update={"step": best.step})
+
+    def _save_answers(self, name: str, outcome: Scored) -> None:
+        write_atomically(self.outputs / f"{name}.json", json.dumps(dict(outcome.answers), ensure_ascii=False))
+
+    def _record(
+        self,
+        train: _Split,
+        dev: _Split,
+        attempt: Attempt,
+        evaluations: Sequence[Evaluation],
+        best: Evaluation,
+        others: dict[str, Evaluation | None],
+    ) -> FinetuningRecord:
         judged = {name: self._judge(dev, load_scores(self.outputs / f"{name}.npz"), self.floors) for name in SAVED}
         for name, evaluated in judged.items():
-            save_predictions(evaluated.outcome, self.outputs, name)
-        seconds = self.clock.training_seconds
+            self._save_answers(name, evaluated.outcome)
+        progress, seconds = self.progress, self.clock.training_seconds
         return FinetuningRecord(
             task=self.task.name,
             title=self.task.title,
@@ -348,28 +385,13 @@ class _Finetuning:
             last=evaluations[-1],
             evaluations=tuple(evaluations),
             documents=judged["best"].documents,
-            other_splits={name: self._predict(name, split, best, train) for name, split in others.items()},
+            other_splits=others,
             threshold_from=None if best.threshold is None else "dev: it makes the F1 of these very examples highest",
-            attempts=(*(Attempt(**earlier) for earlier in self.progress.attempts), attempt),
+            attempts=(*(Attempt(**earlier) for earlier in progress.attempts), attempt),
             diverged=attempt.diverged,
             training_seconds=seconds,
             total_seconds=self.clock.total_seconds,
-            examples_per_second=self.progress.examples / seconds,
-            tokens_per_second=self.progress.tokens / seconds,
-            padding_share=1 - self.progress.tokens / self.progress.places,
+            examples_per_second=progress.examples / seconds,
+            tokens_per_second=progress.tokens / seconds,
+            padding_share=1 - progress.tokens / progress.places,
         )
-
-    def _predict(self, name: str, split: Split, best: Evaluation, train: Split) -> Evaluation | None:
-        """Predictions for a further split with the best weights, and its scores if it has labels."""
-        model = self._build()
-        checkpoint.load_weights(self.outputs / WEIGHTS, model)
-        scores = score_split(model, split, self.kind, self.device, self.autocast)
-        save_scores(scores, self.outputs / f"{name}.npz")
-        if not has_gold(split.examples):
-            outcome = decide(self.kind.predict(split.examples, scores), best.threshold)
-            save_predictions(outcome, self.outputs, name)
-            return None
-        floors = floors_of(self.task, self.kind, train.examples, split.examples, self.say)
-        evaluated = self._judge(split, scores, floors, best.threshold)
-        save_predictions(evaluated.outcome, self.outputs, name)
-        return evaluated.evaluation.model_copy(update={"step": best.step})

@@ -1,4 +1,4 @@
-"""Scores of predictions, in percent: GLUE's by scikit-learn and scipy, SQuAD's as in the official scripts.
+"""Scores of answers: GLUE's by scikit-learn and scipy, in percent; SQuAD's as in the official scripts.
 
 An undefined score is 0, never NaN: a correlation with a constant side, like scikit-learn's Matthews correlation and F1
 in this case. So a model with constant answers scores 0, and its score is not missing.
@@ -21,9 +21,7 @@ Numbers = Sequence[float]
 
 def accuracy(labels: Classes, predictions: Classes) -> float:
     """Share of right predictions."""
-    from sklearn.metrics import accuracy_score
-
-    return 100 * float(accuracy_score(labels, predictions))
+    return 100 * float(np.mean(np.equal(labels, predictions)))
 
 
 def f1(labels: Classes, predictions: Classes) -> float:
@@ -44,42 +42,37 @@ def matthews(labels: Classes, predictions: Classes) -> float:
 
 def pearson(labels: Numbers, predictions: Numbers) -> float:
     """Pearson correlation; 0 if one side is constant."""
-    from scipy.stats import pearsonr
-
-    return _correlation(pearsonr, labels, predictions)
+    return _correlation("pearsonr", labels, predictions)
 
 
 def spearman(labels: Numbers, predictions: Numbers) -> float:
     """Spearman correlation; 0 if one side is constant."""
-    from scipy.stats import spearmanr
-
-    return _correlation(spearmanr, labels, predictions)
+    return _correlation("spearmanr", labels, predictions)
 
 
-def _correlation(correlate: Callable, labels: Numbers, predictions: Numbers) -> float:
+def _correlation(name: str, labels: Numbers, predictions: Numbers) -> float:
+    from scipy import stats
+
     if not np.isfinite([*labels, *predictions]).all():
         raise ValueError("a number is not finite: there is no correlation")
     if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
         return 0.0
-    return 100 * float(correlate(labels, predictions).statistic)
+    return 100 * float(getattr(stats, name)(labels, predictions).statistic)
 
 
 OF_CLASSES: dict[str, Callable[[Classes, Classes], float]] = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
 OF_NUMBERS: dict[str, Callable[[Numbers, Numbers], float]] = {"pearson": pearson, "spearman": spearman}
-
 CORRELATIONS = {"matthews", *OF_NUMBERS}
-# As papers head columns.
-_LABELS = {"f1": "F1", "exact_match": "EM", "exact": "EM"}
 OF_SQUAD1 = ("exact_match", "f1")
 OF_SQUAD2 = ("exact", "f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1")
 
 
 def label(name: str) -> str:
-    """The name of a score in headings."""
-    return _LABELS.get(name, name)
+    """The name of a score in headings, as papers have it."""
+    return {"f1": "F1", "exact_match": "EM", "exact": "EM"}.get(name, name)
 
 
-Answers = Mapping[str, Sequence[str]]  # gold texts by question id
+Answers = Mapping[str, Sequence[str]]  # gold texts by question id; none for an unanswerable question
 
 
 _PUNCTUATION = frozenset(string.punctuation + "。，、；：？！“”‘’（）《》「」『』【】…—～·")
@@ -101,70 +94,27 @@ def counts_characters(answers: Answers) -> bool:
     return 2 * sum(map(is_unspaced, texts)) > len(texts)
 
 
-Matches = dict[str, tuple[float, float]]  # exact match and F1 of each question, from 0 to 1
+def match_squad(answers: Answers, predictions: Mapping[str, str], unanswerable: bool) -> dict[str, dict[str, float]]:
+    """The share, from 0 to 1, of each question by name of the score and question id.
 
-
-def match_squad1(answers: Answers, predictions: Mapping[str, str]) -> Matches:
-    """Exact match and F1 of each question, as in evaluate-v1.1.py. A question without a prediction counts as wrong."""
-    how = counts_characters(answers)
-    return {id: _match(texts, predictions.get(id), 0.0, how) for id, texts in answers.items()}
-
-
-def score_squad1(answers: Answers, predictions: Mapping[str, str]) -> dict[str, float]:
-    """exact_match and f1, as in evaluate-v1.1.py: the means of match_squad1."""
-    matches = match_squad1(answers, predictions).values()
-    return {"exact_match": _percent([exact for exact, _ in matches]), "f1": _percent([f1 for _, f1 in matches])}
-
-
-def match_squad2(answers: Answers, predictions: Mapping[str, str]) -> Matches:
-    """Exact match and F1 of each question, as in evaluate-v2.0.py. A question without a prediction counts as wrong."""
-    matches, how = {}, counts_characters(answers)
-    for id, texts in answers.items():
-        # A gold text that consists of articles and punctuation is ignored.
-        texts = [text for text in texts if normalize_answer(text, how)] or [""]
-        matches[id] = _match(texts, predictions.get(id), 1.0, how)
-    return matches
-
-
-def parts_of_squad2(answers: Answers) -> dict[str, set[str]]:
-    """The questions of each scored part, by the prefix of its scores: all, with and without answer."""
-    has_answer = {id for id, texts in answers.items() if texts}
-    return {"": set(answers), "HasAns_": has_answer, "NoAns_": answers.keys() - has_answer}
-
-
-def score_squad2(
-    answers: Answers,
-    predictions: Mapping[str, str],
-    na_probs: Mapping[str, float] | None = None,
-    threshold: float = 1.0,
-) -> dict[str, float]:
-    """exact, f1 and their break-down, as in evaluate-v2.0.py.
-
-    A question without a prediction counts as wrong; the official script fails in this case.
-
-    Args:
-        answers: Gold texts; none for an unanswerable question.
-        predictions: Texts; empty for no answer.
-        na_probs: No-answer probabilities or other scores. If given, best_exact and best_f1 are added, and the
-            thresholds that give them on these questions.
-        threshold: A question with na_probs above it counts as unanswered.
+    As in evaluate-v1.1.py, or evaluate-v2.0.py if questions may be unanswerable. A question without a prediction counts
+    as wrong.
     """
-    matches = match_squad2(answers, predictions)
-    unanswered = {id for id in answers if na_probs is not None and na_probs[id] > threshold}
-    final = {id: (float(not answers[id]),) * 2 if id in unanswered else match for id, match in matches.items()}
-    scores: dict[str, float] = {}
-    for part, ids in parts_of_squad2(answers).items():
-        kept = [match for id, match in final.items() if id in ids]
-        if kept:
-            scores[f"{part}exact"] = _percent([exact for exact, _ in kept])
-            scores[f"{part}f1"] = _percent([f1 for _, f1 in kept])
-            scores[f"{part}total"] = len(kept)
-    if na_probs is not None:
-        for column, name in enumerate(("exact", "f1")):
-            values = {id: match[column] for id, match in matches.items()}
-            best, at = _best_threshold(answers, predictions, values, na_probs)
-            scores |= {f"best_{name}": best, f"best_{name}_thresh": at}
-    return scores
+    how = counts_characters(answers)
+    if not unanswerable:
+        matches = {id: _match(texts, predictions.get(id), 0.0, how) for id, texts in answers.items()}
+        return {name: {id: match[at] for id, match in matches.items()} for at, name in enumerate(OF_SQUAD1)}
+    # A gold text that consists of articles and punctuation is ignored.
+    kept = {id: [text for text in texts if normalize_answer(text, how)] or [""] for id, texts in answers.items()}
+    matches = {id: _match(texts, predictions.get(id), 1.0, how) for id, texts in kept.items()}
+    has_answer = {id for id, texts in answers.items() if texts}
+    parts = {"": set(answers), "HasAns_": has_answer, "NoAns_": answers.keys() - has_answer}
+    return {
+        f"{part}{name}": {id: match[at] for id, match in matches.items() if id in ids}
+        for part, ids in parts.items()
+        for at, name in enumerate(("exact", "f1"))
+        if ids
+    }
 
 
 def _match(
@@ -188,21 +138,23 @@ def _match(
     return exact, f1
 
 
-def _best_threshold(
-    answers: Answers, predictions: Mapping[str, str], values: Mapping[str, float], na_probs: Mapping[str, float]
-) -> tuple[float, float]:
-    """The best score over all thresholds, and its threshold; questions are answered in the order of na_probs."""
+def best_threshold(answers: Answers, predictions: Mapping[str, str], na_probs: Mapping[str, float]) -> float:
+    """The no-answer threshold that gives the best F1, as in evaluate-v2.0.py.
+
+    Questions are answered in the order of na_probs, the no-answer probabilities.
+    """
+    matches = match_squad(answers, predictions, unanswerable=True)["f1"]
     score = best = float(sum(not texts for texts in answers.values()))
     threshold = 0.0
     for id in sorted(na_probs, key=na_probs.__getitem__):
         if id not in predictions or id not in answers:
             continue
-        score += values[id] if answers[id] else -bool(predictions[id])
+        score += matches[id] if answers[id] else -bool(predictions[id])
         if score > best:
             best, threshold = score, na_probs[id]
-    return 100.0 * best / len(answers), threshold
+    return threshold
 
 
-def _percent(values: Sequence[float]) -> float:
-    # Added in a loop like in the official scripts: the built-in sum rounds differently since Python 3.12.
+def percent(values: Sequence[float]) -> float:
+    """The mean, added in a loop like in SQuAD's scripts: the built-in sum rounds differently since Python 3.12."""
     return 100.0 * reduce(add, values) / len(values)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,7 +13,7 @@ from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.heads import Pooler, PretrainingModel
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.features import TaskBatch
-from albert_lab.tasks.kind import Head, TaskKind
+from albert_lab.tasks.kind import TaskKind
 from albert_lab.tasks.settings import PoolerStart
 from albert_lab.training import checkpoint
 
@@ -34,7 +35,7 @@ class InitialModel:
 class TaskModel(nn.Module):
     """The encoder and pooler of pre-training with the head of a task."""
 
-    def __init__(self, encoder: Encoder, pooler: Pooler, head: nn.Module) -> None:
+    def __init__(self, encoder: Encoder, pooler: Pooler, head: Any) -> None:
         super().__init__()
         self.encoder = encoder
         self.pooler = pooler
@@ -42,15 +43,11 @@ class TaskModel(nn.Module):
 
     def loss(self, batch: TaskBatch) -> torch.Tensor:
         """Mean loss of a batch."""
-        return self._head.loss(*self._encode(batch), batch)
+        return self.head.loss(*self._encode(batch), batch)
 
     def scores(self, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The scores from which the kind makes predictions, [items, ...]."""
-        return dict(self._head.scores(*self._encode(batch), batch))
-
-    @property
-    def _head(self) -> Head:
-        return self.head  # pyright: ignore[reportReturnType]
+        return dict(self.head.scores(*self._encode(batch), batch))
 
     def _encode(self, batch: TaskBatch) -> tuple[torch.Tensor, torch.Tensor]:
         output = self.encoder(batch.input_ids, batch.token_type_ids, batch.mask_of_padding)

@@ -13,9 +13,8 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
 from albert_lab.tasks.formats import BLANK
-from albert_lab.tasks.kind import UNLABELLED, OfProbabilities, Predictions, Scores, log_of_right
-from albert_lab.tasks.settings import NUM_SPECIAL_TOKENS, TaskSettings
-from albert_lab.tasks.task import TaskConfig
+from albert_lab.tasks.kind import UNLABELLED, Predictions, Scores, TaskKind, log_of_right
+from albert_lab.tasks.settings import NUM_SPECIAL_TOKENS
 
 
 class ChoiceHead(nn.Module):
@@ -41,11 +40,8 @@ class ChoiceHead(nn.Module):
         return logits.masked_fill(is_none, -math.inf)
 
 
-class Kind(OfProbabilities):
+class Kind(TaskKind):
     """Multiple choice; an item is a question with one row per option."""
-
-    def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
-        self.settings = settings
 
     def make_features(self, examples: Sequence[ChoiceExample], encoder: TextEncoder, *, training: bool) -> Features:
         """One row per option: `[CLS] passage [SEP] question and option [SEP]`; all items have the same number of rows.

@@ -1,15 +1,19 @@
 """The record of one fine-tuning, written last, so that its file marks the end; and medians over several seeds."""
 
+import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.documents import Documents
+from albert_lab.errors import DamagedFileError, MissingDataError
 from albert_lab.record import Record
 from albert_lab.score import Score, wilson
 from albert_lab.storage import write_atomically
@@ -174,6 +178,29 @@ def remove_record(folder: Path, task: str, seed: int) -> None:
         if other is not None and other.start_from == task:
             remove_record(folder, name, seed)
     record_file(folder, task, seed).unlink(missing_ok=True)
+
+
+def save_scores(scores: Mapping[str, np.ndarray], file: Path) -> None:
+    """Writes the scores of examples atomically, in the form that ensembles average."""
+    content = io.BytesIO()
+    np.savez_compressed(content, **scores)  # pyright: ignore[reportArgumentType]
+    write_atomically(file, content.getvalue())
+
+
+def load_scores(file: Path) -> dict[str, np.ndarray]:
+    """Reads the scores of examples.
+
+    Raises:
+        MissingDataError: the file does not exist.
+        DamagedFileError: it has no scores.
+    """
+    if not file.exists():
+        raise MissingDataError(f"{file} does not exist")
+    remedy = "remove its folder and the record next to the folder, and the same fine-tuning recreates it"
+    scores = files.read_arrays(file, remedy)
+    if "ids" not in scores:
+        raise DamagedFileError(file, "has no scores of examples: ids are missing", remedy)
+    return scores
 
 
 def write_record(folder: Path, record: FinetuningRecord) -> None:

@@ -14,7 +14,7 @@ from albert_lab.tasks.alignment import AlignedText
 from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.features import Features, TextEncoder
 from albert_lab.tasks.formats import SquadFormat
-from albert_lab.tasks.kind import Predictions, Scores
+from albert_lab.tasks.kind import Predictions, Scores, TaskKind
 from albert_lab.tasks.settings import NUM_SPECIAL_TOKENS, TaskSettings
 from albert_lab.tasks.span_heads import NO_SPAN, SpanHead, SpanOrNothingHead
 from albert_lab.tasks.task import TaskConfig
@@ -44,24 +44,26 @@ def windows(num_tokens: int, size: int, stride: int) -> list[Window]:
     while firsts[-1] + size < num_tokens:
         firsts.append(firsts[-1] + min(size, stride))
     spans = np.array([(first, min(first + size, num_tokens)) for first in firsts])
-    first, end, tokens = spans[:, :1], spans[:, 1:], np.arange(num_tokens)
-    around = np.minimum(tokens - first, end - 1 - tokens) + 0.01 * (end - first)
-    inside = (tokens >= first) & (tokens < end)
-    best = np.where(inside, around, -np.inf).argmax(axis=0)  # ascends
+    most, best = np.full(num_tokens, -np.inf), np.zeros(num_tokens, dtype=np.int64)
+    for number, (first, end) in enumerate(spans):
+        tokens = np.arange(first, end)
+        around = np.minimum(tokens - first, end - 1 - tokens) + 0.01 * (end - first)
+        is_better = around > most[first:end]
+        most[first:end][is_better], best[first:end][is_better] = around[is_better], number  # best ascends
     best_firsts = np.searchsorted(best, np.arange(len(firsts)))
     best_ends = np.searchsorted(best, np.arange(len(firsts)), side="right")
     return [Window(*map(int, row)) for row in np.column_stack([spans, best_firsts, best_ends])]
 
 
-class Kind:
+class Kind(TaskKind):
     """Span extraction; an item is a window of a context after the question."""
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
+        super().__init__(task, settings)
         assert isinstance(task.format, SquadFormat)
         if task.format.unanswerable and settings.beam_size is None:
             raise ConfigError(f"{task.name}: settings beam_size must be given where format.unanswerable is true")
         self.unanswerable = task.format.unanswerable
-        self.settings = settings
 
     def make_features(self, examples: Sequence[SpanExample], encoder: TextEncoder, *, training: bool) -> Features:
         """One row per window: `[CLS] question [SEP] context [SEP]`; truncation keeps the question's first tokens.

@@ -7,8 +7,7 @@ from albert_lab.report import ensembles as section
 from albert_lab.studies import collect, ensembles
 from albert_lab.studies.experiment import Experiment, files, read
 from albert_lab.studies.plan import plan_study
-from albert_lab.tasks.predictions import load_scores
-from albert_lab.tasks.records import output_folder, read_record
+from albert_lab.tasks.records import load_scores, output_folder, read_record
 from albert_lab.tasks.task import task_names
 
 CONTENT = {

@@ -1,7 +1,7 @@
 import pytest
 
 from albert_lab.score import Score, share
-from albert_lab.tasks.divergence import signs_of
+from albert_lab.tasks.evaluation import signs_of
 
 
 def accuracy(correct, n=100, floor=50.0):

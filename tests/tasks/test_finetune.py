@@ -14,11 +14,18 @@ from albert_lab.score import share, wilson
 from albert_lab.tasks import finetune as module
 from albert_lab.tasks.finetune import WEIGHTS, finetune
 from albert_lab.tasks.formats import GlueFormat
-from albert_lab.tasks.kind import has_gold, load_kind
+from albert_lab.tasks.kind import Predictions, load_kind
 from albert_lab.tasks.model import build_model
-from albert_lab.tasks.predictions import load_scores
-from albert_lab.tasks.records import FinetuningRecord, identity_of, output_folder, read_record, record_file, summarize
-from albert_lab.tasks.score import evaluate
+from albert_lab.tasks.records import (
+    FinetuningRecord,
+    identity_of,
+    load_scores,
+    output_folder,
+    read_record,
+    record_file,
+    summarize,
+)
+from albert_lab.tasks.scoring import has_gold, score
 from albert_lab.tasks.task import load_task
 from albert_lab.tasks.used_data import has_same_data, subsample
 from albert_lab.training import checkpoint
@@ -43,8 +50,7 @@ def test_the_official_score_of_the_saved_predictions_is_the_recorded_one(tmp_pat
     outputs = output_folder(start.folder, name, 0)
     for which, evaluation in (("best", record.best), ("last", record.last)):
         answers = json.loads((outputs / f"{which}.json").read_text())
-        used = [example for example in task.read(data, "dev")[0] if example.id in answers]
-        official = evaluate(task, used, answers, silent)
+        official = score(task, task.read(data, "dev")[0], Predictions(answers)).values
         assert {metric: official[metric] for metric in evaluation.scores} == values_of(evaluation)
         assert set(task.metrics) <= evaluation.scores.keys()
         assert task.main_score(values_of(evaluation)) == evaluation.main.value

@@ -37,6 +37,11 @@ def test_scores_equal_values_calculated_by_hand():
 # SQuAD
 
 
+def score_squad(answers, predictions, unanswerable=False):
+    shares = metrics.match_squad(answers, predictions, unanswerable)
+    return {name: metrics.percent([*of.values()]) for name, of in shares.items()}
+
+
 @pytest.mark.parametrize(
     ("text", "normal"),
     [
@@ -58,30 +63,30 @@ def test_answers_are_compared_without_case_articles_and_punctuation(text, normal
 
 def test_an_answer_is_scored_by_the_best_gold_text():
     answers = {"q": ["a cat", "the cat sat"]}
-    assert metrics.score_squad1(answers, {"q": "Cat."}) == {"exact_match": 100, "f1": 100}
-    close = metrics.score_squad1(answers, {"q": "cat sat down"})  # precision 2/3, recall 1
+    assert score_squad(answers, {"q": "Cat."}) == {"exact_match": 100, "f1": 100}
+    close = score_squad(answers, {"q": "cat sat down"})  # precision 2/3, recall 1
     assert close == {"exact_match": 0, "f1": pytest.approx(80)}
-    assert metrics.score_squad1(answers, {"q": "dog"}) == {"exact_match": 0, "f1": 0}
+    assert score_squad(answers, {"q": "dog"}) == {"exact_match": 0, "f1": 0}
 
 
 def test_a_word_counts_as_often_as_it_occurs_in_both_texts():
-    assert metrics.score_squad1({"q": ["x x y"]}, {"q": "x x x"})["f1"] == pytest.approx(100 * 2 / 3)
+    assert score_squad({"q": ["x x y"]}, {"q": "x x x"})["f1"] == pytest.approx(100 * 2 / 3)
 
 
 def test_the_two_scripts_differ_on_texts_without_a_word():
     answers, predictions = {"q": ["The"]}, {"q": "an"}
-    assert metrics.score_squad1(answers, predictions) == {"exact_match": 100, "f1": 0}
-    assert metrics.score_squad2(answers, predictions)["HasAns_f1"] == 100
+    assert score_squad(answers, predictions) == {"exact_match": 100, "f1": 0}
+    assert score_squad(answers, predictions, True)["HasAns_f1"] == 100
     # 2.0 leaves out such a gold text if there is another.
     answers = {"q": ["The", "The Who"]}
-    assert metrics.score_squad1(answers, predictions)["exact_match"] == 100
-    assert metrics.score_squad2(answers, predictions)["exact"] == 0
+    assert score_squad(answers, predictions)["exact_match"] == 100
+    assert score_squad(answers, predictions, True)["exact"] == 0
 
 
 def test_a_question_without_a_prediction_counts_as_wrong():
     answers = {"here": ["cat"], "missing": ["dog"], "impossible": []}
-    assert metrics.score_squad1({"here": ["cat"], "missing": ["dog"]}, {"here": "cat"})["f1"] == 50
-    assert metrics.score_squad2(answers, {"here": "cat"})["exact"] == pytest.approx(100 / 3)
+    assert score_squad({"here": ["cat"], "missing": ["dog"]}, {"here": "cat"})["f1"] == 50
+    assert score_squad(answers, {"here": "cat"}, True)["exact"] == pytest.approx(100 / 3)
 
 
 ANSWERS = {"a": ["cat"], "b": ["dog"], "c": [], "d": []}
@@ -90,41 +95,29 @@ NA_PROBS = {"a": 0.1, "b": 0.2, "c": 0.8, "d": 0.9}
 
 
 def test_scores_of_2_0_are_broken_down_by_whether_there_is_an_answer():
-    assert metrics.score_squad2(ANSWERS, PREDICTIONS) == {
+    assert score_squad(ANSWERS, PREDICTIONS, True) == {
         "exact": 50,
         "f1": pytest.approx(100 * (1 + 2 / 3 + 1 + 0) / 4),
-        "total": 4,
         "HasAns_exact": 50,
         "HasAns_f1": pytest.approx(100 * (1 + 2 / 3) / 2),
-        "HasAns_total": 2,
         "NoAns_exact": 50,
         "NoAns_f1": 50,
-        "NoAns_total": 2,
     }
-
-
-def test_a_part_without_a_question_has_no_score():
-    assert "NoAns_total" not in metrics.score_squad2({"a": ["cat"]}, PREDICTIONS)
-    assert "HasAns_total" not in metrics.score_squad2({"c": []}, PREDICTIONS)
-
-
-def test_a_question_above_the_threshold_counts_as_unanswered():
-    assert metrics.score_squad2(ANSWERS, PREDICTIONS, NA_PROBS)["NoAns_exact"] == 50
-    assert metrics.score_squad2(ANSWERS, PREDICTIONS, NA_PROBS, threshold=0.9)["NoAns_exact"] == 50
-    assert metrics.score_squad2(ANSWERS, PREDICTIONS, NA_PROBS, threshold=0.85)["NoAns_exact"] == 100
-    assert metrics.score_squad2(ANSWERS, PREDICTIONS, NA_PROBS, threshold=0.15)["HasAns_f1"] == 50
+    assert "NoAns_f1" not in score_squad({"a": ["cat"]}, PREDICTIONS, True), "a part without a question has no score"
 
 
 def test_the_best_threshold_is_at_the_last_question_that_should_be_answered():
-    scores = metrics.score_squad2(ANSWERS, PREDICTIONS, NA_PROBS)
-    # Starts at 2 right (unanswerable) questions: + 1 at a; at b + 0 (exact) or + 2/3 (F1); at c + 0; at d - 1.
-    assert (scores["best_exact"], scores["best_exact_thresh"]) == (75, 0.1)
-    assert (scores["best_f1"], scores["best_f1_thresh"]) == (pytest.approx(100 * (2 + 1 + 2 / 3) / 4), 0.2)
+    # Starts at 2 right (unanswerable) questions: + 1 at a; at b + 2/3; at c + 0; at d - 1.
+    assert metrics.best_threshold(ANSWERS, PREDICTIONS, NA_PROBS) == 0.2
 
 
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4, unique=True))
 def test_no_other_threshold_is_better_than_the_best(values):
     na_probs = dict(zip(ANSWERS, values, strict=True))
-    best = metrics.score_squad2(ANSWERS, PREDICTIONS, na_probs)
-    for threshold in [-1.0, *values]:
-        assert metrics.score_squad2(ANSWERS, PREDICTIONS, na_probs, threshold)["f1"] <= best["best_f1"] + 1e-9
+
+    def f1_at(threshold):
+        answers = {id: "" if na_probs[id] > threshold else text for id, text in PREDICTIONS.items()}
+        return score_squad(ANSWERS, answers, True)["f1"]
+
+    best = f1_at(metrics.best_threshold(ANSWERS, PREDICTIONS, na_probs))
+    assert all(f1_at(threshold) <= best + 1e-9 for threshold in [-1.0, *values])

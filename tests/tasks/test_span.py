@@ -11,8 +11,8 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import Answer, SpanExample
 from albert_lab.tasks.features import TextEncoder
-from albert_lab.tasks.kind import judge
 from albert_lab.tasks.model import build_model
+from albert_lab.tasks.scoring import score
 from albert_lab.tasks.span import Kind, SpanFeatures, windows
 from albert_lab.tasks.span_heads import NO_SPAN, SpanOrNothingHead
 from albert_lab.tasks.task import load_task
@@ -43,6 +43,10 @@ def test_windows_cover_every_token_and_assign_each_to_one_window(num_tokens, siz
         assert window.end - window.first <= size
         inside = range(window.first, window.end)
         assert all(token in inside for token in range(window.best_first, window.best_end))
+
+
+def test_the_windows_of_a_context_of_a_million_tokens_take_linear_memory():
+    assert len(windows(1_000_000, 300, 128)) == 7812  # a matrix of windows and tokens would take 58 GiB
 
 
 @given(st.integers(1, 120), st.integers(1, 40), st.integers(1, 50))
@@ -160,11 +164,11 @@ def test_the_threshold_with_the_best_f1_is_applied():
         SpanExample("b", "who", "the cat", (), True),
     ]
     scores = kind.pack(np.array(["a", "b"]), [[((4, 7), -0.1)], [((4, 7), -0.1)]], np.array([-2.0, 3.0]))
-    outcome = judge(task, examples, kind.predict(examples, scores), print)
+    outcome = score(task, examples, kind.predict(examples, scores))
     assert outcome.answers == {"a": "cat", "b": ""}
-    assert outcome.scores["f1"] == 100
+    assert outcome.values["f1"] == 100
     assert outcome.threshold == pytest.approx(1 / (1 + math.exp(2)))
-    assert judge(task, examples, kind.predict(examples, scores), print, 0.0).answers == {"a": "", "b": ""}
+    assert score(task, examples, kind.predict(examples, scores), 0.0).answers == {"a": "", "b": ""}
 
 
 def test_members_with_other_windows_or_tokenizers_are_averaged_by_characters():
