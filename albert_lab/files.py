@@ -24,9 +24,8 @@ if TYPE_CHECKING:  # take a second to import, and only arrays and tables need th
 T = TypeVar("T")
 
 MAX_DEPTH = 64  # of YAML
-# Characters at which a spreadsheet starts a formula (OWASP, CSV injection).
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_GUARD = "'"
+# What a spreadsheet takes for a formula (OWASP, CSV injection), and not for a number; and what guards against that.
+_FORMULA = re.compile(r"[=@\t\r']|[+-](?!(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$)", re.IGNORECASE)
 
 
 def read_bytes(file: Path, remedy: str = "") -> bytes:
@@ -132,21 +131,11 @@ def read_arrays(file: Path, remedy: str = "") -> "dict[str, np.ndarray]":
 
 def csv_text(table: "pd.DataFrame") -> str:
     """A table as the text of a CSV file; cells that a spreadsheet would read as formulas are escaped."""
-    texts = {name: table[name].map(_guard) for name in table.columns}
-    guarded = table.assign(**{str(name): column for name, column in texts.items()}) if texts else table
-    return guarded.rename(columns=_guard).to_csv(index=False)
+    return table.map(_guard).rename(columns=_guard).to_csv(index=False)
 
 
 def _guard(cell: Any) -> Any:
-    return (
-        _GUARD + cell
-        if isinstance(cell, str) and cell.startswith((*_FORMULA, _GUARD)) and not _is_number(cell)
-        else cell
-    )
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.IGNORECASE) is not None
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:

@@ -11,7 +11,7 @@ from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import csv_text, read_bytes, read_yaml
 from albert_lab.score import Score
 
-FORMULAS = ["=cmd|' /C calc'!A0", "@SUM(1)", "+x", "-x", "\tx", "'=1"]
+FORMULAS = ["=cmd|' /C calc'!A0", "@SUM(1)", "+x", "-x", "\tx", "'=1", "=1"]
 
 
 def test_no_cell_or_heading_of_a_csv_file_is_a_formula():

@@ -88,15 +88,10 @@ def _jobs() -> Mapping[str, Queued] | None:
     if not _last[0] or time.monotonic() - _last[0] >= _FRESH_SECONDS:
         command = ["squeue", "--me", "--array", "--noheader", "--format=%i|%T|%R"]
         try:
-            text = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=_PATIENCE_SECONDS
-            ).stdout
-        except (OSError, subprocess.SubprocessError):
-            _last = time.monotonic(), None
-        else:
-            lines = (line.split("|", 2) for line in text.splitlines() if line.count("|") >= 2)
-            _last = (
-                time.monotonic(),
-                {number: Queued(number, state in _WAITING, place) for number, state, place in lines},
-            )
+            text = subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL, timeout=_PATIENCE_SECONDS)
+            lines = (line.split("|", 2) for line in text.splitlines())
+            jobs = {number: Queued(number, state in _WAITING, place) for number, state, place in lines}
+        except (OSError, ValueError, subprocess.SubprocessError):
+            jobs = None
+        _last = time.monotonic(), jobs
     return _last[1]
