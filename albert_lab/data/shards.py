@@ -53,7 +53,7 @@ class Shards:
     @cached_property
     def is_of_single_sentences(self) -> bool:
         """Whether most documents have one sentence, so that few sentences have a neighbour: headlines, short posts."""
-        return 2 * np.count_nonzero(np.diff(self.document_offsets) == 1) > self.num_documents
+        return bool(2 * np.count_nonzero(np.diff(self.document_offsets) == 1) > self.num_documents)
 
     def source_of(self, documents: np.ndarray) -> np.ndarray:
         """The source document of each document, by number."""

@@ -8,6 +8,7 @@ from albert_lab.report.templates import call, fill_lines
 from albert_lab.runs.results import RunRecord, Stage
 
 RELEASED_SHORT_SHARE = 0.1
+_MANY_UNKNOWN = 0.01
 # What a note names of the runs of a table.
 _NAMED: dict[str, Callable[[RunRecord], object]] = {
     "layers": lambda run: run.config.model.num_layers,
@@ -33,7 +34,8 @@ def departures(scale: str, runs: Sequence[RunRecord]) -> list[str]:
     text = mean_percent(run.data.dropped_text_share for run in runs)
     own = [", ".join(own_parts([run])) for run in runs]
     staged = {run.config.length_schedule.name: run.data.stages for run in runs if run.data.stages}
-    return fill_lines(
+    unknown = max(run.data.unknown_share for run in runs)
+    lines = fill_lines(
         "departures.md.j2",
         scale=scale,
         own=distinct(filter(None, own)),
@@ -45,6 +47,11 @@ def departures(scale: str, runs: Sequence[RunRecord]) -> list[str]:
         short={*shares} != {RELEASED_SHORT_SHARE} and {"documents": mean_percent(shares), "text": text},
         schedules="; ".join(f"`{name}`: {_short(stages)}" for name, stages in staged.items()),
     )
+    if unknown > _MANY_UNKNOWN:
+        lines.append(
+            f"{100 * unknown:.1f} % of the tokens of the training text are unknown, `<unk>`, and predicted as such."
+        )
+    return lines
 
 
 def own_parts(runs: Iterable[RunRecord]) -> list[str]:

@@ -66,6 +66,7 @@ def make_record(
             epochs=sum(stage.epochs for stage in trained.stages),
             train_documents=len(train.document_offsets) - 1,
             dev_documents=len(dev.document_offsets) - 1,
+            unknown_share=train.meta["train"].get("unknown_share", 0.0),
             stages=tuple(map(_stage, trained.stages)) if config.length_schedule.stages else (),
         ),
         alarms=trained.alarms,

@@ -18,6 +18,7 @@ from pydantic import (
 
 from albert_lab import files
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig
+from albert_lab.config.section import default
 from albert_lab.documents import Documents
 from albert_lab.errors import DamagedFileError
 from albert_lab.naming import Name
@@ -121,6 +122,7 @@ class Data(Record):
     train_documents: int
     dev_documents: int
     stages: tuple[Stage, ...] = ()
+    unknown_share: float = default(0.0)  # of the tokens of the training text
 
     @property
     def passes(self) -> float:
