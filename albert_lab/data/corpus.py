@@ -219,16 +219,11 @@ def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
     return corpus.source_documents == "auto" and num_files * corpus.dev_share >= 2
 
 
-def plain_files(corpus: CorpusConfig) -> int:
-    """Number of plain-text files of a corpus: only blank lines and ends of files can separate their documents."""
+def is_plain(corpus: CorpusConfig) -> bool:
+    """Whether only blank lines and ends of files can separate the documents of a corpus."""
     files = [] if corpus.source == "hub" else [file for _, file in files_of(corpus) if suffixes(file)[0] not in READERS]
     first = next((line for _, line in lines_of(files[0])), "") if files else ""
-    return 0 if first.startswith("<doc ") or (files and reader_of(files[0], first)) else len(files)
-
-
-def holds_out_parts(corpus: CorpusConfig, num_files: int) -> bool:
-    """Whether this many plain-text files are held out in part by default, not by a setting."""
-    return corpus.source_documents == "auto" and not _ends_with_file(corpus, num_files)
+    return bool(files) and not first.startswith("<doc ") and not reader_of(files[0], first)
 
 
 def is_hard_wrapped(corpus: CorpusConfig) -> bool:

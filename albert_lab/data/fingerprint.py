@@ -31,6 +31,7 @@ def source_settings(corpus: CorpusConfig) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key not in ("documents", "document_tokens")}
 
 
+_REMEMBERED = "fingerprints.json"
 _SMALL_BYTES = 1 << 20  # read at once, in half the time
 # Digests known to this process: of a file by path, size, times and inode; of a data set by path.
 digests: dict[str, str] = {}
@@ -75,18 +76,15 @@ def remember_fingerprints() -> None:
     known = remembered_fingerprints()
     if digests.keys() <= known.keys():
         return
-    file = _remembered_file()
+    file = paths.cache() / _REMEMBERED
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, json.dumps(known | digests, indent=0))
 
 
-def _remembered_file() -> Path:
-    return paths.cache() / "fingerprints.json"
-
-
 def remembered_fingerprints() -> dict[str, str]:
+    """The digests that other processes wrote."""
     try:
-        return read_json(_remembered_file(), dict[str, str])
+        return read_json(paths.cache() / _REMEMBERED, dict[str, str])
     except DamagedFileError:  # or missing: the file only saves time, and is written again
         return {}
 

@@ -208,8 +208,7 @@ def _warnings(corpus: CorpusConfig, folder: Path, splits: list[Split]) -> Iterat
         yield f"{len(others)} files are not read: {_some(others)}. A glob reads any name: 'corpus.path={corpus.path}/*'"
     if links:
         yield f"{len(links)} linked folders are not read, since links are not followed: {_some(links)}"
-    files = texts.plain_files(corpus)
-    if not files:
+    if not texts.is_plain(corpus):
         return
     lengths = np.concatenate([np.diff(open_shards(folder, split).document_offsets) for split in splits])
     sentences = int(np.quantile(lengths, 0.5, method="lower"))
@@ -218,11 +217,6 @@ def _warnings(corpus: CorpusConfig, folder: Path, splits: list[Split]) -> Iterat
             f"half of the documents have at most {sentences} sentence{'s' * (sentences > 1)}, as paragraphs have: a"
             " blank line ends a document. corpus.documents=file makes a document of each file,"
             " corpus.documents=paragraph of each paragraph of two sentences or more"
-        )
-    if files > 1 and texts.holds_out_parts(corpus, files):
-        yield (
-            f"{files} files are held out in part and trained on in part, since corpus.dev_share={corpus.dev_share:g} of"
-            " them is less than two: corpus.source_documents=file or a larger share holds out whole files"
         )
     if corpus.source == "files" and corpus.lines == "whole" and texts.is_hard_wrapped(corpus):
         yield "most lines are about as long as each other and end within a sentence: corpus.lines=wrapped joins them"
