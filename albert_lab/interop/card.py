@@ -16,13 +16,13 @@ def model_card(folder: Path, opened: Opened, model_class: str | None) -> str:
     Args:
         model_class: class of transformers that loads it; None: albert_lab.load does.
     """
-    shape, config, record = opened.model.encoder.shape, opened.config, results.read(folder)
+    shape, config, record = opened.model.encoder.shape, opened.run.config, results.read(folder)
     library, usage = "albert-lab", 'import albert_lab\nmodel, tokenizer = albert_lab.load(".")'
     if model_class:
         library, usage = "transformers", f"from transformers import AutoTokenizer, {model_class}\n"
         usage += f'tokenizer, model = AutoTokenizer.from_pretrained("."), {model_class}.from_pretrained(".")'
     lines = [f"---\nlibrary_name: {library}\npipeline_tag: fill-mask", f"language: {config.corpus.language}\n---"]
-    lines += [f"# {opened.name}", f"```python\n{usage}\n```"]
+    lines += [f"# {opened.run.name}", f"```python\n{usage}\n```"]
     lines.append(
         f"{shape.num_layers} layers, H = {shape.hidden_size}, E = {shape.embedding_size}, {shape.num_attention_heads}"
         f" heads, sharing {config.sharing.name}, vocabulary {shape.vocab_size:,}, at most {config.max_sequence_length}"

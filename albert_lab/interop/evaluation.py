@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from omegaconf import OmegaConf
 from tabulate import tabulate
 
 from albert_lab.config.compose import load, parse, validate
@@ -24,47 +25,37 @@ from albert_lab.score import PRINTED, Score, printed
 
 # Keys that an evaluation may set; the model determines all others.
 SETTABLE = ("corpus", "evaluation", "machine", "masking", "max_sequence_length", "short_sequence_probability", "scale")
-_NOT_OF_WHOLE = "nothing of the text is left to fit a probe on"
 # Cleaning of the text on which the model was trained.
 _CLEANING = ("lower_case", "strip_accents", "language")
 
 
 @dataclass(frozen=True)
-class ScoreRow:
-    """One score, or the reason why it is not available."""
-
-    name: str
-    score: Score | None
-    reason: str | None
-
-
-@dataclass(frozen=True)
 class Scored:
-    """The scores of one model on one corpus."""
+    """The scores of one model on one corpus, and of each other measure the reason why it has none."""
 
     model: str
     corpus: str
     dev_documents: int
     max_sequence_length: int
-    rows: tuple[ScoreRow, ...]
-    notes: tuple[str, ...]
+    scores: dict[str, Score]
+    reasons: dict[str, str]
+    notes: list[str]
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"rows": [_as_dict(row) for row in self.rows]}
+        nothing = dict.fromkeys(Score.model_fields)
+        return {
+            **{key: value for key, value in vars(self).items() if key not in ("scores", "reasons")},
+            "rows": [
+                *({"score": name} | score.model_dump() | {"reason": None} for name, score in self.scores.items()),
+                *({"score": name} | nothing | {"reason": reason} for name, reason in self.reasons.items()),
+            ],
+        }
 
     def as_text(self) -> str:
-        body = [
-            [row.name, *printed(row.score), row.score.by] if row.score else [row.name, *[""] * len(PRINTED), row.reason]
-            for row in self.rows
-        ]
-        header = ["score", *PRINTED, "by"]
-        table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True)
+        body = [[name, *printed(score), score.by] for name, score in self.scores.items()]
+        body += [[name, *[""] * len(PRINTED), reason] for name, reason in self.reasons.items()]
+        table = tabulate(body, headers=["score", *PRINTED, "by"], tablefmt="simple", disable_numparse=True)
         return "\n".join([table, "", *self.notes])
-
-
-def _as_dict(row: ScoreRow) -> dict[str, Any]:
-    score = row.score.model_dump() if row.score else dict.fromkeys(Score.model_fields)
-    return {"score": row.name} | score | {"reason": row.reason}
 
 
 def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = False) -> Scored:
@@ -79,9 +70,9 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
             text.
     """
     opened = open_folder(text)
-    config = _configure(opened, overrides)
-    config = without_added(config)
-    is_whole = whole and fingerprint(config.corpus) not in opened.texts
+    config = without_added(_configure(opened, overrides))
+    is_trained_on = not opened.is_imported and fingerprint(config.corpus) in opened.run.fingerprints.values()
+    is_whole = whole and not is_trained_on
     is_whole &= not any(text.lstrip("+").startswith("corpus.dev_share=") for text in overrides)
     if is_whole:
         config = config.model_copy(update={"corpus": config.corpus.model_copy(update={"dev_share": 1.0})})
@@ -94,7 +85,7 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
     from albert_lab.training.evaluation_sets import make_sets
 
     torch.set_num_threads(threads)
-    reasons = _reasons(opened)
+    lacking = _lacking(opened)
     shards = prepare(config, say)
     dev = open_shards(shards, "dev", opened.tokenizer)
     train = None if is_whole else open_shards(shards, "train", opened.tokenizer)
@@ -108,36 +99,27 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
         autocast=autocast(choose_precision(config.machine.precision, device), device),
         is_stopped=lambda: False,
     )
-    scores = evaluator.evaluate(opened.model.to(device), without=reasons).scores
-    rows = []
+    scores = evaluator.evaluate(opened.model.to(device), without=lacking).scores
+    left_out, reasons = evaluator.sets.left_out, {}
     for measure in catalog.measures():
-        probe = measure.probe if isinstance(measure, PairMeasure) else None
-        for name in filter(None, (measure.name, probe)):
-            parts = [measure.of, measure.minus] if isinstance(measure, Difference) else [measure.name]
-            lacking = [evaluator.sets.left_out.get(part) for part in parts]
-            reason = next(filter(None, [reasons.get(type(measure)), *lacking]), None)
-            reason = reason or (None if name in scores else _NOT_OF_WHOLE)
-            rows.append(ScoreRow(name, None if reason else scores[name], reason))
+        parts = [measure.of, measure.minus] if isinstance(measure, Difference) else [measure.name]
+        why = next(filter(None, [lacking.get(type(measure)), *map(left_out.get, parts)]), None)
+        for name in filter(None, (measure.name, measure.probe if isinstance(measure, PairMeasure) else None)):
+            if why or name not in scores:
+                reasons[name] = why or "nothing of the text is left to fit a probe on"
+    documents = len(dev.document_offsets) - 1
     return Scored(
-        model=opened.name,
+        model=opened.run.name,
         corpus=config.corpus.name if config.corpus.path is None else f"{config.corpus.name} ({config.corpus.path})",
-        dev_documents=len(dev.document_offsets) - 1,
+        dev_documents=documents,
         max_sequence_length=config.max_sequence_length,
-        rows=tuple(rows),
-        notes=(*_sizes(len(dev.document_offsets) - 1, config, is_whole), *_notes(opened, is_whole)),
+        scores={name: score for name, score in scores.items() if name not in reasons},
+        reasons=reasons,
+        notes=_notes(opened, documents, config, is_whole),
     )
 
 
-def _sizes(documents: int, config: RunConfig, is_whole: bool) -> list[str]:
-    held = "All" if is_whole else "The held-out"
-    text = f"{held} {documents:,} documents of the text, up to {config.evaluation.num_pairs:,} pairs of segments"
-    text += " (evaluation.num_pairs) a measure."
-    if is_whole:
-        text += " Probes and the floor of each segment by itself need a part to be fitted on: corpus.dev_share=0.5."
-    return [text]
-
-
-def _reasons(opened: Opened) -> dict[type[Measure], str]:
+def _lacking(opened: Opened) -> dict[type[Measure], str]:
     """Kinds of measure that are not available, with the reason."""
     reasons: dict[type[Measure], str] = {}
     if "mlm_head" in opened.missing:
@@ -148,40 +130,36 @@ def _reasons(opened: Opened) -> dict[type[Measure], str]:
     return reasons
 
 
-def _notes(opened: Opened, is_whole: bool) -> tuple[str, ...]:
-    notes = []
-    if not opened.pair_labels and "pooler" not in opened.missing and not is_whole:
-        notes.append("There is no pair head: NSP and SOP are scored by a linear probe on the pooled output.")
-    elif opened.pair_labels:
+def _notes(opened: Opened, documents: int, config: RunConfig, is_whole: bool) -> list[str]:
+    held, pairs = "All" if is_whole else "The held-out", f"{config.evaluation.num_pairs:,} pairs of segments"
+    notes = [f"{held} {documents:,} documents of the text, up to {pairs} (evaluation.num_pairs) a measure."]
+    if is_whole:
+        notes.append("Probes and floors of single segments need a part to be fitted on: corpus.dev_share=0.5.")
+    if opened.pair_labels:
         notes.append(f"Labels of the pair head: {', '.join(opened.pair_labels)}.")
-    if opened.imported:
+    elif "pooler" not in opened.missing and not is_whole:
+        notes.append("There is no pair head: NSP and SOP are scored by a linear probe on the pooled output.")
+    if opened.is_imported:
         notes.append("It is not known whether the model was trained on this text.")
-    return tuple(notes)
+    return notes
 
 
 def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
-    content = opened.config.model_dump(mode="json")
-    before = dict(content["corpus"])
+    own = opened.run.config
+    content = OmegaConf.create(own.model_dump(mode="json"))
     keys = [override.key_or_group for override in parse(overrides)] if overrides else []
-    own_scale = [] if "scale" in keys else [f"scale={opened.config.scale.name}"]
-    composed = load([*own_scale, *overrides, "length_schedule=constant"]).model_dump(mode="json")
-    content["length_schedule"] = composed["length_schedule"]  # held-out text has one length
+    own_scale = [] if "scale" in keys else [f"scale={own.scale.name}"]
+    composed = OmegaConf.create(load([*own_scale, *overrides, "length_schedule=constant"]).model_dump(mode="json"))
+    content.length_schedule = composed.length_schedule  # held-out text has one length
     for key in sorted(keys, key=lambda key: key.count(".")):  # groups before the keys in them
-        section, *rest = key.split(".")
-        if section not in SETTABLE:
+        if key.split(".")[0] not in SETTABLE:
             raise ConfigError(f"{key} cannot be set: the model determines it (allowed: {', '.join(SETTABLE)})")
-        if section == "scale":
-            content["evaluation"] = composed["evaluation"]
-        elif not rest:
-            cleaning = {name: before[name] for name in _CLEANING} if section == "corpus" else {}
-            value = composed[section]
-            content[section] = value | cleaning if isinstance(value, dict) else value
-        else:
-            holder, source = content[section], composed[section]
-            for part in rest[:-1]:
-                holder, source = holder[part], source[part]
-            holder[rest[-1]] = source[rest[-1]]
-    if content["corpus"] != before or opened.tokenizer_file != find_tokenizer(opened.config):
+        place = "evaluation" if key == "scale" else key
+        OmegaConf.update(content, place, OmegaConf.select(composed, place), merge=False)
+        if key == "corpus":
+            content.corpus.update({name: getattr(own.corpus, name) for name in _CLEANING})
+    content: Any = OmegaConf.to_container(content)
+    if content["corpus"] != own.model_dump(mode="json")["corpus"] or opened.tokenizer_file != find_tokenizer(own):
         # Given by its file; by its settings, a new tokenizer would be trained on the other text.
         content["tokenizer"] |= {
             "name": "model-file",

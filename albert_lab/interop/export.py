@@ -76,7 +76,7 @@ def export(text: str, target: Path, layout: str, say: Say) -> str:
 def _write(opened: Opened, family: layouts.Family, folder: Path) -> str:
     tokenizer = opened.tokenizer
     special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
-    tokenizer_files.write(opened.tokenizer_file, opened.config, folder)
+    tokenizer_files.write(opened.tokenizer_file, opened.run.config, folder)
     return layouts.write(opened.model, opened.missing, opened.pair_labels, family, special_ids, folder)
 
 
@@ -96,7 +96,7 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     Raises:
         ConfigError: they differ; names the part.
     """
-    transformers, config = layouts.package("export"), opened.config
+    transformers, config = layouts.package("export"), opened.run.config
     theirs = layouts.load(transformers.AutoTokenizer, folder)
     ours = load_model(opened.tokenizer_file, cleaning_of(config.corpus))  # tokenizer.json keeps digit_commas
     compared = _sentences(opened)
@@ -144,7 +144,7 @@ def _differs(part: str, how: str) -> ConfigError:
 
 def _sentences(opened: Opened) -> list[str]:
     """Sentences of the run's text, a few of each document; without the text, the tokens of its vocabulary."""
-    corpus, special = opened.config.corpus, ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
+    corpus, special = opened.run.config.corpus, ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
     try:
         of_documents = (islice(sentences(document.text, corpus), 10) for document in texts.iterate(corpus))
         found = list(islice(chain.from_iterable(of_documents), _SENTENCES))

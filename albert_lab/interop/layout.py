@@ -38,14 +38,11 @@ class FolderModel:
     """A model read from a folder, in evaluation mode.
 
     missing: names in PARTS that the folder lacks: pooler and mlm_head get random weights, a pair head is left out.
-    unused: names of tensors that have no place.
     """
 
-    family: Family
     model: PretrainingModel
     pair_labels: tuple[str, ...]
     missing: tuple[str, ...]
-    unused: tuple[str, ...]
 
 
 def package(purpose: str) -> Any:
@@ -104,7 +101,7 @@ def read(folder: Path) -> FolderModel:
     model = PretrainingModel(shape, len(labels), seed=0).eval()
     kept = {key: tensor for key, tensor in state.items() if key.split(".")[0] not in missing}
     model.load_state_dict(kept, strict=False)
-    return FolderModel(family, model, labels, missing, tuple(sorted(report["unexpected_keys"])))
+    return FolderModel(model, labels, missing)
 
 
 def _shape(config: Any, folder: Path) -> EncoderShape:

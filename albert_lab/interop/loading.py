@@ -1,43 +1,49 @@
 """Models and their tokenizers from any folder: a run, an export, or a checkpoint in the Hugging Face layout."""
 
+import hashlib
+import re
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import BaseModel, ConfigDict
 
 from albert_lab import files, own_code
+from albert_lab.config.compose import groups, load_option, parse, validate
+from albert_lab.config.compose import load as compose
+from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer.base import Tokenizer
-from albert_lab.data.tokenizer.cache import find_tokenizer
+from albert_lab.data.tokenizer.cache import MODEL_FILE, find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.data.tokenizer.cleaning import cleaning_of
-from albert_lab.errors import MissingDataError
-from albert_lab.interop import importing, layout, tokenizer_files
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.interop import layout, tokenizer_files
 from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.shape import EncoderShape
+from albert_lab.naming import check_name
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A model read from a folder, in evaluation mode, with its tokenizer and configuration.
+    """A model in evaluation mode with its tokenizer, and the run that it is, or would be if it was imported.
 
-    config describes the model and its text. pair_labels are the kinds of pair that the pair head classifies; empty
-    without a pair head. missing has the names of parts that the folder lacks and that get random weights.
-    imported: the model was not trained by this package. texts are the fingerprints of those that a run was trained on.
+    pair_labels: the kinds of pair that the pair head classifies; empty without one. missing: parts that the folder
+    lacks. is_imported: the model was not trained by this package.
     """
 
-    name: str
+    run: runs.Run
     model: PretrainingModel
     tokenizer: Tokenizer
     tokenizer_file: Path
-    config: RunConfig
     pair_labels: tuple[str, ...]
     missing: tuple[str, ...]
-    imported: bool
-    texts: frozenset[str] = frozenset()
+    is_imported: bool
 
 
 def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
@@ -73,31 +79,103 @@ def open_folder(text: str) -> Opened:
     """The model of a run by its name, or of a folder.
 
     Raises:
-        ConfigError, MissingDataError: see load; a shape that no configuration can have.
+        ConfigError, MissingDataError: see load.
     """
     path = runs.find(text)
-    if (path / runs.RUN_FILE).is_file():
-        return open_run(path)
-    planned = importing.plan(path, tokenizer_files.find(path))
-    config, read = planned.run.config, planned.model
-    return Opened(
-        name=planned.run.name,
-        model=read.model,
-        tokenizer=load_model(planned.tokenizer_file, cleaning_of(config.corpus), config.tokenizer.digit_commas),
-        tokenizer_file=planned.tokenizer_file,
-        config=config,
-        pair_labels=read.pair_labels,
-        missing=read.missing,
-        imported=True,
-    )
+    is_run = (path / runs.RUN_FILE).is_file()
+    return open_run(path) if is_run else open_transformers(path, tokenizer_files.find(path))
 
 
-def _tokenizer_file(folder: Path, config: RunConfig) -> Path:
-    """The tokenizer file of a run: next to run.yaml if imported or exported, else that of the configuration."""
+def open_transformers(
+    folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name: str | None = None
+) -> Opened:
+    """The model of a folder of transformers, with the configuration that it has as a run.
+
+    Args:
+        overrides: `key=value` of keys that the folder does not determine: scale, corpus, budget.
+        name: model name, for the run's name; None: the folder's name.
+
+    Raises:
+        ConfigError: see layout.read; a tokenizer with another vocabulary; an override of a key that the folder
+            determines; an invalid name.
+    """
+    read = layout.read(folder)
+    config = _configure(read, folder, tokenizer_file, overrides, _model_name(folder, name))
+    tokenizer = load_model(tokenizer_file, cleaning_of(config.corpus), config.tokenizer.digit_commas)
+    if tokenizer.vocab_size != (size := read.model.encoder.shape.vocab_size):
+        raise ConfigError(f"{tokenizer_file} has {tokenizer.vocab_size} tokens, but the model's vocab_size is {size}")
+    fingerprints = {"tokenizer": tokenizer.fingerprint, "weights": digest_tensors(read.model.state_dict())}
+    run = runs.Run(config, fingerprints)
+    return Opened(run, read.model, tokenizer, tokenizer_file, read.pair_labels, read.missing, is_imported=True)
+
+
+def _configure(
+    read: layout.FolderModel, folder: Path, tokenizer_file: Path, overrides: Sequence[str], name: str
+) -> RunConfig:
+    shape, flags = read.model.encoder.shape, tokenizer_files.read_flags(folder)
+    content = compose(["length_schedule=constant", *overrides]).model_dump(mode="json")
+    named = {override.key_or_group for override in parse(overrides)} if overrides else set()
+    decided: dict[str, Any] = {
+        "model": {"name": name, **{key: getattr(shape, key) for key in content["model"] if key != "name"}},
+        "sharing": _sharing(shape),
+        "inter_sentence": _inter_sentence(read.pair_labels),
+        "embedding_size": shape.embedding_size,
+        "projection": "always" if shape.projection and shape.embedding_size == shape.hidden_size else "auto",
+        "dropout": shape.dropout,
+    }
+    for key in named:
+        if key.split(".")[0] in decided:
+            raise ConfigError(f"{key} cannot be set: {folder} determines it")
+    if "max_sequence_length" not in named:
+        longest = min(flags.max_length or shape.max_position_embeddings, shape.max_position_embeddings)
+        decided["max_sequence_length"] = longest
+    for key in ("lower_case", "strip_accents", "language"):
+        if f"corpus.{key}" not in named and (value := getattr(flags, key)) is not None:
+            content["corpus"][key] = value
+    content["tokenizer"] = {
+        "name": "model-file",
+        "model_file": str(tokenizer_file),
+        "vocab_size": shape.vocab_size,
+        "training_sentences": None,
+        "character_coverage": None,
+        "digit_commas": content["tokenizer"]["digit_commas"]
+        if "tokenizer.digit_commas" in named
+        # Published ALBERT was trained with commas split off, as in the release.
+        else flags.digit_commas or ("split" if tokenizer_file.name == MODEL_FILE else "keep"),
+    }
+    return validate(content | decided)
+
+
+def _sharing(shape: EncoderShape) -> dict[str, Any]:
+    names = {1: "all-shared", shape.num_layers: "not-shared"}
+    name = names.get(len(set(shape.ffn_blocks)), "groups") if shape.num_layers > 1 else "all-shared"
+    return {"name": name, "attention_groups": shape.attention_groups, "ffn_groups": shape.ffn_groups}
+
+
+def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
+    """The inter_sentence option with these labels; options of the paper come first."""
+    options = sorted(groups()["inter_sentence"], key=lambda name: (name not in ("none", "nsp", "sop"), name))
+    for name in options:
+        option = load_option("inter_sentence", name, InterSentenceConfig)
+        if tuple(label.kind for label in option.labels) == tuple(labels):
+            return option.model_dump(mode="json")
+    raise ConfigError(f"pair_labels={', '.join(labels)}: no inter_sentence option has these labels")
+
+
+def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
+    hashed = hashlib.blake2b(digest_size=6)
+    for name in sorted(tensors):
+        hashed.update(name.encode())
+        hashed.update(tensors[name].detach().contiguous().numpy().tobytes())
+    return hashed.hexdigest()
+
+
+def _model_name(folder: Path, name: str | None) -> str:
     try:
-        return tokenizer_files.find(folder)
-    except MissingDataError:
-        return find_tokenizer(config)
+        text = folder.resolve().name if name is None else check_name(name)
+    except ValueError as error:
+        raise ConfigError(f"--name: {error}") from error
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.") or "imported"
 
 
 class _Import(BaseModel):
@@ -130,15 +208,16 @@ def open_run(folder: Path) -> Opened:
     model = PretrainingModel.from_config(run.config).eval()
     checkpoint.load_weights(weights, model)
     noted = read_import(folder)
-    file = _tokenizer_file(folder, run.config)
+    try:  # next to run.yaml if imported or exported, else that of the configuration
+        file = tokenizer_files.find(folder)
+    except MissingDataError:
+        file = find_tokenizer(run.config)
     return Opened(
-        name=run.name,
+        run=run,
         model=model,
         tokenizer=load_model(file, cleaning_of(run.config.corpus), run.config.tokenizer.digit_commas),
         tokenizer_file=file,
-        config=run.config,
         pair_labels=tuple(label.kind for label in run.config.inter_sentence.labels),
-        missing=() if noted is None else tuple(noted["missing_parts"]),
-        imported=noted is not None,
-        texts=frozenset() if noted else frozenset(run.fingerprints.values()),
+        missing=tuple(noted["missing_parts"]) if noted else (),
+        is_imported=noted is not None,
     )
