@@ -63,17 +63,16 @@ def export(text: str, target: Path, layout: str, say: Say) -> str:
             _write_own(folder, opened, partial)
         else:
             try:
-                family = layouts.choose_family(opened.model.encoder.shape, None if layout == AUTO else layout)
-                model_class = _write(opened, family, partial)
+                layout = layouts.choose_family(opened.model.encoder.shape) if layout == AUTO else layout
+                model_class = _write(opened, layout, partial)
             except ConfigError as error:
                 raise ConfigError(f"{error}; --layout {OWN} writes a folder that albert_lab.load opens") from error
-            layout = family
             say(_prove(opened, model_class, partial))
         (partial / CARD).write_text(model_card(folder, opened, model_class), encoding="utf-8")
     return layout
 
 
-def _write(opened: Opened, family: layouts.Family, folder: Path) -> str:
+def _write(opened: Opened, family: str, folder: Path) -> str:
     tokenizer = opened.tokenizer
     special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
     tokenizer_files.write(opened.tokenizer_file, opened.run.config, folder)

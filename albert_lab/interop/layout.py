@@ -18,6 +18,10 @@ CONFIG_FILE, WEIGHTS = "config.json", "model.safetensors"
 # Names in transformers for the same function.
 _ACTIVATIONS = {"gelu_pytorch_tanh": "gelu_new", "gelu_python": "gelu"}
 _ACTIVATIONS |= {name: name for name in ("gelu_new", "gelu", "relu")}
+# Fields of a shape, and their keys in a config.json.
+_KEYS = {key: key for key in ("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size")}
+_KEYS |= {key: key for key in ("max_position_embeddings", "layer_norm_eps", "initializer_range")}
+_KEYS |= {"num_layers": "num_hidden_layers", "dropout": "hidden_dropout_prob"}
 # Keys of a config.json that change what is computed, with the one value that both sides have.
 _ONLY = {
     "position_embedding_type": "absolute",
@@ -116,20 +120,12 @@ def _shape(config: Any, folder: Path) -> EncoderShape:
     is_albert = config.model_type == "albert"
     groups = config.num_hidden_groups if is_albert else config.num_hidden_layers
     return EncoderShape(
-        vocab_size=config.vocab_size,
         embedding_size=config.embedding_size if is_albert else config.hidden_size,
         projection=is_albert,
-        hidden_size=config.hidden_size,
-        num_layers=config.num_hidden_layers,
-        num_attention_heads=config.num_attention_heads,
-        intermediate_size=config.intermediate_size,
-        max_position_embeddings=config.max_position_embeddings,
         attention_groups=groups,
         ffn_groups=groups,
         hidden_act=_ACTIVATIONS[config.hidden_act],
-        layer_norm_eps=config.layer_norm_eps,
-        initializer_range=config.initializer_range,
-        dropout=config.hidden_dropout_prob,
+        **{ours: getattr(config, theirs) for ours, theirs in _KEYS.items()},
     )
 
 
@@ -148,33 +144,28 @@ def _is_identity(tensors: Mapping[str, torch.Tensor]) -> bool:
     return torch.equal(weight, torch.eye(len(weight))) and not bias.any()
 
 
-def choose_family(shape: EncoderShape, family: str | None = None) -> Family:
-    """The model of transformers that computes a shape: ALBERT if whole layers are shared, BERT if none are and E = H.
-
-    Args:
-        family: the one asked for; None: either.
+def choose_family(shape: EncoderShape) -> Family:
+    """The model of transformers for a shape by common usage: BERT if no layer is shared, else ALBERT.
 
     Raises:
-        ConfigError: neither computes it, or not the one asked for; names the part.
+        ConfigError: no layer is shared, and E is projected to H, which BERT does not do.
     """
     own = list(range(shape.num_layers))
-    if family is None and shape.num_layers > 1 and own in (shape.attention_blocks, shape.ffn_blocks):
-        if shape.attention_blocks == shape.ffn_blocks and (
-            shape.projection or shape.embedding_size != shape.hidden_size
-        ):
-            raise ConfigError(
-                f"no layer is shared, and embedding_size={shape.embedding_size} is projected to model.hidden_size="
-                f"{shape.hidden_size}, which BERT does not do; --layout albert writes an ALBERT with a group a layer"
-            )
-        return "bert"
-    return "bert" if family == "bert" else "albert"
+    if shape.num_layers == 1 or not shape.attention_blocks == shape.ffn_blocks == own:
+        return "albert"
+    if shape.projection:
+        raise ConfigError(
+            f"no layer is shared, and embedding_size={shape.embedding_size} is projected to model.hidden_size="
+            f"{shape.hidden_size}, which BERT does not do; --layout albert writes an ALBERT with a group a layer"
+        )
+    return "bert"
 
 
 def write(
     model: PretrainingModel,
     missing: tuple[str, ...],
     pair_labels: tuple[str, ...],
-    family: Family,
+    family: str,
     special_ids: Mapping[str, int],
     folder: Path,
 ) -> str:
@@ -193,17 +184,9 @@ def write(
     head = "Model" if "mlm_head" in missing else "ForPreTraining" if pair_labels else "ForMaskedLM"
     content: dict[str, Any] = {
         "architectures": [f"{'Albert' if is_albert else 'Bert'}{head}"],
-        "vocab_size": shape.vocab_size,
-        "hidden_size": shape.hidden_size,
-        "num_hidden_layers": shape.num_layers,
-        "num_attention_heads": shape.num_attention_heads,
-        "intermediate_size": shape.intermediate_size,
+        **{theirs: getattr(shape, ours) for ours, theirs in _KEYS.items()},
         "hidden_act": shape.hidden_act,
-        "hidden_dropout_prob": shape.dropout,
         "attention_probs_dropout_prob": shape.dropout,
-        "max_position_embeddings": shape.max_position_embeddings,
-        "initializer_range": shape.initializer_range,
-        "layer_norm_eps": shape.layer_norm_eps,
         "dtype": "float32",
         "pad_token_id": special_ids["pad"],
         "pair_labels": list(pair_labels),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from albert_lab import files, own_code
 from albert_lab.config.compose import groups, load_option, parse, validate
@@ -23,7 +23,6 @@ from albert_lab.data.tokenizer.cleaning import cleaning_of
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import layout, tokenizer_files
 from albert_lab.model.heads import PretrainingModel
-from albert_lab.model.shape import EncoderShape
 from albert_lab.naming import check_name
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
@@ -113,11 +112,16 @@ def _configure(
     read: layout.FolderModel, folder: Path, tokenizer_file: Path, overrides: Sequence[str], name: str
 ) -> RunConfig:
     shape, flags = read.model.encoder.shape, tokenizer_files.read_flags(folder)
+    groups = len(set(shape.ffn_blocks))
     content = compose(["length_schedule=constant", *overrides]).model_dump(mode="json")
     named = {override.key_or_group for override in parse(overrides)} if overrides else set()
     decided: dict[str, Any] = {
         "model": {"name": name, **{key: getattr(shape, key) for key in content["model"] if key != "name"}},
-        "sharing": _sharing(shape),
+        "sharing": {
+            "name": {1: "all-shared", shape.num_layers: "not-shared"}.get(groups, "groups"),
+            "attention_groups": groups,
+            "ffn_groups": groups,
+        },
         "inter_sentence": _inter_sentence(read.pair_labels),
         "embedding_size": shape.embedding_size,
         "projection": "always" if shape.projection and shape.embedding_size == shape.hidden_size else "auto",
@@ -126,12 +130,11 @@ def _configure(
     for key in named:
         if key.split(".")[0] in decided:
             raise ConfigError(f"{key} cannot be set: {folder} determines it")
+    longest, commas = min(flags.pop("max_length"), shape.max_position_embeddings), flags.pop("digit_commas")
     if "max_sequence_length" not in named:
-        longest = min(flags.max_length or shape.max_position_embeddings, shape.max_position_embeddings)
         decided["max_sequence_length"] = longest
-    for key in ("lower_case", "strip_accents", "language"):
-        if f"corpus.{key}" not in named and (value := getattr(flags, key)) is not None:
-            content["corpus"][key] = value
+    said = {key: value for key, value in flags.items() if value is not None}
+    content["corpus"] |= {key: value for key, value in said.items() if f"corpus.{key}" not in named}
     content["tokenizer"] = {
         "name": "model-file",
         "model_file": str(tokenizer_file),
@@ -141,15 +144,9 @@ def _configure(
         "digit_commas": content["tokenizer"]["digit_commas"]
         if "tokenizer.digit_commas" in named
         # Published ALBERT was trained with commas split off, as in the release.
-        else flags.digit_commas or ("split" if tokenizer_file.name == MODEL_FILE else "keep"),
+        else commas or ("split" if tokenizer_file.name == MODEL_FILE else "keep"),
     }
     return validate(content | decided)
-
-
-def _sharing(shape: EncoderShape) -> dict[str, Any]:
-    names = {1: "all-shared", shape.num_layers: "not-shared"}
-    name = names.get(len(set(shape.ffn_blocks)), "groups") if shape.num_layers > 1 else "all-shared"
-    return {"name": name, "attention_groups": shape.attention_groups, "ffn_groups": shape.ffn_groups}
 
 
 def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
@@ -179,17 +176,14 @@ def _model_name(folder: Path, name: str | None) -> str:
 
 
 class _Import(BaseModel):
-    """The keys of import.json that are read; the file has more."""
-
-    model_config = ConfigDict(extra="allow")
+    """The key of import.json that is read; the file has more."""
 
     missing_parts: tuple[str, ...]
 
 
-def read_import(folder: Path) -> dict[str, Any] | None:
+def read_import(folder: Path) -> _Import | None:
     file = folder / runs.IMPORT
-    remedy = "remove the folder, and import the model again"
-    return files.read_json(file, _Import, remedy).model_dump() if file.is_file() else None
+    return files.read_json(file, _Import, "remove the folder, and import the model again") if file.is_file() else None
 
 
 def open_run(folder: Path) -> Opened:
@@ -218,6 +212,6 @@ def open_run(folder: Path) -> Opened:
         tokenizer=load_model(file, cleaning_of(run.config.corpus), run.config.tokenizer.digit_commas),
         tokenizer_file=file,
         pair_labels=tuple(label.kind for label in run.config.inter_sentence.labels),
-        missing=tuple(noted["missing_parts"]) if noted else (),
+        missing=noted.missing_parts if noted else (),
         is_imported=noted is not None,
     )

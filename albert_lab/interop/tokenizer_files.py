@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,7 @@ from albert_lab.interop import layout
 JSON_FILE, CONFIG_FILE, VOCABULARY_FILE = "tokenizer.json", "tokenizer_config.json", "vocab.txt"
 # Our keys in tokenizer_config.json; published ALBERT was trained with commas split off, as in the release.
 _LANGUAGE_KEY, _COMMAS_KEY = "language", "digit_commas"
-# Value that transformers writes if a tokenizer has no maximal length.
-_NO_LENGTH = 10**9
-
-
-@dataclass(frozen=True)
-class TokenizerFlags:
-    """Cleaning of text before tokenization, and the maximal sequence length; None: the folder does not give it."""
-
-    lower_case: bool
-    strip_accents: bool
-    language: str | None
-    max_length: int | None
-    digit_commas: str | None
+_NO_LENGTH = 10**30  # as transformers writes it
 
 
 def write(model: Path, config: RunConfig, folder: Path) -> None:
@@ -93,8 +80,11 @@ def find_or_convert(folder: Path, target: Path) -> Path:
     return target / JSON_FILE
 
 
-def read_flags(folder: Path) -> TokenizerFlags:
-    """The cleaning in a folder's tokenizer_config.json, with the defaults of transformers.
+def read_flags(folder: Path) -> dict[str, Any]:
+    """What a folder's tokenizer_config.json says, with the defaults of transformers.
+
+    Returns:
+        lower_case, strip_accents, language of a corpus; max_length in tokens; digit_commas. None: it is not given.
 
     Raises:
         ConfigError: the file is not a JSON object, or a flag in it is neither true nor false.
@@ -109,14 +99,14 @@ def read_flags(folder: Path) -> TokenizerFlags:
     if strip_accents is None:  # ALBERT strips accents with either case
         is_albert = "keep_accents" in content or (folder / MODEL_FILE).is_file()
         strip_accents = not content.get("keep_accents") if is_albert else lower_case
-    length, commas = content.get("model_max_length"), content.get(_COMMAS_KEY)
-    return TokenizerFlags(
-        lower_case,
-        bool(strip_accents),
-        content.get(_LANGUAGE_KEY),
-        length if isinstance(length, int) and length < _NO_LENGTH else None,
-        commas if commas in ("keep", "split") else None,
-    )
+    length = content.get("model_max_length")
+    return {
+        "lower_case": lower_case,
+        "strip_accents": strip_accents,
+        "language": content.get(_LANGUAGE_KEY),
+        "max_length": length if isinstance(length, int) else _NO_LENGTH,
+        "digit_commas": content.get(_COMMAS_KEY),
+    }
 
 
 def _write_json(file: Path, content: dict[str, Any]) -> None:

@@ -72,9 +72,9 @@ def test_the_released_model_is_written_with_its_ids(shared_data, tmp_path):
 
 def test_the_accents_of_an_albert_folder_are_stripped_with_either_case_as_transformers_does(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-    assert not tokenizer_files.read_flags(tmp_path).strip_accents
+    assert not tokenizer_files.read_flags(tmp_path)["strip_accents"]
     (tmp_path / "spiece.model").touch()
-    assert tokenizer_files.read_flags(tmp_path).strip_accents
+    assert tokenizer_files.read_flags(tmp_path)["strip_accents"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,8 @@ def test_the_accents_of_an_albert_folder_are_stripped_with_either_case_as_transf
 def test_flags_equal_those_of_transformers(tmp_path, content, expected):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(content))
     flags = tokenizer_files.read_flags(tmp_path)
-    assert (flags.lower_case, flags.strip_accents, flags.max_length, flags.digit_commas) == expected
+    length = flags["max_length"] if flags["max_length"] < 10**9 else None
+    assert (flags["lower_case"], flags["strip_accents"], length, flags["digit_commas"]) == expected
 
 
 def test_a_vocabulary_file_is_converted_to_a_tokenizer_with_the_ids_of_bert(tmp_path):
