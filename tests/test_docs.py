@@ -17,7 +17,8 @@ from albert_lab.config.compose import axes, load
 from albert_lab.studies import experiment
 from albert_lab.studies.figure import FIGURES
 from albert_lab.studies.points import points
-from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
+from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat
+from albert_lab.tasks.squad import SquadFormat
 
 CHECKOUT = paths.PACKAGE.parent
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]

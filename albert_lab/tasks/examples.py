@@ -2,7 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from albert_lab.errors import ConfigError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +101,10 @@ def describe(issues: Sequence[Issue]) -> str:
     for issue in issues:
         by_reason.setdefault(issue.reason, []).append(issue.example)
     return "; ".join(f"{reason}: {enumerate_few(examples)}" for reason, examples in by_reason.items())
+
+
+def usable(file: Path, examples: list[T], issues: list[Issue], what: str = "question") -> tuple[list[T], list[Issue]]:
+    """The examples of a file and their issues; an error if there is no example."""
+    if not examples:
+        raise ConfigError(f"{file}: no {what} can be used: {describe(issues) or 'it has none'}")
+    return examples, issues

@@ -6,8 +6,9 @@ from typing import Any
 
 from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import SpanExample
-from albert_lab.tasks.formats import GlueFormat, SquadFormat, level
+from albert_lab.tasks.formats import GlueFormat, level
 from albert_lab.tasks.kind import Predictions
+from albert_lab.tasks.squad import SquadFormat
 from albert_lab.tasks.task import TaskConfig
 
 

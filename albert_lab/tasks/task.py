@@ -24,9 +24,10 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import describe, details_of, read_yaml
 from albert_lab.naming import Name
 from albert_lab.tasks.examples import Issue, cannot_be_learnt, text_of
-from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
+from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat
 from albert_lab.tasks.rows import check_file
 from albert_lab.tasks.settings import TaskSettings
+from albert_lab.tasks.squad import SquadFormat
 
 Format = Annotated[GlueFormat | SquadFormat | RaceFormat | ChoicesFormat, Field(discriminator="name")]
 
@@ -216,10 +217,8 @@ class TaskConfig(Section):
         if self._folder is None:
             return ""
         files = [self.file(paths.tasks_data(), split) for split in ("train", "dev")]
-        before = load_start(self)
-        own = [digest_path(file) for file in files if file.is_dir() or file.is_file()] + (
-            [before.digest_own_data()] if before else []
-        )
+        own = [digest_path(file) for file in files if file.is_dir() or file.is_file()]
+        own += [before.digest_own_data()] if (before := load_start(self)) else []
         return digest(own) if any(own) else ""
 
     def check_data(self, folder: Path, splits: Sequence[str]) -> None:
@@ -354,9 +353,6 @@ def _describe(detail: Any) -> str:
     return describe(
         detail, re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
     )
-
-
-# ---- defaults ----
 
 
 @cache

@@ -10,10 +10,11 @@ import pytest
 
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
-from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat, level
+from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, level
 from albert_lab.tasks.kind import Predictions
 from albert_lab.tasks.rows import read_rows
 from albert_lab.tasks.scoring import score
+from albert_lab.tasks.squad import SquadFormat
 from albert_lab.tasks.task import load_task, task_names
 
 GLUE = [name for name in task_names() if load_task(name).family == "glue"]
