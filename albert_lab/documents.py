@@ -7,6 +7,9 @@ import numpy as np
 from albert_lab.record import Record
 
 BLOCKS = 64
+MOST_DOCUMENTS = (
+    128  # more are joined to as many blocks of consecutive ones: a spread over so many is known well enough
+)
 SEGMENTS = "_segments"  # after a metric: the right answers of single segments
 
 
@@ -27,7 +30,13 @@ class Documents(Record):
 
 
 def by_document(source: np.ndarray, values: np.ndarray, n: np.ndarray | None = None) -> Documents:
-    """Sums of values, and of the numbers of answers n (None: one a value), by their source document. [values]"""
+    """Sums of values, and of the numbers of answers n (None: one a value), by their source document. [values]
+
+    Args:
+        source: the number of the document of each value; of many documents, consecutive ones are joined.
+    """
+    number = int(source.max()) + 1
+    source = source if number <= MOST_DOCUMENTS else source.astype(int) * MOST_DOCUMENTS // number
     counts = np.bincount(source, n).astype(int)
     return Documents(n=counts.tolist(), sum=np.bincount(source, values).round(3).tolist())
 

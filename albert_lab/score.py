@@ -2,7 +2,7 @@
 
 import math
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -20,6 +20,11 @@ BAGS: Floor = "bags of tokens"  # in older records, in place of SEGMENTS
 
 
 _Percent = Field(strict=True, ge=-100, le=100)  # a correlation can be below 0; a boolean is no number
+
+
+def _optional(*, ge: float, le: float = 100) -> Any:
+    """A number that a record leaves out where there is none."""
+    return Field(default=None, ge=ge, le=le, exclude_if=lambda value: value is None)
 
 
 class Score(Record):
@@ -42,15 +47,15 @@ class Score(Record):
 
     value: float = _Percent
     n: int = Field(strict=True, ge=1, lt=1 << 63)
-    low: float | None = Field(default=None, strict=True, ge=-100, le=100)
-    high: float | None = Field(default=None, strict=True, ge=-100, le=100)
+    low: float | None = _optional(ge=-100)
+    high: float | None = _optional(ge=-100)
     floor: float = _Percent
-    lexical_floor: float | None = Field(default=None, ge=-100, le=100)
-    segments_floor: float | None = Field(default=None, ge=-100, le=100)
-    over_segments: tuple[float, float] | None = None
-    auc: float | None = Field(default=None, ge=0, le=100)
+    lexical_floor: float | None = _optional(ge=-100)
+    segments_floor: float | None = _optional(ge=-100)
+    over_segments: tuple[float, float] | None = Field(default=None, exclude_if=lambda value: value is None)
+    auc: float | None = _optional(ge=0)
     by: str
-    loss: float | None = Field(default=None, ge=0)
+    loss: float | None = _optional(ge=0, le=math.inf)
 
     @property
     def floors(self) -> dict[Floor, float]:

@@ -5,6 +5,7 @@ The numbers of `snapshot.csv` stay when the package or the form of records chang
 """
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, median
@@ -34,15 +35,15 @@ def numbers(content: dict) -> Iterator[tuple[str, float | None]]:
     record = content["record"]
     for name, score in record["scores"].items():
         yield name, score["value"]
-        yield loss_name(name), score["loss"]
-        yield from ((f"{name} {key}", score[key]) for key in ("n", "floor", "segments_floor"))
+        yield loss_name(name), score.get("loss")
+        yield from ((f"{name} {key}", score.get(key)) for key in ("n", "floor", "segments_floor"))
     best = {}
     for column in content["columns"]:
         task, tunings = column["task"], column["finetunings"]
         best[column["column"]] = median(tuning["best"]["main"]["value"] for tuning in tunings)
         yield task, best[column["column"]]
-        yield loss_name(task), median(tuning["last"]["main"]["loss"] for tuning in tunings)
-        yield from ((f"{task} {key}", tunings[0]["best"]["main"][key]) for key in ("n", "floor"))
+        yield loss_name(task), median(tuning["last"]["main"].get("loss", math.nan) for tuning in tunings)
+        yield from ((f"{task} {key}", tunings[0]["best"]["main"].get(key)) for key in ("n", "floor"))
         for part in tunings[0]["best"]["scores"]:
             yield f"{task}_{part}", median(tuning["best"]["scores"][part]["value"] for tuning in tunings)
     if best.keys() >= AVERAGED:

@@ -214,11 +214,21 @@ def file_of(report: Path, run: str) -> Path:
 
 def write(report: Path, run: ReportedRun) -> None:
     """Write a run into a report's folder, atomically: JSON with one line per part, so that diffs are readable."""
-    content = TypeAdapter(ReportedRun).dump_python(run, mode="json")
-    parts = [f"{json.dumps(key)}: {_lines(value)}" for key, value in content.items()]
+    left_out = {"columns": {"__all__": {"finetunings": {"__all__": {"evaluations"}}}}}
+    content = TypeAdapter(ReportedRun).dump_python(run, mode="json", exclude=left_out)
+    parts = [f"{json.dumps(key)}: {_lines(_short(value))}" for key, value in content.items()]
     file = file_of(report, run.name)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, "{\n" + ",\n".join(parts) + "\n}\n")
+
+
+def _short(value: Any) -> Any:
+    """Plain data with its numbers to ten digits, which no mean shows."""
+    if isinstance(value, dict):
+        return {key: _short(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_short(item) for item in value]
+    return float(f"{value:.10g}") if isinstance(value, float) else value
 
 
 def _lines(value: Any) -> str:

@@ -11,7 +11,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationInfo,
+    field_serializer,
     field_validator,
     model_validator,
 )
@@ -25,7 +25,7 @@ from albert_lab.naming import Name
 from albert_lab.record import Record
 from albert_lab.runs import commit
 from albert_lab.runs.run import RECORD, StartFrom
-from albert_lab.score import BAGS, CHANCE, Alarm, Score
+from albert_lab.score import Alarm, Score
 from albert_lab.storage import write_atomically
 from albert_lab.training.log import METRICS, REMEDY
 
@@ -229,20 +229,30 @@ class RunRecord(Record):
     provenance: Provenance
     documents: dict[str, Documents] = Field(default={})
 
-    @field_validator("config", mode="before")
-    @classmethod
-    def _without_texts(cls, config: Any) -> Any:
-        """Without the texts of own code that older records have."""
-        return {key: value for key, value in config.items() if key != "include"} if isinstance(config, dict) else config
+    @field_serializer("documents")
+    def _with_n_once(self, documents: dict[str, Documents]) -> dict[str, dict[str, Any]]:
+        """Numbers of answers that another score has, too, are given by the name of that score."""
+        first: dict[tuple[int, ...], str] = {}
+        return {
+            name: {
+                "n": kept.n if (same := first.setdefault(kept.n, name)) == name else same,
+                "sum": [int(part) if part.is_integer() else part for part in kept.sum],
+            }
+            for name, kept in documents.items()
+        }
 
-    @field_validator("alarms", mode="before")
+    @field_validator("documents", mode="before")
     @classmethod
-    def _of_older_records(cls, alarms: Any, info: ValidationInfo) -> Any:
-        """In older records an alarm is a sentence that begins with the name of its score."""
-        if not isinstance(alarms, list | tuple) or not {"scores", "training"} <= info.data.keys():
-            return alarms
-        scores, steps = info.data["scores"], info.data["training"].steps
-        return [_alarm(alarm, scores, steps) if isinstance(alarm, str) else alarm for alarm in alarms]
+    def _with_every_n(cls, documents: Any) -> Any:
+        """Each score with its own numbers of answers, where its file names another score instead."""
+        if not isinstance(documents, dict):
+            return documents
+        return {
+            name: kept | {"n": documents[kept["n"]]["n"]}
+            if isinstance(kept, dict) and kept.get("n") in [*documents]
+            else kept
+            for name, kept in documents.items()
+        }
 
     @field_validator("scores")
     @classmethod
@@ -257,15 +267,6 @@ class RunRecord(Record):
         if (named := _SEED.search(self.name)) and int(named[1]) != self.config.seed:
             raise ValueError(f"config.seed={self.config.seed} is not the seed of its name, {self.name}")
         return self
-
-
-def _alarm(sentence: str, scores: dict[str, Score], steps: int) -> Alarm:
-    metric, floor = sentence.split(" ")[0], BAGS if f"not above {BAGS}" in sentence else CHANCE
-    score = scores.get(metric)
-    bound = score and (score.floor if floor == CHANCE else score.lexical_floor)
-    if score is None or bound is None:
-        raise ValueError(f"the alarm “{sentence}” is about no score of the record")
-    return Alarm(metric=metric, floor=floor, bound=bound, value=score.value, n=score.n, steps=steps)
 
 
 def write(folder: Path, record: RunRecord) -> None:

@@ -82,7 +82,7 @@ class FinetuningRecord(Record):
     dev: ExampleSet
     best: Evaluation
     last: Evaluation
-    evaluations: tuple[Evaluation, ...]
+    evaluations: tuple[Evaluation, ...] = ()  # not in reports
     documents: Documents | None
     other_splits: dict[str, Evaluation | None]
     threshold_from: str | None

@@ -7,7 +7,6 @@ from records import toy_record
 from albert_lab.errors import DamagedFileError
 from albert_lab.runs import reported, results
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.score import Alarm
 
 
 def test_a_record_is_read_back_as_written(tmp_path):
@@ -70,25 +69,6 @@ def test_curves_contain_the_evaluations_during_training(tmp_path):
     lines = ['{"event": "training", "step": 1}', json.dumps({"event": "evaluation"} | point)]
     (tmp_path / results.METRICS).write_text("\n".join(lines))
     assert [evaluated.model_dump() for evaluated in reported.curve(tmp_path)] == [point]
-
-
-@pytest.mark.parametrize(
-    ("sentence", "floor", "bound"),
-    [
-        ("sop_accuracy 49.0 % (n = 1,000) is not above chance (50.0 %) after 12 steps", "chance", 50.0),
-        (
-            "sop_accuracy 57.0 % (n = 1,000) is above chance (50.0 %), not above bags of tokens (58.0 %) after 9 steps",
-            "bags of tokens",
-            58.0,
-        ),
-    ],
-)
-def test_an_alarm_of_an_older_record_is_read_from_its_sentence(tmp_path, sentence, floor, bound):
-    content = json.loads(toy_record(sop=57).model_dump_json()) | {"alarms": [sentence]}
-    (tmp_path / results.RECORD).write_text(json.dumps(content))
-    result = results.read(tmp_path)
-    assert result is not None
-    assert result.alarms == (Alarm(metric="sop_accuracy", floor=floor, bound=bound, value=57.0, n=1000, steps=12),)
 
 
 def test_passes_are_those_over_all_text_not_over_the_pairs_that_a_stage_keeps():
