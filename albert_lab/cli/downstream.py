@@ -79,4 +79,4 @@ def ensemble(
     from albert_lab.runs import single_run
 
     averaged = single_run.ensemble_runs(task, runs, to_stderr, which=which, split=split, best=best, output=output)
-    print(json.dumps(averaged.as_dict(), indent=2) if as_json else averaged.as_text())
+    print(json.dumps(averaged, indent=2) if as_json else single_run.ensemble_text(averaged))

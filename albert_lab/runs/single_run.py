@@ -156,39 +156,12 @@ def _rates(record: FinetuningRecord) -> str:
     return ", ".join(f"{attempt.learning_rate:g}" for attempt in record.attempts)
 
 
-@dataclass(frozen=True)
-class EnsembleScore:
-    """The scores of an ensemble next to those of its members (percent); None if the split has no labels.
-
-    chosen_on_dev: what was chosen by the examples of dev.
-    """
-
-    task: str
-    main: float | None
-    scores: dict[str, float]
-    members: dict[str, float]
-    split: str
-    chosen_on_dev: list[str]
-    predictions: str | None
-
-    def as_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-    def as_text(self) -> str:
-        lines = [f"{score:6.2f}  {member}" for member, score in self.members.items()]
-        if self.main is not None:
-            lines.append(f"{self.main:6.2f}  ensemble of {len(self.members)} on {self.task}")
-            lines.append(", ".join(f"{name} {value:.2f}" for name, value in self.scores.items()))
-        if self.chosen_on_dev:
-            here = ", the examples that are scored here: the score is too high" if self.split == "dev" else ""
-            lines.append(f"chosen on dev{here}: {', '.join(self.chosen_on_dev)}")
-        return "\n".join([*lines, *([f"predictions: {self.predictions}"] if self.predictions else [])])
-
-
 def ensemble_runs(
     name: str, names: Sequence[str], say: Say, *, which: str, split: str, best: int | None, output: Path | None
-) -> EnsembleScore:
-    """An ensemble of all fine-tunings of runs on a task.
+) -> dict[str, Any]:
+    """An ensemble of all fine-tunings of runs on a task: its scores next to those of its members, in percent.
+
+    main is None if the split has no labels; chosen_on_dev has what was chosen by the examples of dev.
 
     Raises:
         ConfigError, MissingDataError: the run, task, split or fine-tunings are missing, or the members do not match.
@@ -217,18 +190,29 @@ def ensemble_runs(
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(json.dumps(dict(ensembled.outcome.answers), ensure_ascii=False), encoding="utf-8")
-    members = {f"{file.parents[2].name}, {file.parent.name}": score for file, score in ensembled.members.items()}
     chosen_on_dev = ["members"] * (best is not None)
     chosen_on_dev += ["no-answer threshold"] * (ensembled.outcome.threshold is not None)
-    return EnsembleScore(
-        task.name,
-        ensembled.main,
-        ensembled.outcome.values,
-        members,
-        split,
-        chosen_on_dev,
-        str(output) if output else None,
-    )
+    return {
+        "task": task.name,
+        "main": ensembled.main,
+        "scores": ensembled.outcome.values,
+        "members": {f"{file.parents[2].name}, {file.parent.name}": main for file, main in ensembled.members.items()},
+        "split": split,
+        "chosen_on_dev": chosen_on_dev,
+        "predictions": str(output) if output else None,
+    }
+
+
+def ensemble_text(ensembled: dict[str, Any]) -> str:
+    """An ensemble and its members, a line each."""
+    lines = [f"{score:6.2f}  {member}" for member, score in ensembled["members"].items()]
+    if ensembled["main"] is not None:
+        lines.append(f"{ensembled['main']:6.2f}  ensemble of {len(lines)} on {ensembled['task']}")
+        lines.append(", ".join(f"{name} {value:.2f}" for name, value in ensembled["scores"].items()))
+    if ensembled["chosen_on_dev"]:
+        here = ", the examples that are scored here: the score is too high" if ensembled["split"] == "dev" else ""
+        lines.append(f"chosen on dev{here}: {', '.join(ensembled['chosen_on_dev'])}")
+    return "\n".join([*lines, *([f"predictions: {ensembled['predictions']}"] if ensembled["predictions"] else [])])
 
 
 def _score_files(run: runs.Run, name: str, stem: str) -> list[Path]:

@@ -80,13 +80,13 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     ensemble = single_run.ensemble_runs(
         "mnli", [item.run.name], print, which="best", split="dev", best=None, output=output
     )
-    assert len(ensemble.members) == 2
+    assert len(ensemble["members"]) == 2
     assert output.exists()
     record_file(item.run.folder, "mnli", 1).unlink()
     (other := output_folder(item.run.folder, "mnli", 2)).mkdir()
     (other / "best.npz").write_bytes((output_folder(item.run.folder, "mnli", 0) / "best.npz").read_bytes())
     few = single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=None)
-    assert [*few.members] == [f"{item.run.name}, mnli-seed0"], "only finished fine-tunings"
+    assert [*few["members"]] == [f"{item.run.name}, mnli-seed0"], "only finished fine-tunings"
     assert json.dumps(ensemble.as_dict())
     with pytest.raises(ConfigError, match="--best 2: these runs have only 1 fine-tunings on mnli"):
         single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=2, output=None)
