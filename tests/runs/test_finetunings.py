@@ -87,7 +87,7 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     (other / "best.npz").write_bytes((output_folder(item.run.folder, "mnli", 0) / "best.npz").read_bytes())
     few = single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=None, output=None)
     assert [*few["members"]] == [f"{item.run.name}, mnli-seed0"], "only finished fine-tunings"
-    assert json.dumps(ensemble.as_dict())
+    assert json.dumps(ensemble)
     with pytest.raises(ConfigError, match="--best 2: these runs have only 1 fine-tunings on mnli"):
         single_run.ensemble_runs("mnli", [item.run.name], print, which="best", split="dev", best=2, output=None)
     with pytest.raises(ConfigError, match=r"--output .* is a folder: name a file"):
