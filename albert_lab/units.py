@@ -1,14 +1,6 @@
 """Times and sizes as text: the one form in which messages, tables of the terminal and progress show them."""
 
 
-class Seconds(float):
-    """A time in a table, shown by duration()."""
-
-
-class Bytes(int):
-    """A size in a table, shown by size()."""
-
-
 def duration(seconds: float) -> str:
     """Seconds as text in the largest unit that fits."""
     for unit, length in (("years", 365.25 * 86400), ("days", 86400), ("h", 3600), ("min", 60)):

@@ -19,7 +19,6 @@ LAYERS = [
     ["measures"],
     ["training"],
     ["tasks"],
-    ["cost"],
     ["runs"],
     ["studies"],
     ["analysis"],

@@ -1,7 +1,6 @@
 """Commands that show configurations and their cost."""
 
 import json
-from typing import Annotated
 
 import typer
 
@@ -14,22 +13,30 @@ app.add_typer(config_app, name="config", rich_help_panel=MODELS)
 
 @app.command(
     rich_help_panel=MODELS,
-    epilog=examples("albert-lab params model=xxlarge scale=paper", "albert-lab params --paper"),
+    epilog=examples("albert-lab params model=xxlarge scale=paper", "albert-lab params scale=laptop sharing=not-shared"),
 )
-def params(
-    overrides: Overrides = None,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="All parameter counts that the paper prints, next to ours.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Show parameters, FLOPs and memory of a configuration without building it."""
-    from albert_lab.cost import counts
+def params(overrides: Overrides = None, as_json: Json = False) -> None:
+    """Show parameters, and FLOPs per token, of a configuration or of each of a sweep.
 
-    if paper and overrides:
-        raise typer.BadParameter("--paper takes no settings")
-    sizes = counts.paper_counts() if paper else counts.sizes(overrides or [])
-    print(json.dumps(sizes.as_dict(), indent=2) if as_json else sizes.as_text())
+    layers counts each shared block once; heads are those of pre-training.
+    """
+    from tabulate import tabulate
+
+    from albert_lab.config.compose import axes, expand, load
+    from albert_lab.model.counts import count
+
+    values_of = axes(overrides or [])
+    swept = [key for key, values in values_of.items() if len(values) > 1]
+    rows = []
+    for point in expand(values_of):
+        config = load([f"{key}={value}" for key, value in point.items()])
+        label = " ".join(f"{key}={point[key]}" for key in swept)
+        counts = count(config)
+        row = {"configuration": label or f"{config.model.name} E={config.embedding_size} {config.sharing.name}"}
+        row |= {part: getattr(counts, part) for part in ("embeddings", "layers", "pooler", "heads", "total")}
+        row |= {"training FLOPs": round(counts.training_flops), "inference FLOPs": round(counts.inference_flops)}
+        rows.append(row)
+    print(json.dumps(rows, indent=2) if as_json else tabulate(rows, "keys", "simple", intfmt=","))
 
 
 @config_app.command("show", epilog=examples("albert-lab config show", "albert-lab config show scale=paper model=large"))

@@ -140,8 +140,7 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="DEVICE",
-        help="With --dry-run: estimate the time on this device (h100, a100, rtx4090, cpu, ...) instead of this"
-        " machine's.",
+        help="With --dry-run: the time on a device with this in its name, on which a run was trained, as h100.",
         show_default=False,
         rich_help_panel=_BEFORE,
     ),

@@ -6,7 +6,7 @@ import typer
 
 from albert_lab import paths
 from albert_lab.cli.options import StudyOptions, task_names
-from albert_lab.cli.studies import exit_on, print_folders
+from albert_lab.cli.studies import exit_on, print_folders, print_price
 from albert_lab.messages import to_stderr
 
 
@@ -22,8 +22,7 @@ def run_paper(overrides: list[str], options: StudyOptions) -> None:
     tasks = task_names(options.tasks)
     plans = whole.plan_paper(rest, tasks)
     if options.dry_run:
-        costs = whole.costs(plans, options.on)
-        print(json.dumps(costs.as_dict(), indent=2) if options.as_json else costs.as_text())
+        print_price(plans, options)
         return
     if options.list_folders:
         print_folders(plans, as_json=options.as_json)

@@ -67,7 +67,7 @@ def run_study(choose: "Choose", overrides: list[str], options: StudyOptions) -> 
     plan = plan_study(experiment.started_from(start), rest, task_names(options.tasks))
     _note_wide_embeddings(plan)
     if options.dry_run:
-        _print_price(plan, options)
+        print_price([plan], options)
         if not options.as_json:
             _print_scripts(plan, how)
         return
@@ -100,11 +100,21 @@ def _note_wide_embeddings(plan: "Plan") -> None:
         )
 
 
-def _print_price(plan: "Plan", options: StudyOptions) -> None:
+def print_price(plans: "Sequence[Plan]", options: StudyOptions) -> None:
+    """Print what is to train: a line a study, of several also the sum; runs of an earlier one count once."""
     from albert_lab.studies import prices
 
-    costs = prices.costs(plan, options.on)
-    print(json.dumps(costs.as_dict(), indent=2) if options.as_json else prices.by_row(costs).as_text())
+    seen: set[str] = set()
+    of_studies = {plan.experiment.name: prices.price(plan, seen) for plan in plans}
+    if len(plans) > 1:
+        of_studies["all of them"] = sum(of_studies.values(), prices.Price())
+    device = options.on or prices.device_of(plans[0].config)
+    speed = prices.last_speed(device)
+    if options.as_json:
+        print(json.dumps({name: its.as_data(device, speed) for name, its in of_studies.items()}, indent=2))
+    else:
+        for name, its in of_studies.items():
+            print(f"{name}: {its.as_text(device, speed, options.on)}")
 
 
 def _print_scripts(plan: "Plan", how: "Options") -> None:

@@ -125,7 +125,7 @@ class RunConfig(Section):
         if self.position_encoding == "rope" and head_size % 2:
             raise ValueError(f"position_encoding=rope needs heads of an even size, but they have {head_size} numbers")
         micro = self.machine.micro_batch_size
-        if isinstance(micro, int) and self.batch_size % min(micro, self.batch_size):
+        if micro and self.batch_size % min(micro, self.batch_size):
             raise ValueError(f"machine.micro_batch_size={micro} does not divide batch_size={self.batch_size}")
         if self.batch_size % self.machine.processes:
             raise ValueError(f"machine.processes={self.machine.processes} does not divide batch_size={self.batch_size}")

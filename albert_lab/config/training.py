@@ -116,7 +116,7 @@ class MachineConfig(Section):
     processes: int = PositiveInt
     threads: int | None = Field(gt=0, le=MAX_THREADS)
     workers: int | None = Field(gt=0, le=MAX_THREADS)
-    micro_batch_size: Annotated[int, Field(gt=0)] | Literal["auto"] | None
+    micro_batch_size: Annotated[int, Field(gt=0)] | None
     checkpoint_seconds: float = Field(ge=0)
     log_every_steps: int = PositiveInt
     report_to: Annotated[tuple[Literal["tensorboard", "wandb"], ...], Distinct] = default(())

@@ -265,11 +265,6 @@ def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:
         )
 
 
-def even_size(number: int, most: int) -> int:
-    """The largest micro-batch size from 1 to `most` that divides the number of examples."""
-    return max(part for part in range(1, max(1, min(number, most)) + 1) if number % part == 0)
-
-
 def _collate(
     shards: Shards,
     pairs: Pairs,

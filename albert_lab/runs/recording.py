@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from albert_lab import __version__
 from albert_lab.config.schema import RESULTS_VERSION
-from albert_lab.cost.counts import count_parameters, count_training_flops
 from albert_lab.data.shards import Shards
 from albert_lab.data.stages import StageData
 from albert_lab.machine import cores, cpu_model
+from albert_lab.model.counts import count, count_training_flops
 from albert_lab.runs import results
 from albert_lab.runs.run import Run
 
@@ -29,7 +29,7 @@ def make_record(
 ) -> results.RunRecord:
     """The record of a finished pre-training."""
     config = run.config
-    counts = count_parameters(config)
+    counts = count(config)
     shown, plan = trained.shown, trained.stages[-1].stats
     kinds = [label.kind for label in config.inter_sentence.labels]
     return results.RunRecord(

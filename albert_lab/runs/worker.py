@@ -147,13 +147,13 @@ def _pretrain(
     Raises:
         LostProcessError: another process of the run was lost.
     """
-    from albert_lab.cost import capacity
+    from albert_lab.training.memory import check_memory
 
     config = run.config
     code = None
     if rank.leads:  # in a job, only this process knows its machine
         code = commit.of_code()  # now: the files may change while the run trains
-        capacity.check_training(config)
+        check_memory(config)
     threads = use_threads(folder, config, rank)
 
     import torch
@@ -162,7 +162,6 @@ def _pretrain(
     from albert_lab.training.device import autocast, choose_device, choose_precision
     from albert_lab.training.evaluate import Evaluator
     from albert_lab.training.evaluation_sets import make_sets
-    from albert_lab.training.fitting import usable_memory_bytes
     from albert_lab.training.log import MetricsLog, NoLog
     from albert_lab.training.pretrain import Pretrainer
     from albert_lab.training.processes import joined
@@ -201,9 +200,6 @@ def _pretrain(
             say=say,
             start=_start(run),
             processes=processes,
-            micro_batch_size=capacity.micro_batch_size(
-                config, device.type, precision, processes.size, usable_memory_bytes(device, processes.rank.of_machine)
-            ),
         )
         trained = pretrainer.run()
         if trained is None:

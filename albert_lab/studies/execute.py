@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from albert_lab import errors, locks, own_code, paths
 from albert_lab.config.launcher import LOCAL, ByHandLauncher, LauncherConfig, LocalLauncher, SlurmLauncher
-from albert_lab.cost import capacity
 from albert_lab.errors import ConfigError
 from albert_lab.machine import has_gpu, jobs_at_once
 from albert_lab.messages import to_stderr
@@ -129,6 +128,8 @@ def _orphaned(run: runs.Run, failures: Mapping[str, str]) -> str:
 
 def _check_here(todo: Sequence[PlannedPoint]) -> None:
     """Check that runs can be trained on this machine; raises ConfigError (see execute)."""
+    from albert_lab.training.memory import check_memory
+
     if queued := [found for item in todo if (found := queue.find(item.run.folder))]:
         remedy = f"wait for them, or end them: `scancel {' '.join(found.number for found in queued)}`"
         raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
@@ -136,7 +137,7 @@ def _check_here(todo: Sequence[PlannedPoint]) -> None:
         if item.run.config.machine.device == "cuda" and not has_gpu():
             raise ConfigError("machine.device=cuda: torch finds no GPU on this machine (allowed: auto, cpu)")
         try:
-            capacity.check_training(item.run.config)
+            check_memory(item.run.config)
         except ConfigError as error:
             raise ConfigError(f"{item.point.label or item.run.name}: {error}") from error
 

@@ -69,11 +69,6 @@ def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
             group["lr"] = rate
 
 
-def num_moments(group: dict[str, Any]) -> int:
-    """Tensors as large as a parameter that the optimizer keeps for each parameter of a group."""
-    return 1 if "momentum" in group else 2
-
-
 def _groups(model: nn.Module, config: OptimizerConfig) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Groups of parameters: matrices of attention and FFN, other adapted parameters, and excluded ones."""
     adapted, excluded = split_parameters(model)

@@ -4,7 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from albert_lab.training import checkpoint
 from albert_lab.training.clock import Clock
 from albert_lab.training.device import choose_precision, loss_scaler
 from albert_lab.training.evaluate import Evaluation, Evaluator, StoppedError
-from albert_lab.training.fitting import fit
 from albert_lab.training.graphs import TakesSteps, with_graphs
 from albert_lab.training.intervals import DataCounts, Interval, LastLosses, LearningCurve, Position, SaveTimer
 from albert_lab.training.log import MetricsLog
@@ -79,11 +78,8 @@ class Pretrainer:
         say: Callable[[str], None],
         start: Inherited | None = None,
         processes: Processes | None = None,
-        micro_batch_size: int | None = None,
     ) -> None:
-        """micro_batch_size is the first size that machine.micro_batch_size=auto tries; None: the whole batch."""
         self.config = config
-        self.tried_first = micro_batch_size
         self.start = start
         self.processes = processes or Processes()
         self.run_name = run_name
@@ -204,16 +200,13 @@ class Pretrainer:
         return decision
 
     def _forward(self) -> Forward:
-        """The model, or its compiled form, before the clock starts; finds the size of micro-batches if asked."""
-        machine, position = self.config.machine, self.position
-        if not machine.compile and machine.micro_batch_size != "auto":
+        """The model, or its compiled form, before the clock starts."""
+        if not self.config.machine.compile:
             return self.model
         # The next batch, and one of each later stage of the length schedule.
-        batches = [self.batches.batch(position.steps, self.share), *self.batches.later(self.share)]
-        if machine.micro_batch_size == "auto":
-            longest = batches[-1]
-            self.step = replace(self.step, fitted=fit(self.step, longest, self.tried_first or len(longest), self.say))
-        return self.step.compiled(batches) if machine.compile else self.model
+        return self.step.compiled(
+            [self.batches.batch(self.position.steps, self.share), *self.batches.later(self.share)]
+        )
 
     def _log(self, event: str, columns: dict[str, Any]) -> None:
         self.log.write({"event": event, "step": self.position.steps, "share": min(self.share, 1.0)} | columns)
@@ -244,8 +237,6 @@ class Pretrainer:
             if state["loss_scale"]:  # empty without a scale
                 self.step.scaler.load_state_dict(state["loss_scale"])
             self.batches.load_state_dict(state["epochs"], state["step"])
-            # Dropout depends on the micro-batches, so a resumed run keeps its size.
-            self.tried_first = state["micro_batch_size"] or self.tried_first
             self.process_counts = {int(step): count for step, count in state["processes"].items()}
             self.say(f"resumes from step {self.position.steps:,} ({self.share:.0%} of the budget)")
         self.log.rewind(state["log_bytes"] if state else 0)
@@ -268,7 +259,6 @@ class Pretrainer:
             "run_name": self.run_name,
             "processes": self.process_counts,
             "loss_scale": self.step.scaler.state_dict(),
-            "micro_batch_size": self.step.fitted,
             "epochs": self.batches.state_dict(),
         }
         if self.processes.leads:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 import torch
@@ -13,9 +12,7 @@ from torch.optim import Optimizer
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
-from albert_lab.training.clock import synchronize
 from albert_lab.training.device import loss_scaler
-from albert_lab.training.optimizer import num_moments
 from albert_lab.training.processes import Processes
 from albert_lab.training.transfer import Tensors, ahead, inputs_of, labels_of
 
@@ -61,7 +58,6 @@ class Step:
         autocast: returns the context of a forward pass.
         processes: the processes that take the step together.
         scaler: of losses in fp16; does nothing in another precision.
-        fitted: sequences per micro-batch if machine.micro_batch_size=auto; None: unknown yet (see fitting.py).
     """
 
     config: RunConfig
@@ -71,7 +67,6 @@ class Step:
     autocast: Callable[[], AbstractContextManager[object]]
     processes: Processes = field(default_factory=Processes)
     scaler: torch.amp.GradScaler = field(default_factory=lambda: loss_scaler("fp32", torch.device("cpu")))
-    fitted: int | None = None
 
     @property
     def share(self) -> int:
@@ -79,8 +74,7 @@ class Step:
 
     @property
     def micro_batch_size(self) -> int:
-        asked = self.config.machine.micro_batch_size
-        return min((self.fitted if asked == "auto" else asked) or self.share, self.share)
+        return min(self.config.machine.micro_batch_size or self.share, self.share)
 
     def take(self, forward: Forward, batch: Batch, number: int = 0) -> dict[str, torch.Tensor]:
         """Update the weights by one batch, in micro-batches; returns its losses, counts and gradient norm.
@@ -131,29 +125,14 @@ class Step:
         self.optimizer.zero_grad(set_to_none=True)
         return forward
 
-    def _parts(self, batch: Batch, size: int | None = None) -> Iterator[Batch]:
+    def _parts(self, batch: Batch) -> Iterator[Batch]:
         """Micro-batches of a batch; for a compiled model their shapes do not depend on the number of masked tokens."""
         times = len(batch) // self.config.batch_size  # in a stage of shorter sequences there are more of them
-        parts = micro_batches(batch, size or times * self.micro_batch_size)
+        parts = micro_batches(batch, times * self.micro_batch_size)
         if not self.config.machine.compile:
             return parts
         most = self.config.masking.most_predictions(batch.input_ids.shape[1])
         return (part.with_masked(len(part) * most) for part in parts)
-
-    def rehearse(self, batch: Batch, size: int) -> None:
-        """Allocate the peak memory of a step in micro-batches of this size, without changing weights.
-
-        The peak is in the second micro-batch, with the gradients of the first and the optimizer's moments.
-        """
-        groups = [] if self.optimizer.state else self.optimizer.param_groups
-        moments = [torch.empty_like(p) for group in groups for p in group["params"] for _ in range(num_moments(group))]
-        try:
-            for inputs, labels in ahead(islice(self._parts(batch, size), 2), self.device):
-                self.backward(self.model, inputs, labels, len(batch.masked_labels), len(batch))
-            synchronize(self.device)
-        finally:
-            del moments
-            self.optimizer.zero_grad(set_to_none=True)
 
     def _add_up(self, sums: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Sum gradients, losses and counts over the processes; a count is exact in float32 up to 2**24."""

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from albert_lab.config.compose import load
-from albert_lab.cost.counts import count_built, count_flops, count_parameters
 from albert_lab.data.masking import mask_training
 from albert_lab.errors import ConfigError
+from albert_lab.model.counts import count
 from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.huggingface import to_albert
 from albert_lab.model.shape import EncoderShape
@@ -58,9 +58,9 @@ def test_rotary_positions_need_heads_of_an_even_size():
 
 
 def test_a_gated_ffn_has_as_many_parameters_and_flops_as_the_usual_one():
-    usual, glu = (load(["scale=paper", f"ffn_block={name}"]) for name in ("standard", "glu"))
-    assert count_parameters(glu).total == pytest.approx(count_parameters(usual).total, rel=1e-3)
-    assert count_flops(glu).training == pytest.approx(count_flops(usual).training, rel=1e-3)
+    usual, glu = (count(load(["scale=paper", f"ffn_block={name}"])) for name in ("standard", "glu"))
+    assert glu.total == pytest.approx(usual.total, rel=1e-3)
+    assert glu.training_flops == pytest.approx(usual.training_flops, rel=1e-3)
 
 
 def test_within_segments_a_segment_depends_neither_on_the_other_nor_on_padding():
@@ -87,16 +87,6 @@ def test_another_share_of_training_batches_is_masked_and_the_held_out_sets_stay(
     _, positions, _ = mask_training(ids, text, text, np.ones(1000, dtype=bool), masking, 4, np.random.default_rng(0))
     assert len(positions) == 4 * 30 == 4 * masking.most_predictions(100)
     assert masking.probability == 0.15
-
-
-@pytest.mark.parametrize("overrides", [["sharing=not-shared"], ["embedding_size=48"], ["sharing=groups"]])
-def test_counts_of_a_built_encoder_are_those_of_the_formulas(overrides):
-    config = load(["scale=smoke", *overrides])
-    result = count_built(EncoderShape.from_config(config), config.max_sequence_length)
-    expected = count_parameters(config)
-    pooler = 2 * config.model.hidden_size**2
-    assert (result.embeddings, result.layers) == (expected.embeddings, expected.layers)
-    assert result.flops + pooler == count_flops(config).inference * config.max_sequence_length
 
 
 def test_a_list_of_block_numbers_is_the_sharing_of_the_layers_and_repeats():

@@ -1,12 +1,14 @@
+import os
 from types import SimpleNamespace
 
 import pytest
-from records import toy_finetuning
+from records import toy_finetuning, toy_record
 from toy_tasks import toy_config, write_examples
 
-from albert_lab.cost.counts import count_flops
+from albert_lab.model.counts import count
+from albert_lab.runs.results import RECORD, write
 from albert_lab.runs.run import Run
-from albert_lab.studies.prices import finetuning_flops
+from albert_lab.studies.prices import Price, finetuning_flops, last_speed
 from albert_lab.tasks import finetune
 from albert_lab.tasks.records import identity_of, output_folder, write_record
 from albert_lab.tasks.task import load_task
@@ -21,10 +23,10 @@ def item(own_home, monkeypatch):
 
 def flops_of(item, task, dev_examples, evaluations):
     """The FLOPs of a fine-tuning at the smoke scale."""
-    settings, flops = task.fitted(item.run.config), count_flops(item.run.config)
+    settings, flops = task.fitted(item.run.config), count(item.run.config)
     tokens = settings.max_sequence_length * task.format.sequences
     examples = settings.steps * settings.batch_size
-    return tokens * (examples * flops.training + evaluations * dev_examples * flops.inference)
+    return tokens * (examples * flops.training_flops + evaluations * dev_examples * flops.inference_flops)
 
 
 def test_the_price_of_a_fine_tuning_has_every_evaluation_of_every_dev_example(item):
@@ -57,3 +59,22 @@ def test_the_price_has_the_fine_tuning_that_another_starts_from_unless_its_weigh
     weights.parent.mkdir()
     weights.touch()
     assert set(finetuning_flops(item)) == {("rte", 0), ("mrpc", 0)}
+
+
+def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device(own_home):
+    assert last_speed("cpu") is None
+    price = Price(runs=2, flops=4e12, seconds=60.0, disk_bytes=3 << 20)
+    assert price.as_text("h100", None, "h100") == "2 runs, 4.0e+12 FLOPs (no speed known for h100), 3.0 MiB"
+    record = toy_record()
+    for name, tokens_per_second, devices in (("old", 50.0, ()), ("new", 100.0, ()), ("gpu", 1e6, ("NVIDIA H100",))):
+        training = record.training.model_copy(update={"tokens_per_second": tokens_per_second, "steps": 100})
+        provenance = record.provenance.model_copy(update={"devices": devices})
+        folder = own_home / "runs" / name
+        folder.mkdir(parents=True)
+        write(folder, record.model_copy(update={"name": name, "training": training, "provenance": provenance}))
+    os.utime(own_home / "runs" / "old" / RECORD, (0, 0))
+    speed = last_speed("cpu")
+    assert speed == 100 / (1 - record.data.padding_share) * record.train_flops_per_token
+    assert last_speed("h100") == pytest.approx(1e4 * speed)
+    assert price.as_data("cpu", speed)["seconds"] == 60 + 4e12 / speed
+    assert "about" in price.as_text("cpu", speed)

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 from toy import states_of, toy_overrides, train, write_corpus
 
 from albert_lab.errors import ConfigError
+from albert_lab.model.counts import count_training_flops
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
 from albert_lab.studies import collect, experiment, prices
@@ -172,13 +173,11 @@ def test_a_parent_without_weights_is_trained_again_for_a_child_that_needs_them(c
 
 
 def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, own_home):
-    costs = prices.costs(planned(ARMS, corpus, "budget.value=10"))
-    points = [row["point"] for row in costs.rows]
-    assert points[0].endswith("(no row: others start from it)")
-    assert points[1:] == ["dropout=0.1", "dropout=0"]
-    assert costs.notes[0].startswith("3 runs.")
-    whole, *parts = (float(row["FLOPs"]) for row in costs.rows)
-    assert parts == pytest.approx([whole / 6 * 4] * 2, rel=0.05)
+    plan = planned(ARMS, corpus, "budget.value=10")
+    result, config = prices.price(plan), plan.config
+    whole = 10 * config.batch_size * config.max_sequence_length * count_training_flops(config)
+    assert result.runs == 3
+    assert result.flops == pytest.approx(whole * (0.6 + 2 * 0.4), rel=1e-6)
 
 
 # Execution

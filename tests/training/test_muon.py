@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from albert_lab.config.compose import load
-from albert_lab.cost.counts import estimate_training_memory
 from albert_lab.errors import ConfigError
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training import muon
@@ -82,16 +81,6 @@ def test_an_update_is_as_large_as_one_of_adamw(precision: str):
         if "_blocks." in name and parameter.ndim == 2:
             size = (parameter - before[name]).detach().square().mean().sqrt().item()
             assert 0.14 * RATE < size < 0.25 * RATE, name
-
-
-def test_its_matrices_have_one_moment_in_the_estimate_and_in_a_checkpoint():
-    config = load(MUON)
-    model = PretrainingModel.from_config(config)
-    optimizer = build_optimizer(model, config.optimizer, RATE)
-    step(model, optimizer.step, 0)
-    kept = sum(t.nbytes for entry in optimizer.state.values() for t in entry.values() if t.ndim)
-    assert estimate_training_memory(config).moments == kept
-    assert kept < estimate_training_memory(load([*MUON[:1], "optimizer=adamw", MUON[-1]])).moments
 
 
 def test_its_options_belong_to_it_alone():

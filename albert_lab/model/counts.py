@@ -1,0 +1,94 @@
+"""The parameters and FLOPs of a configuration, counted on its model without memory for it: on torch's meta device."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from albert_lab.config.schema import RunConfig
+from albert_lab.errors import ConfigError
+from albert_lab.model.shape import EncoderShape
+
+MOST_LAYERS = 1_000  # a mistyped number would take all memory, even on the meta device
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Parameters by part, and FLOPs per token of a full-length sequence.
+
+    Tied and shared weights count once; a projection belongs to the embeddings. FLOPs are those of matrix products, a
+    multiply-add is two; activations, softmax and LayerNorm are not counted, as is usual. Training is one forward and
+    one backward pass, which counts twice: for each product, one with respect to each factor. Inference is the encoder
+    with its pooler.
+    """
+
+    embeddings: int
+    layers: int
+    pooler: int
+    heads: int
+    training_flops: float
+    inference_flops: float
+
+    @property
+    def encoder(self) -> int:
+        """Embeddings and layers."""
+        return self.embeddings + self.layers
+
+    @property
+    def with_pooler(self) -> int:
+        """Embeddings, layers and pooler: the start of fine-tuning."""
+        return self.encoder + self.pooler
+
+    @property
+    def total(self) -> int:
+        """All parameters that pre-training trains."""
+        return self.with_pooler + self.heads
+
+
+def count(config: RunConfig) -> Counts:
+    """The counts of the model that a configuration describes.
+
+    Raises:
+        ConfigError: it has more than MOST_LAYERS layers.
+    """
+    length = config.max_sequence_length
+    masked = config.masking.most_predictions(length)
+    return _count(EncoderShape.from_config(config), len(config.inter_sentence.labels), length, masked)
+
+
+def count_training_flops(config: RunConfig) -> float:
+    """FLOPs of training per token, over the whole budget: the mean over the stages of the length schedule."""
+    return sum(
+        share * count(config.at_stage(number)).training_flops for number, share in enumerate(config.stage_shares)
+    )
+
+
+@cache
+def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Counts:
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from albert_lab.model.heads import PretrainingModel
+
+    if shape.num_layers > MOST_LAYERS:
+        raise ConfigError(f"model.num_layers={shape.num_layers}: at most {MOST_LAYERS:,}")
+    with torch.device("meta"):
+        model = PretrainingModel(shape, num_labels, seed=0).eval()
+        ids, positions = (torch.zeros(size, dtype=torch.int64) for size in ((1, length), (masked,)))
+        with torch.no_grad(), FlopCounterMode(display=False) as counted:
+            model(ids, ids, None, positions)
+
+    def size(module: torch.nn.Module | None) -> int:
+        return sum(parameter.numel() for parameter in module.parameters()) if module else 0
+
+    def flops(part: str) -> int:
+        return sum(counted.get_flop_counts()[f"PretrainingModel.{part}"].values())
+
+    pooler = flops("pooler")
+    without_gradient = 0 if num_labels else 2 * pooler  # without labels no gradient flows through the pooler
+    return Counts(
+        embeddings=size(model.encoder.embeddings),
+        layers=size(model.encoder) - size(model.encoder.embeddings),
+        pooler=size(model.pooler),
+        heads=size(model.mlm_head) + size(model.pair_head),
+        training_flops=(3 * counted.get_total_flops() - without_gradient) / length,
+        inference_flops=(flops("encoder") + pooler) / length,
+    )
