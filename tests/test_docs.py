@@ -163,7 +163,7 @@ def test_the_experiment_file_in_the_docs_is_valid(tmp_path):
 def test_every_key_of_an_experiment_file_and_every_variable_is_documented():
     study = (CHECKOUT / "docs" / "your-own-study.md").read_text()
     assert all(f"`{key}`" in study for key in experiment.Experiment.model_fields if key != "name")
-    environment = (CHECKOUT / "docs" / "environment.md").read_text()
+    environment = (CHECKOUT / "docs" / "getting-started.md").read_text()
     code = "".join(file.read_text() for file in paths.PACKAGE.rglob("*.py"))
     read = set(re.findall(r'(?:environ(?:\.get\(|\[)|_output\()"(ALBERT_LAB_\w+)"', code))
     assert len(read) > 4

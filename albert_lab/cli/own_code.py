@@ -35,7 +35,7 @@ def _options(
             callback=_include,
             expose_value=False,
             help="Execute this file, which adds parts of your own: measures, blocks, optimizers, ..."
-            " (docs/own-code.md). Its digest is in the names of the runs. Repeatable.",
+            " (docs/your-own-study.md). Its digest is in the names of the runs. Repeatable.",
             show_default=False,
             rich_help_panel=_PANEL,
         ),
