@@ -11,9 +11,7 @@ from albert_lab.messages import to_stderr
 
 app = typer.Typer()
 data_app = typer.Typer(help="Prepare text ahead of runs; fetch data of downstream tasks.", no_args_is_help=True)
-tokenizer_app = typer.Typer(help="Train a tokenizer.", no_args_is_help=True)
 app.add_typer(data_app, name="data", rich_help_panel=MODELS)
-app.add_typer(tokenizer_app, name="tokenizer", rich_help_panel=MODELS)
 
 
 @data_app.command(
@@ -68,18 +66,3 @@ def data_status(
     unusable = [row["task"] for row in listed if not {"train", "dev"} <= row["examples"].keys()]
     if tasks and unusable:
         raise MissingDataError(f"without train or dev examples: {', '.join(unusable)}")
-
-
-@tokenizer_app.command(
-    "train",
-    epilog=examples(
-        "albert-lab tokenizer train tokenizer.vocab_size=8000",
-        "albert-lab tokenizer train corpus=files corpus.path=my-texts tokenizer.vocab_size=30000",
-    ),
-)
-def tokenizer_train(overrides: Overrides = None) -> None:
-    """Train the SentencePiece model of a configuration and print its path."""
-    from albert_lab.config.compose import load
-    from albert_lab.data.tokenizer.cache import find_or_train
-
-    print(find_or_train(load(overrides or []), to_stderr))

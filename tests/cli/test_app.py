@@ -17,7 +17,7 @@ from albert_lab.studies import experiment
 from albert_lab.studies.plan import plan_study
 
 COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "finetune", "ensemble"]
-COMMANDS += ["data prepare", "data fetch", "data status", "tokenizer train", "config show"]
+COMMANDS += ["data prepare", "data fetch", "data status", "config show"]
 COMMANDS += ["export", "import", "evaluate", "paper", "pretrain", "publish"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
@@ -133,7 +133,7 @@ def test_a_folder_that_the_system_refuses_is_exit_code_2_and_names_its_variable(
         raise PermissionError(errno.EACCES, "Permission denied", str(folder))
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    done = here("tokenizer", "train", *toy_overrides(corpus), ALBERT_LAB_CACHE="/nowhere")
+    done = here("data", "prepare", *toy_overrides(corpus), ALBERT_LAB_CACHE="/nowhere")
     assert done.returncode == 2
     assert "ALBERT_LAB_CACHE=/nowhere: /nowhere/tokenizers cannot be used: Permission denied" in done.stderr
 
