@@ -127,8 +127,3 @@ def test_a_number_has_the_same_hash_in_every_notation():
     written = [["budget.value=500"], ["budget.value=500.0"], ["budget.value=5e2"], ["++budget.value=500"]]
     assert len({run_id(config.load(overrides)) for overrides in written}) == 1
     assert run_id(config.load(["dropout=0"])) == run_id(config.load(["dropout=0.0"]))
-
-
-def test_a_digest_does_not_depend_on_the_order_of_keys():
-    assert digest({"a": 1, "b": [2, 3]}) == digest({"b": [2, 3], "a": 1})
-    assert digest({"a": [2, 3]}) != digest({"a": [3, 2]})
