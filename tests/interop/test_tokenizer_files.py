@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from parity import transformers
 
@@ -45,6 +45,7 @@ def written(tmp_path_factory):
 
 
 @settings(max_examples=300)
+@example("\u200c\u064b\u0628 a\u200d\u0329")
 @given(st.text(max_size=40) | st.one_of(*(st.text(script, max_size=40) for script in SCRIPTS)))
 def test_every_text_has_the_same_ids_here_and_in_transformers(written, text):
     for ours, theirs in written:
