@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from albert_lab.errors import ConfigError
+from albert_lab.files import read_yaml
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -52,15 +53,10 @@ def with_conf(folders: Iterable[Path]) -> Iterator[None]:
     Raises:
         ConfigError: no folder; or one with a file that belongs to no group, or has the name of an option of conf/.
     """
-    absolute = [folder.absolute() for folder in folders]
-    for folder in absolute:
-        _check_conf(folder)
     before = _own_conf[:]
-    added = [folder for folder in absolute if folder not in before]
-    if not added:
-        yield
-        return
-    _own_conf.extend(added)
+    for folder in dict.fromkeys(folder.absolute() for folder in folders):
+        _check_conf(folder)
+        _own_conf.append(folder)
     forget()
     try:
         yield
@@ -79,6 +75,7 @@ def _check_conf(folder: Path) -> None:
             raise ConfigError(f"--conf {folder}: {file} is in no group; the groups are folders: {', '.join(groups)}")
         if (CONF / group / file.name).exists():
             raise ConfigError(f"--conf {folder}: {group}={file.stem} is part of albert_lab: choose another name")
+        read_yaml(file)  # Hydra's own errors do not name every damaged file
 
 
 def own_conf() -> list[Path]:
@@ -92,11 +89,11 @@ def conf_options() -> list[str]:
 
 def conf_files(pattern: str) -> list[Path]:
     """The configuration files of a pattern, such as task/*.yaml: those of conf/, then those of the user's folders."""
-    return [file for folder in (CONF, *_own_conf) for file in sorted(folder.glob(pattern), key=_by_option)]
-
-
-def _by_option(file: Path) -> tuple[Path, str]:
-    return file.parent, file.stem
+    return [
+        file
+        for folder in (CONF, *_own_conf)
+        for file in sorted(folder.glob(pattern), key=lambda file: (*file.parts[:-1], file.stem))
+    ]
 
 
 def conf_file(name: str) -> Path:
@@ -120,15 +117,11 @@ def _output(variable: str, default: Callable[[], Path]) -> Path:
     value = os.environ.get(variable)
     folder = expanded(value).absolute() if value else default()
     for place in (folder, *folder.parents):
-        what = "a file" if place.is_file() else "a link that leads nowhere" if _is_dangling(place) else None
-        if what:
+        if place.is_file() or (place.is_symlink() and not place.exists()):
             named = f"{variable}={value}: {place}" if value else place
+            what = "a file" if place.is_file() else "a link that leads nowhere"
             raise ConfigError(f"{named} is {what}; a folder is needed")
     return folder
-
-
-def _is_dangling(file: Path) -> bool:
-    return file.is_symlink() and not file.exists()
 
 
 def home() -> Path:

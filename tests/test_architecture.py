@@ -9,10 +9,9 @@ from albert_lab import paths
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
     ["errors", "naming", "distinct", "machine", "allocator", "record", "messages", "units"],
-    ["score", "documents"],
+    ["score", "documents", "files"],
     ["paths", "rank", "locks"],
     ["signals", "storage"],
-    ["files"],
     ["own_code"],
     ["config"],
     ["data", "model"],

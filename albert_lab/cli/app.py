@@ -2,24 +2,14 @@
 
 import io
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from albert_lab import __version__
-from albert_lab.cli import (
-    data,
-    downstream,
-    housekeeping,
-    interop,
-    models,
-    own_code,
-    paper,
-    plot,
-    reports,
-    studies,
-)
+from albert_lab import __version__, own_code, paths
+from albert_lab.cli import data, downstream, housekeeping, interop, models, paper, plot, reports, studies
 from albert_lab.cli.options import PANELS, TABLES
 from albert_lab.errors import ConfigError
 
@@ -37,10 +27,6 @@ FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")
 
 class _Grouped(TyperGroup):
     """Lists commands by group, and within a group in the order in which they were added."""
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        own_code.add_to(self)
 
     def list_commands(self, ctx: Any) -> list[str]:
         names = [name for name in self.commands if name not in FIRST]
@@ -76,13 +62,46 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
+_OF_ROOT = ("--include", "--conf")
+
+
 @app.callback()
 def _root(
+    context: typer.Context,
+    include: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE.py",
+            help="Execute this file, which adds parts of your own: measures, blocks, optimizers, ..."
+            " (docs/your-own-study.md). Its digest is in the names of the runs. Repeatable; anywhere in a command.",
+            show_default=False,
+        ),
+    ] = None,
+    conf: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Add the options in this folder to those of the configuration: FOLDER/model/mine.yaml becomes"
+            " model=mine. Repeatable; anywhere in a command.",
+            show_default=False,
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    pass
+    for file in include or ():
+        own_code.include(paths.expanded(str(file)))
+    context.with_resource(paths.with_conf([paths.expanded(str(folder)) for folder in conf or ()]))
+
+
+def with_own_first(words: list[str]) -> list[str]:
+    """The words of a command, in which --include and --conf stand anywhere, with these two at its beginning."""
+    first, rest = [], []
+    for before, word in zip(["", *words], words, strict=False):
+        is_own = before in _OF_ROOT or word.partition("=")[0] in _OF_ROOT
+        (first if is_own else rest).append(word)
+    return first + rest
 
 
 def run() -> None:
@@ -91,4 +110,4 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):  # file names need not be valid text
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    app()
+    app(with_own_first(sys.argv[1:]))
