@@ -1,6 +1,6 @@
 """ALBERT and BERT of transformers, read and written by its own classes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -95,8 +95,7 @@ def read(folder: Path) -> FolderModel:
         state, _ = from_albert(theirs.state_dict(), shape)
     lacking = {_part_of(key) for key in report["missing_keys"]}
     if None in lacking:
-        keys = sorted(key for key in report["missing_keys"] if _part_of(key) is None)
-        raise ConfigError(f"{folder} lacks weights of its encoder: {', '.join(keys)}")
+        raise ConfigError(_lacking(folder, report))
     for key, tensor in theirs.state_dict().items():
         if _part_of(key) not in lacking and not tensor.isfinite().all():
             raise ConfigError(f"{folder}: {key} has values that are no finite numbers")
@@ -127,6 +126,15 @@ def _shape(config: Any, folder: Path) -> EncoderShape:
         hidden_act=_ACTIVATIONS[config.hidden_act],
         **{ours: getattr(config, theirs) for ours, theirs in _KEYS.items()},
     )
+
+
+def _lacking(folder: Path, report: Mapping[str, Iterable[str]]) -> str:
+    """What a folder lacks, and what to do if a trainer gave its tensors other names."""
+    keys = sorted(key for key in report["missing_keys"] if _part_of(key) is None)
+    text = f"{folder} lacks {len(keys)} tensors of its encoder, {keys[0]} among them"
+    others = sorted(report["unexpected_keys"])
+    own = next((other for other in others if other.endswith(keys[0].partition(".")[2])), others[0] if others else "")
+    return f"{text}; it has {own} instead: save it again with the names of transformers" if own else text
 
 
 def _part_of(key: str) -> str | None:

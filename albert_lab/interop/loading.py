@@ -102,7 +102,11 @@ def open_transformers(
     config = _configure(read, folder, tokenizer_file, overrides, _model_name(folder, name))
     tokenizer = load_model(tokenizer_file, cleaning_of(config.corpus), config.tokenizer.digit_commas)
     if tokenizer.vocab_size != (size := read.model.encoder.shape.vocab_size):
-        raise ConfigError(f"{tokenizer_file} has {tokenizer.vocab_size} tokens, but the model's vocab_size is {size}")
+        remedy = f"; if it is padded: model.resize_token_embeddings({tokenizer.vocab_size}), and save it again"
+        raise ConfigError(
+            f"{tokenizer_file} has {tokenizer.vocab_size} tokens, but the model's vocab_size is {size}"
+            + remedy * (size > tokenizer.vocab_size)
+        )
     fingerprints = {"tokenizer": tokenizer.fingerprint, "weights": digest_tensors(read.model.state_dict())}
     run = runs.Run(config, fingerprints)
     return Opened(run, read.model, tokenizer, tokenizer_file, read.pair_labels, read.missing, is_imported=True)
