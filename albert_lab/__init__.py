@@ -1,14 +1,12 @@
 """Ablation studies of encoder pre-training: ALBERT's experiments at any scale.
 
-`report(path)` has the numbers of a report as pandas frames, `load(folder)` a model and its tokenizer.
+`report(path)` has the numbers of a report as pandas tables, `load(folder)` a model and its tokenizer.
 """
 
 TYPE_CHECKING = False  # not that of typing, whose import takes longer than to handle signals (albert_lab/cli)
 if TYPE_CHECKING:  # they load torch and pandas, which most commands do not need
     from albert_lab.interop.loading import load
-    from albert_lab.studies.frames import Report
-
-    report = Report
+    from albert_lab.report import report_of as report
 
 __all__ = ["__version__", "load", "report"]
 __version__ = "0.1.0"

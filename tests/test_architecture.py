@@ -23,6 +23,7 @@ LAYERS = [
     ["analysis"],
     ["figures"],
     ["report", "interop"],
+    ["terminal"],
     ["cli"],
 ]
 LAYER = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}

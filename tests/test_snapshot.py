@@ -98,9 +98,10 @@ def test_the_numbers_of_the_committed_reports_are_those_of_the_snapshot(saved):
 def test_the_frame_of_a_report_has_the_means_of_the_snapshot(report, saved):
     from albert_lab import report as read  # the rest is to work without the package
 
-    runs = read(REPORTS / report).runs()
-    row = runs.filter(like="paper_").astype(str).agg(" ".join, axis=1)
-    values = runs.select_dtypes("number").assign(report=report, row=row).melt(["report", "row"], var_name="metric")
+    frame = read(REPORTS / report)
+    axes = [name.removeprefix("here_") for name in frame.rows if name.startswith("here_")]
+    row = frame.rows.set_index("row")[axes].agg(" ".join, axis=1)
+    values = frame.numbers.assign(report=report, row=frame.numbers["row"].map(row)).dropna(subset=["row"])
     both = summary(values)[["mean"]].join(saved["mean"].rename("saved"), how="inner")
     assert {"mlm_accuracy", "mlm_loss", "sop_accuracy", "parameters"} <= {*both.index.unique("metric")}
     assert both["mean"].to_numpy() == pytest.approx(both["saved"].to_numpy(), rel=1e-5)

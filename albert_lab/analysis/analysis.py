@@ -1,141 +1,133 @@
-"""The analysis of a study: everything that a report says of it, as values. Each is computed once, when it is needed."""
+"""A study with everything that is said of it: its numbers, their summary, and the verdicts on its claims."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
-from albert_lab.analysis import agreement, alarms, decisions, learnt
-from albert_lab.analysis.agreement import Agreement, Comparison
-from albert_lab.analysis.alarms import RowAlarm, TaskAlarm
-from albert_lab.analysis.decisions import Verdict
-from albert_lab.analysis.learnt import Learnt
-from albert_lab.analysis.statistics import Components, components
-from albert_lab.analysis.table_scores import TableScores
-from albert_lab.runs.reported import ReportedRun
-from albert_lab.studies.experiment import Experiment
+import pandas as pd
+
+from albert_lab.analysis.contrasts import counts
+from albert_lab.analysis.frame import Frame, frame
+from albert_lab.analysis.summary import summary
+from albert_lab.analysis.verdicts import verdicts
+from albert_lab.measures.catalog import labels, probes, units
+from albert_lab.runs.reported import AVERAGE
+from albert_lab.score import LINEAR_PROBE, loss_name
+from albert_lab.studies import study as studies
+from albert_lab.studies.claims import AXIS_NAMES
+from albert_lab.studies.experiment import INTRINSIC, Experiment
 from albert_lab.studies.study import Study
-from albert_lab.studies.table import Column, Row, RowNames, intrinsic_columns, task_columns
 
-
-@dataclass(frozen=True)
-class TaskAtFloor:
-    """A task of the average that rows have not learnt: these rows, of all that have the task."""
-
-    task: str
-    rows: tuple[Row, ...]
-    of: int
-
-
-@dataclass(frozen=True)
-class Sources:
-    """The spread of a claimed score of one row by its sources: pre-training and fine-tuning."""
-
-    task: str
-    row: Row
-    spread: Components
+QUANTITIES = {
+    "l2_roughness": "roughness of L2",
+    "degrees_roughness": "roughness of angles",
+    "last_rms_change": "last layer, L2 / √H",
+    "last_degrees": "last layer, degrees",
+    "train_flops_per_token": "training FLOPs/token",
+    "tokens_per_second": "training tokens/s",
+    "inference_tokens_per_second": "inference tokens/s",
+}
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """A study and the rows of its table, with all that follows from them. Frozen; nothing in it is text."""
+    """A study and what follows from it; each table is computed once, when it is needed."""
 
     study: Study
-    rows: Sequence[Row]
+    frame: Frame
 
     @property
     def experiment(self) -> Experiment:
         return self.study.experiment
 
-    @property
-    def axes(self) -> list[str]:
-        return self.study.axes
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        return summary(self.frame)
 
     @cached_property
-    def finished(self) -> list[ReportedRun]:
-        return list({run.name: run for row in self.rows for run in row.runs}.values())
+    def verdicts(self) -> pd.DataFrame:
+        return verdicts(self.study, self.frame)
 
     @cached_property
-    def names(self) -> RowNames:
-        """The names of its rows in sentences."""
-        return RowNames(self.experiment, self.rows)
-
-    @cached_property
-    def held_out(self) -> list[Column]:
-        """The columns of the scores on held-out documents."""
-        return intrinsic_columns(self.experiment)
-
-    @cached_property
-    def tasks(self) -> list[Column]:
-        """The columns of the scores after fine-tuning; empty if nothing was fine-tuned."""
-        return task_columns(self.experiment, self.rows)
-
-    @cached_property
-    def scores(self) -> TableScores:
-        """The columns of the table as samples over seeds."""
-        return TableScores(self.rows)
-
-    @cached_property
-    def verdicts(self) -> list[Verdict]:
-        return decisions.decide(self.experiment, self.scores)
-
-    @cached_property
-    def companions(self) -> list[Verdict]:
-        """The verdicts by measures that are not the paper's."""
-        return decisions.companions(self.experiment, self.scores)
-
-    @cached_property
-    def comparisons(self) -> dict[Comparison, Agreement]:
-        return agreement.comparisons(self.experiment, self.scores)
+    def rows(self) -> list[str]:
+        """The names of the rows, in the order of the study."""
+        return list(self.frame.rows["row"])
 
     @property
-    def agreement(self) -> Agreement:
-        return agreement.total([self.comparisons])
-
-    @property
-    def left_out(self) -> Counter[str]:
-        """The pairs of rows that its agreement leaves out, counted by the reason."""
-        return agreement.left_out(self.experiment, self.scores)
+    def axes(self) -> str:
+        """The names of the axes, as the heading of the column of rows."""
+        return ", ".join(AXIS_NAMES.get(axis, axis.rpartition(".")[2]) for axis in self.study.axes) or "run"
 
     @cached_property
-    def row_alarms(self) -> list[RowAlarm]:
-        return alarms.held_out(self.rows)
+    def metrics(self) -> list[str]:
+        """The metrics that a run has, those of the main table first: held-out scores, the average, the paper's table.
+
+        Then the other columns of the experiment, and everything else in the order of the records.
+        """
+        paper, asked = self.experiment.paper, self.experiment.columns
+        first = [*(name for name in INTRINSIC if name in asked), *([AVERAGE] if AVERAGE in asked else [])]
+        order = [*first, *self.claimed, *(paper.columns if paper else ()), *asked, *self.frame.numbers["metric"]]
+        known = set(self.frame.numbers["metric"])
+        return [metric for metric in dict.fromkeys(order) if metric in known]
 
     @cached_property
-    def task_alarms(self) -> list[TaskAlarm]:
-        return alarms.of_tasks(self.tasks, self.rows)
+    def main(self) -> list[str]:
+        """The metrics of the main table: held-out scores, those of claims, the paper's columns; else all columns."""
+        paper = self.experiment.paper.columns if self.experiment.paper else self.experiment.columns
+        shown = {*INTRINSIC, AVERAGE, *self.claimed, *paper} - {*probes()}
+        return [metric for metric in self.metrics if metric in shown]
 
     @cached_property
-    def learnt(self) -> list[Learnt]:
-        """What each row learnt of the two sentence tasks."""
-        return learnt.learnt(self.held_out, self.scores)
+    def claimed(self) -> list[str]:
+        return list(dict.fromkeys(claim.metric for claim in self.experiment.claims))
 
     @cached_property
-    def tasks_at_floor(self) -> list[TaskAtFloor]:
-        """The tasks of the average that some rows have not learnt."""
-        at_floor = []
-        for task in self.scores.tasks:
-            if low := self.scores.at_floor(task):
-                having = [row for row in self.rows if self.scores.sample(row, task)]
-                at_floor.append(TaskAtFloor(task, tuple(low), len(having)))
-        return at_floor
+    def drawn(self) -> list[str]:
+        """The scores in percent that figures show first: those that count, and of them those that claims are about."""
+        scores = [metric for metric in self.main if self.unit(metric) == "%"]
+        return sorted(scores, key=lambda name: (not counts(self.frame, name), name not in self.claimed))
 
     @cached_property
-    def sources(self) -> list[Sources]:
-        """The sources of the spread of each claimed task, if any run was fine-tuned on it with several seeds."""
-        metrics = {claim.metric for claim in self.experiment.claims}
-        if not any(len(column.finetunings) > 1 for run in self.finished for column in run.columns):
-            return []
-        spreads = []
-        for column, task in self.scores.columns.items():
-            for row in self.rows if column in metrics else ():
-                tuned = [filled for run in row.runs for filled in run.columns if filled.column == column]
-                spread = components([[record.best.main.value for record in filled.finetunings] for filled in tuned])
-                if spread.pretraining is not None or spread.finetuning is not None:
-                    spreads.append(Sources(task, row, spread))
-        return spreads
+    def by_probe(self) -> set[tuple[str, str]]:
+        """The metrics and rows whose scores come from a linear probe, since the model has no head for them."""
+        runs = {run.name: run for run in self.study.runs}
+        numbers: Any = self.frame.numbers
+        scored = numbers.loc[numbers["metric"].isin([*labels()]), ["metric", "row", "run"]]
+        return {
+            (metric, row)
+            for metric, row, run in scored.itertuples(index=False)
+            if metric not in probes() and runs[run].scores[metric].by == LINEAR_PROBE
+        }
+
+    @cached_property
+    def headings(self) -> Mapping[str, str]:
+        """The headings of metrics; the others are called by their names."""
+        named = dict(labels()) | {AVERAGE: "Avg"} | QUANTITIES
+        named |= {column.task: column.title for run in self.study.runs for column in run.columns}
+        named |= dict(self.experiment.paper.columns) if self.experiment.paper else {}
+        named |= {loss_name(name): f"{label} loss" for name, label in named.items()}
+        return {name: named.get(name, name.replace("_", " ")) for name in (*named, *self.metrics)}
+
+    def unit(self, metric: str) -> str:
+        """The unit of a metric: %, points, nats, degrees, or empty."""
+        if metric.endswith("_loss"):
+            return "nats"
+        return units().get(metric, "%" if metric in (*self.frame.tasks, AVERAGE) else "")
+
+    def heading(self, metric: str) -> str:
+        return self.headings.get(metric, metric.replace("_", " "))
 
 
 def analyse(study: Study) -> Analysis:
-    """The analysis of a study."""
-    return Analysis(study, study.rows)
+    return Analysis(study, frame(study))
+
+
+def read(folder: Path) -> Analysis:
+    """The analysis of the study in a report's folder.
+
+    Raises:
+        ConfigError: a file of the report is missing or cannot be read.
+    """
+    return analyse(studies.read(folder))

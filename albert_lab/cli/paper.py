@@ -12,9 +12,10 @@ from albert_lab.messages import to_stderr
 
 def run_paper(overrides: list[str], options: StudyOptions) -> None:
     """Run or resume all tables and figures; with --dry-run, print the cost of each, and of all of them."""
+    from albert_lab.analysis.sentences import reports, sentences
     from albert_lab.cli.train import train_study
     from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED
-    from albert_lab.report import collection, overview
+    from albert_lab.report import scoreboard
     from albert_lab.studies import paper as whole
     from albert_lab.studies.execute import SOME_FAILED
 
@@ -44,12 +45,13 @@ def run_paper(overrides: list[str], options: StudyOptions) -> None:
         if ended and options.fail_fast:
             break
     config = plans[0].config
-    collections = {(of_scale.scale, of_scale.corpus): of_scale for of_scale in collection.read(paths.reports())}
-    collected = collections.get((config.scale.name, config.corpus.name))
-    if collected is None:
-        to_stderr("no run is finished: no page")
+    found = reports(paths.reports(), f"{config.scale.name}-*")
+    if not found:
+        to_stderr("no run is finished: no scoreboard")
         raise typer.Exit(code)
-    to_stderr(f"page: {overview.write(paths.reports())}")
-    print(json.dumps(collected.as_dict(), indent=2) if options.as_json else overview.contents(collected))
-    exit_on(options.fail_on, collected.decisions, code)
+    page = scoreboard.write(paths.reports())
+    lines = sentences(found)
+    print(json.dumps(scoreboard.as_data(lines), indent=2) if options.as_json else scoreboard.as_text(lines))
+    to_stderr(f"all reports: {page}")
+    exit_on(options.fail_on, {line.verdict for line in lines}, code)
     raise typer.Exit(code)

@@ -25,24 +25,24 @@ def report(
         list[Path],
         typer.Argument(
             file_okay=False,
-            help="Report folders. For a folder that contains reports, the page that summarises them is rebuilt.",
+            help="Report folders. For a folder that contains reports, their scoreboard is rebuilt.",
         ),
     ],
     latex: Annotated[
-        bool, typer.Option("--latex", help="Also write every table into report.tex, in the style of booktabs.")
+        bool, typer.Option("--latex", help="Also write the main table into report.tex, in the style of booktabs.")
     ] = False,
 ) -> None:
-    """Rebuild reports (Markdown and HTML) and figures from their records."""
+    """Rebuild reports (Markdown and HTML) and their pictures from the records."""
     from albert_lab.errors import ConfigError
-    from albert_lab.report import collection, overview
     from albert_lab.report import latex as tables
+    from albert_lab.report import scoreboard
     from albert_lab.report.report import PAGE, rebuild
 
     for folder in folders:
-        if collection.holds_reports(folder):
+        if scoreboard.holds_reports(folder):
             if latex:
                 raise ConfigError(f"--latex needs the folder of one report, and {folder} contains reports")
-            print(overview.write(folder))
+            print(scoreboard.write(folder))
         else:
             file = rebuild(folder)
             print(file, file.with_name(PAGE), sep="\n")
@@ -73,10 +73,7 @@ def publish(
         ),
     ] = False,
 ) -> None:
-    """Copy reports to reports/, which is kept in git, and rebuild the page of all reports there.
-
-    Runs of published reports count as finished in later studies.
-    """
+    """Copy reports to reports/, which is kept in git, and rebuild the scoreboard there."""
     from albert_lab.report.publish import publish
     from albert_lab.storage import check_folder
     from albert_lab.studies import study
@@ -105,9 +102,12 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two reports side by side, with differences and intervals."""
-    from albert_lab.report import compare as sides
+    from albert_lab.report.compare import compare as side_by_side
 
-    comparison = sides.compare(a, b)
-    print(sides.as_json(comparison) if as_json else sides.as_text(comparison))
-    if not comparison.has_one_set:
-        to_stderr("the held-out sets differ: compare directions, not values")
+    table, is_one_text = side_by_side(a, b)
+    if as_json:
+        print(table.reset_index().to_json(orient="records", indent=2))
+    else:
+        print(table.to_string(float_format="{:,.2f}".format))
+    if not is_one_text:
+        to_stderr("the held-out texts differ: compare directions, not values")

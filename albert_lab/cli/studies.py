@@ -76,11 +76,15 @@ def run_study(choose: "Choose", overrides: list[str], options: StudyOptions) -> 
         return
     code, analysis = train_study(options.reset(plan), how)
     if analysis:
-        from albert_lab.report import closing, report
+        from albert_lab.report import report
+        from albert_lab.terminal import last
 
         folder = plan.report_folder
-        print(report.as_json(folder.name, analysis) if options.as_json else closing.text(folder, analysis))
-        exit_on(options.fail_on, {verdict.decision for verdict in analysis.verdicts}, code)
+        if options.as_json:
+            print(report.as_json(folder.name, analysis))
+        else:
+            last.show(folder, analysis)
+        exit_on(options.fail_on, set(analysis.verdicts["verdict"]), code)
     raise typer.Exit(code)
 
 
@@ -288,7 +292,7 @@ def _add_tables() -> None:
             f"albert-lab {name}",
             f"albert-lab {name} scale=smoke seed=0,1,2 --jobs 2",
             panel=START if name == "sop-vs-nsp" else TABLES,
-            listed=f"{places.group()}: {title}." if places else f"{title}.",
+            listed=f"{places.group()}: {title}" if places else title,
             hidden=_numbers(places.group()) if places else (),
         )
 

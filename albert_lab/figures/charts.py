@@ -1,300 +1,260 @@
-"""The content of each figure: a function from a study to the figure, or None if the study has no data for it.
+"""The content of each figure of a study: a function from its analysis to the figure, or None without data for it."""
 
-The function of a figure of studies/figure.py has its name, with underscores.
-"""
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import math
-import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
+import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
+from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.contrasts import contrast
+from albert_lab.analysis.frame import HERE, printed
+from albert_lab.analysis.trend import trend
 from albert_lab.figures import drawing
-from albert_lab.figures.data import FigureData, over_seeds
-from albert_lab.figures.drawing import READ_OFF, Line
-from albert_lab.measures.catalog import labels, probes, units
-from albert_lab.runs.reported import AVERAGE, AVERAGED, ReportedRun
-from albert_lab.runs.results import TRAINING_SPEED
-from albert_lab.score import CHANCE, SEGMENTS, Floor
-from albert_lab.studies.claims import number_in
+from albert_lab.figures.drawing import Look
+from albert_lab.runs.reported import AVERAGE
+from albert_lab.studies.claims import AXIS_NAMES, Trend, number_in
 from albert_lab.studies.experiment import PaperFigure
-from albert_lab.studies.table import Row, Spread, paper_cells
-from albert_lab.training.layer_numbers import Layer
+from albert_lab.training.layer_numbers import TOKEN
 
-AXES = {
-    **{
-        name: f"held-out {label}{' accuracy' * name.endswith('_accuracy')} ({units()[name]})"
-        for name, label in labels().items()
-    },
-    "l2_distance": "L2 distance",
-    "degrees": "angle (degrees)",
-}
-ALONG = {"step": "optimizer steps", "training_seconds": "training time (seconds)"}
-TOKENS = {"cls": "[CLS]", "mean": "mean over tokens"}
-SCORES = {"mlm_accuracy": AXES["mlm_accuracy"], AVERAGE: "average of our tasks (%)"}
-MOST_BANDS = 4  # more bands would hide the lines
-MOST_PANELS = 4  # in a row
-PAPERS_SCORE = "average of five tasks (%)"
+MOST_PANELS = 3
+LAYERS = {"l2_distance": "L2 distance", "degrees": "angle (degrees)"}
 
 
-def learning_curves(data: FigureData) -> Figure | None:
-    """Held-out accuracy during training with its floors, one panel per column of the experiment.
-
-    Differences of two accuracies are left out: the few answers along the way say little about them.
-    """
-    columns = [column for column in data.experiment.columns if data.lines("step", column)]
-    columns = [column for column in columns if units().get(column, "%") == "%"]
-    if not columns:
+def learning_curves(analysis: Analysis) -> Figure | None:
+    """Held-out scores in percent during training, a panel a score, with its floors and the paper's curves."""
+    curves: Any = analysis.frame.curves
+    shown = [name for name in analysis.drawn if name in set(curves["metric"])][:MOST_PANELS]
+    if not shown:
         return None
-    rows = 1 if len(columns) <= MOST_PANELS else 2
-    figure, grid = drawing.sheet(rows, math.ceil(len(columns) / rows))
-    panels = [panel for row in grid for panel in row]
-    for panel in panels[len(columns) :]:
-        panel.remove()
-    for panel, column in zip(panels, columns, strict=False):
-        _draw_curves(data, panel, column)
-    drawing.legend_below(figure, panels[: len(columns)])
-    return figure
+    wide = curves.pivot_table(index=["row", "seed", "step"], columns="metric", values="value", sort=False).reset_index()
+    is_timed = wide["step"].groupby([wide["row"], wide["seed"]]).max().groupby("row").nunique().max() > 1
+    x, x_label = ("training_seconds", "training time (seconds)") if is_timed else ("step", "optimizer steps")
+    paper = analysis.experiment.paper_figure
+    has_paper = paper is not None and any(curve.panel == shown[0] for curve in paper.curves)
+    figure, panels = drawing.sheet(len(shown) + has_paper)
+    for panel, metric in zip(panels, shown, strict=False):
+        for row, look in _looks(analysis).items():
+            own = wide[wide["row"] == row].dropna(subset=[metric])
+            if len(own):
+                points = _over_seeds(own, x, metric)
+                drawing.draw_line(panel, points, row, look)
+        _draw_floors(panel, analysis, metric)
+        panel.set(xlabel=x_label, ylabel=f"{analysis.heading(metric)} on held-out text (%)")
+    if has_paper and paper:
+        labels = {
+            "".join(own): look for own, look in zip(_labels(analysis).values(), _looks(analysis).values(), strict=True)
+        }
+        drawing.draw_paper(panels[-1], paper, shown[0], labels)
+    return drawing.finish(figure, _extremes(analysis, shown[0]), panels, _missing(analysis, set(wide["row"])))
 
 
-def arms(data: FigureData) -> Figure | None:
-    """Held-out MLM accuracy during training, next to the paper's curves (Figures 2a and 2b)."""
-    if not data.lines("step", "mlm_accuracy"):
+def _over_seeds(own: Any, x: str, metric: str) -> Any:
+    """Mean and standard deviation of a row over its seeds, evaluation by evaluation; columns x, mean and sd."""
+    place = own.groupby("seed").cumcount()
+    table = own.groupby(place).agg(x=(x, "mean"), mean=(metric, "mean"), sd=(metric, "std"), seeds=("seed", "size"))
+    return table[table["seeds"] == table["seeds"].max()]
+
+
+def scores_by_setting(analysis: Analysis) -> Figure | None:
+    """The main scores against a numeric axis, a line for each label of the other, and the paper's average beside."""
+    rows: Any = analysis.frame.rows
+    places = {axis: [_number(row, axis) for _, row in rows.iterrows()] for axis in analysis.study.axes}
+    axis = next((axis for axis, xs in places.items() if len({*xs} - {None}) > 1), None)
+    shown = analysis.drawn[:MOST_PANELS]
+    if axis is None or len(analysis.study.axes) > 2 or not shown:
         return None
-    paper = data.experiment.paper_figure
-    figure, (panels,) = drawing.sheet(1, 2 if paper else 1)
-    _draw_curves(data, panels[0], "mlm_accuracy")
-    if (parting := _parting(data)) is not None:
-        drawing.draw_parting(panels[0], parting)
-    panels[0].set_title("ours")
-    if paper:
-        _draw_paper(panels[1], paper, "mlm_accuracy")
-        panels[1].set_ylabel("dev MLM accuracy (%)")
-    drawing.legends_under(figure, panels)
-    return figure
+    others = [other for other in analysis.study.axes if other != axis]
+    table = pd.DataFrame({"x": places[axis], "line": rows[others[0]] if others else "", "row": rows["row"]}).dropna()
+    papers = rows.get(f"paper_{AVERAGE}")
+    has_paper = papers is not None and (papers != "").any()
+    figure, panels = drawing.sheet(len(shown) + has_paper)
+    for panel, metric in zip(panels, shown, strict=False):
+        table["mean"], table["sd"] = (_of(analysis, metric, table["row"], part) for part in ("mean", "sd"))
+        for place, (name, line) in enumerate(table.dropna(subset=["mean"]).groupby("line", sort=False)):
+            drawing.draw_line(panel, line, str(name), (place, place))
+        _draw_floors(panel, analysis, metric)
+        panel.set(ylabel=f"{analysis.heading(metric)} (%)")
+    if has_paper:
+        table["mean"] = [printed(cell) for cell in papers[table.index]]
+        table["paper"] = rows.loc[table.index, axis].map(number_in)
+        for place, (_, line) in enumerate(table.groupby("line", sort=False)):
+            panels[-1].plot(line["paper"], line["mean"], **drawing.style((place, place), paper=True))
+        panels[-1].set(title="paper, average of five tasks (%)")
+    for panel in panels:
+        panel.set_xlabel(AXIS_NAMES.get(axis, axis.rpartition(".")[2].replace("_", " ")))
+    if min(table["x"]) > 0 and max(table["x"]) >= 8 * min(table["x"]):
+        for panel in panels:
+            _logarithmic(panel)
+    return drawing.finish(figure, _extremes(analysis, shown[0]), panels, _missing(analysis, _having(analysis, shown)))
 
 
-extra_data = dropout = arms
+def sharing_tradeoff(analysis: Analysis) -> Figure | None:
+    """The main scores against parameters, a point a row, and the paper's average beside."""
+    shown = analysis.drawn[: MOST_PANELS - 1]
+    if "parameters" not in analysis.metrics or not shown:
+        return None
+    rows: Any = analysis.frame.rows.set_index("row")
+    has_paper = {"paper_parameters", f"paper_{AVERAGE}"} <= {*rows}
+    figure, panels = drawing.sheet(len(shown) + has_paper)
+    for row, look in _looks(analysis).items():
+        for panel, metric in zip(panels, shown, strict=False):
+            (x,), (mean,), (sd,) = (
+                _of(analysis, name, [row], part)
+                for name, part in (("parameters", "mean"), (metric, "mean"), (metric, "sd"))
+            )
+            if x == x and mean == mean:
+                points = {"x": x / 1e6, "y": mean, "yerr": None if sd != sd else sd}
+                panel.errorbar(**points, label=row, **(drawing.style(look) | {"linestyle": "none", "capsize": 2}))
+        if has_paper:
+            place = [printed(rows.loc[row, f"paper_{name}"]) for name in ("parameters", AVERAGE)]
+            panels[-1].plot(place[0] / 1e6, place[1], **(drawing.style(look, paper=True) | {"linestyle": "none"}))
+    for panel, metric in zip(panels, shown, strict=False):
+        _draw_floors(panel, analysis, metric)
+        panel.set(ylabel=f"{analysis.heading(metric)} (%)")
+    if has_paper:
+        panels[-1].set(title="paper, average of five tasks (%)")
+    for panel in panels:
+        panel.set(xscale="log", xlabel="parameters (millions)")
+        low, high = panel.get_xlim()
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high >= 5 * low else MaxNLocator(nbins=4))
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_locator(NullLocator())
+    return drawing.finish(figure, _tradeoff(analysis, shown[0]), panels, _missing(analysis, _having(analysis, shown)))
 
 
-def _parting(data: FigureData) -> float | None:
-    """The last x at which all rows have the same curve, the trunk's; None if they never separate or never coincide."""
-    first, *others = [line for _, line in data.lines(along(data), "mlm_accuracy")]
-    shared = list(zip(first.x, first.mean, strict=True))
-    for line in others:
-        equal = [a == b for a, b in zip(shared, zip(line.x, line.mean, strict=True), strict=False)]
-        shared = shared[: [*equal, False].index(False)]
-    return shared[-1][0] if 0 < len(shared) < len(first.x) else None
+def _tradeoff(analysis: Analysis, metric: str) -> str:
+    """What the row with the fewest parameters saves and loses against the one with the most."""
+    table: Any = analysis.summary
+    sizes = table.loc["parameters", "mean"]
+    small, large = str(sizes.idxmin()), str(sizes.idxmax())
+    if small == large or not {(metric, small), (metric, large)} <= set(table.index):
+        return _extremes(analysis, metric)
+    change = contrast(analysis.frame, metric, {small: 1.0, large: -1.0})
+    sure = "" if change.low > 0 or change.high < 0 else ", within the noise"
+    less = f"{abs(change.effect):.1f} points {'more' if change.effect > 0 else 'less'} {analysis.heading(metric)}"
+    return f"{small} has {sizes[large] / sizes[small]:.3g} times fewer parameters than {large} and {less}{sure}"
 
 
-def _draw_curves(data: FigureData, panel: Axes, column: str) -> None:
-    lines = data.lines(along(data), column)
-    for look, line in lines:
-        drawing.draw_line(panel, line, look, band=len(lines) <= MOST_BANDS)
-    _draw_floors(panel, data.rows, column)
-    panel.set(xlabel=ALONG[along(data)], ylabel=AXES[column])
-
-
-def along(data: FigureData) -> str:
-    """The horizontal axis of curves: seconds for a budget in seconds, else steps."""
-    return "training_seconds" if any(run.record.config.budget.unit == "seconds" for run in data.runs) else "step"
-
-
-def _draw_floors(panel: Axes, rows: Sequence[Row], column: str) -> None:
-    of_rows = [floors(row.runs, column) for row in rows]
-    heights = floors([run for row in rows for run in row.runs], column)
-
-    def differs(name: Floor) -> bool:
-        return len({round(own[name], 1) for own in of_rows if name in own}) > 1
-
-    drawing.draw_floors(panel, heights, [*filter(differs, heights)])
-
-
-def floors(runs: Iterable[ReportedRun], column: str) -> dict[Floor, float]:
-    """The floors of a column of scores in percent, each its mean over the runs."""
-    by_floor: dict[Floor, list[float]] = {}
-    for run in {run.name: run for run in runs}.values():
-        for name, height in _floors(run, column).items():
-            by_floor.setdefault(name, []).append(height)
-    return {name: statistics.fmean(heights) for name, heights in by_floor.items()}
-
-
-def _floors(run: ReportedRun, column: str) -> dict[Floor, float]:
-    if column == AVERAGE:
-        of_tasks = {filled.column: filled.score.floor for filled in run.columns}
-        return {CHANCE: statistics.fmean(of_tasks[task] for task in AVERAGED)} if {*AVERAGED} <= {*of_tasks} else {}
-    return run.scores[column].floors if column in run.scores else {}
-
-
-def _draw_paper(panel: Axes, paper: PaperFigure, column: str, first: int = 0) -> None:
-    for index, curve in enumerate((curve for curve in paper.curves if curve.panel == column), first):
-        drawing.draw_paper_curve(panel, curve, index)
-    panel.set(title=f"paper, {paper.figure} ({READ_OFF})", xlabel=paper.x, ylabel=AXES[column])
-
-
-def layer_similarity(data: FigureData) -> Figure | None:
-    lines = {data.name(row): [run.layers for run in row.runs if run.layers] for row in data.rows}
-    lines = {name: parts for name, parts in lines.items() if parts}
-    return draw_layers(lines, data.experiment.paper_figure, unit="seed") if lines else None
+def layer_similarity(analysis: Analysis) -> Figure | None:
+    """What each layer changes, as in Figure 1: L2 distance and angle between its input and output, by row."""
+    layers: Any = analysis.frame.layers
+    if layers.empty:
+        return None
+    return draw_layers(
+        layers, _looks(analysis), analysis.experiment.paper_figure, _missing(analysis, set(layers["row"]))
+    )
 
 
 def draw_layers(
-    lines: Mapping[str, Sequence[Sequence[Layer]]], paper: PaperFigure | None, *, unit: str | None
+    layers: Any, looks: Mapping[str, Look], paper: PaperFigure | None, missing: Sequence[str] = ()
 ) -> Figure:
-    """L2 distance and angle by layer, for [CLS] and for the mean over tokens, with the paper's in separate panels.
-
-    Args:
-        unit: the unit of n in labels; None if labels are complete. Then no line is a row of the paper.
-    """
-    figure, panels = drawing.sheet(2, 3 if paper else 2)
-    for (cls, mean, *rest), column in zip(panels, ("l2_distance", "degrees"), strict=True):
-        mean.sharey(cls)
-        for panel, (token, title) in zip((cls, mean), TOKENS.items(), strict=True):
-            for index, (name, parts) in enumerate(lines.items()):
-                chosen = [
-                    [(point.layer, getattr(point, column)) for point in part if point.token == token] for part in parts
-                ]
-                drawing.draw_line(panel, over_seeds(name, chosen, unit=unit), index)
-            panel.set(title=title, xlabel="layer", ylabel=AXES[column])
-        for panel in rest:
+    """Figure 1 of a table of layers with the columns row, layer, token, l2_distance and degrees, a line a row."""
+    layers = layers[layers["token"] == TOKEN]
+    figure, panels = drawing.sheet(4 if paper else 2)
+    for (panel, *others), (metric, words) in zip((panels[0::2], panels[1::2]), LAYERS.items(), strict=True):
+        for row, look in looks.items():
+            own = layers[layers["row"] == row]
+            points = own.groupby("layer")[metric].agg(["mean", "std"]).reset_index()
+            drawing.draw_line(panel, points.set_axis(["x", "mean", "sd"], axis=1), row, look)
+        panel.set(xlabel="layer", ylabel=words)
+        for other in others:
             assert paper is not None
-            _draw_paper(panel, paper, column, 0 if unit else len(lines))
-        for panel in (cls, mean, *rest):
-            panel.set_ylim(bottom=0)
-            drawing.whole_numbers(panel)
-    for panel in panels[0][2:]:
-        panel.legend()
-    drawing.legend_below(figure, panels[0][:2])
-    return figure
+            drawing.draw_paper(other, paper, metric, looks)
+            other.set_ylabel(words)
+        for each in (panel, *others):
+            each.set_ylim(bottom=0)
+            each.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+    last = layers[layers["layer"] == layers.groupby("row")["layer"].transform("max")].groupby("row", sort=False)
+    turns = [f"{row} by {angle:.0f}°" for row, angle in last["degrees"].mean().items()]
+    return drawing.finish(figure, f"The last layer turns its input: {', '.join(turns)}", panels, missing)
 
 
-def sharing_tradeoff(data: FigureData) -> Figure | None:
-    def ours(row: Row) -> float:
-        spread = row.spread("parameters")
-        assert spread is not None, "a finished run has parameters"
-        return spread.mean / 1e6
-
-    def papers(cells: Mapping[str, str]) -> float:
-        return float(cells["parameters"].removesuffix("M"))
-
-    return _scores(data, "embedding_size", ours, papers, "parameters (millions)", markers="sharing")
-
-
-def embedding_size(data: FigureData) -> Figure | None:
-    def ours(row: Row) -> float:
-        return float(row.values["embedding_size"])
-
-    def papers(cells: Mapping[str, str]) -> float:
-        return float(cells["embedding_size"])
-
-    return _scores(data, "sharing", ours, papers, "embedding size E (units)", markers=None)
-
-
-def _scores(
-    data: FigureData,
-    axis: str,
-    ours: Callable[[Row], float],
-    papers: Callable[[Mapping[str, str]], float],
-    x_label: str,
-    *,
-    markers: str | None,
-) -> Figure | None:
-    """Our scores and the paper's average, side by side: one line per value of an axis, at the x of each row."""
-    drawn = [row for row in data.rows if {"sharing", "embedding_size"} <= row.values.keys()]
-    columns = [column for column in SCORES if any(row.spread(column) for row in drawn)]
-    if not columns:
+def ladder_trend(analysis: Analysis) -> Figure | None:
+    """The effect of each trend that the experiment claims, against the compute of a run, with its straight line."""
+    claims = [claim for claim in analysis.experiment.claims if isinstance(claim, Trend)]
+    found = [(claim, trend(analysis.frame, claim.metric, claim.row, claim.than, claim.axis)) for claim in claims]
+    found = [(claim, line) for claim, line in found if len(line.points)][:MOST_PANELS]
+    if not found:
         return None
-    kinds = list(dict.fromkeys(row.labels[markers] for row in drawn)) if markers else []
-    printed = [(row, row.labels | paper_cells(data.experiment, row)) for row in drawn]
-    printed = [(row, cells) for row, cells in printed if "average" in cells]
-    figure, (panels,) = drawing.sheet(1, len(columns) + bool(printed))
-
-    def draw(panel: Axes, points: Sequence[tuple[Row, float, Spread]], *, paper: bool) -> None:
-        groups: dict[str, list[tuple[Row, float, Spread]]] = {}
-        for point in points:
-            groups.setdefault(data.word(point[0], axis, paper=paper), []).append(point)
-        for index, (name, group) in enumerate(groups.items()):
-            group.sort(key=lambda point: point[1])
-            line = Line.of_spreads(name, [x for _, x, _ in group], [spread for _, _, spread in group])
-            drawing.draw_line(panel, line, index, paper=paper, marker=not markers)
-            for row, x, spread in group:
-                if markers:
-                    kind = kinds.index(row.labels[markers])
-                    drawing.draw_marker(panel, x, spread.mean, index, kind, paper=paper)
-        panel.set(xscale="log", xlabel=x_label)
-        drawing.plain_ticks(panel, sorted({x for _, x, _ in points}) if not markers else None)
-
-    for panel, column in zip(panels, columns, strict=False):
-        draw(panel, [(row, ours(row), spread) for row in drawn if (spread := row.spread(column))], paper=False)
-        _draw_floors(panel, drawn, column)
-        panel.set(title="ours", ylabel=SCORES[column])
-    if printed:
-        assert data.experiment.paper is not None
-        cells_of = [(row, papers(cells), Spread(float(cells["average"]), None, 1)) for row, cells in printed]
-        draw(panels[-1], cells_of, paper=True)
-        panels[-1].set(title=f"paper, {data.experiment.paper.table.partition(' (')[0]}", ylabel=PAPERS_SCORE)
-    drawing.legends_under(figure, panels)
-    drawing.marker_legend(figure, kinds)
-    return figure
+    figure, panels = drawing.sheet(len(found))
+    said = []
+    for place, (panel, (claim, line)) in enumerate(zip(panels, found, strict=True)):
+        points, heading = line.points, analysis.heading(claim.metric)
+        ends = [points["effect"] - points["low"], points["high"] - points["effect"]]
+        look = drawing.style((place, 0)) | {"linestyle": "none", "capsize": 3}
+        panel.errorbar(points["flops"], points["effect"], yerr=np.array(ends), **look)
+        if line.slope.low == line.slope.low:
+            xs = np.geomspace(points["flops"].min(), points["flops"].max())
+            panel.plot(xs, line.at_one + line.slope.effect * np.log10(xs), color=look["color"])
+        panel.axhline(0, color=drawing.FLOOR, linewidth=1)
+        names = [", ".join(labels.values()) for labels in (claim.row, claim.than)]
+        panel.set(xscale="log", xlabel="FLOPs of training a run", ylabel=f"{heading}: {' − '.join(names)}")
+        slope = line.slope
+        said.append(f"{heading} {slope.effect:+.2g} [{slope.low:+.2g}, {slope.high:+.2g}]")
+    return drawing.finish(figure, f"The effect changes with ten times the compute by: {'; '.join(said)}", panels)
 
 
-def scores_by_setting(data: FigureData) -> Figure | None:
-    """Accuracies of pairs against a numeric axis, one line for each column, and a panel for each label of another axis.
-
-    Floors of single segments are drawn in the colours of their columns; that of constant answers if it is one for all.
-    """
-    numeric = [axis for axis in data.axes if len({_number(row, axis) for row in data.rows} - {None}) > 1]
-    if not numeric or len(data.axes) > 2:
-        return None
-    axis, others = numeric[0], [axis for axis in data.axes if axis != numeric[0]]
-    groups: dict[str, list[tuple[float, Row]]] = {}
-    for row in data.rows:
-        if (x := _number(row, axis)) is not None:
-            groups.setdefault("".join(data.word(row, other) for other in others), []).append((x, row))
-    columns = [name for name in data.experiment.columns if name != "mlm_accuracy" and units().get(name) == "%"]
-    figure, (panels,) = drawing.sheet(1, len(groups))
-    for panel, (name, rows) in zip(panels, groups.items(), strict=True):
-        panel.sharey(panels[0])
-        rows.sort(key=lambda place: place[0])
-        for look, column in enumerate(columns):
-            points = [(x, spread) for x, row in rows if (spread := row.spread(column))]
-            if points:
-                xs, spreads = zip(*points, strict=True)
-                drawing.draw_line(panel, Line.of_spreads(labels()[column], xs, spreads), look)
-            by_row = [(x, floors(row.runs, column).get(SEGMENTS)) for x, row in rows if column not in probes()]
-            if heights := [(x, height) for x, height in by_row if height is not None]:
-                drawing.draw_floor_of_places(panel, heights, f"{SEGMENTS}, in the colour of its score", look)
-        constant = {round(height, 1) for column in columns if (height := floors(data.runs, column).get(CHANCE))}
-        if len(constant) == 1:
-            drawing.draw_floors(panel, {CHANCE: constant.pop()})
-        panel.set(title=name, xlabel=axis.rpartition(".")[2].replace("_", " "), ylabel="held-out accuracy (%)")
-    drawing.legend_below(figure, panels)
-    return figure
+def _of(analysis: Analysis, metric: str, rows: Sequence[str], part: str) -> list[float]:
+    """A column of the summary for some rows; NaN where there is none."""
+    table: Any = analysis.summary[part]
+    return [float(table.get((metric, row), np.nan)) for row in rows]
 
 
-def _number(row: Row, axis: str) -> float | None:
+def _draw_floors(panel: Axes, analysis: Analysis, metric: str) -> None:
+    """A constant answer, dotted, and single segments, dashed, as means over the rows."""
+    if not panel.lines:
+        return
+    table: Any = analysis.summary.loc[metric]
+    for part, words, dashes in (("floor", "a constant answer", ":"), ("segments", "single segments", "--")):
+        if table[part].notna().any():
+            drawing.draw_floor(panel, table[part].mean(), words, dashes)
+
+
+def _labels(analysis: Analysis) -> dict[str, list[str]]:
+    rows: Any = analysis.frame.rows
+    return {row["row"]: [row[axis] for axis in analysis.study.axes] for _, row in rows.iterrows()}
+
+
+def _looks(analysis: Analysis) -> dict[str, Look]:
+    return drawing.looks(_labels(analysis))
+
+
+def _number(row: Any, axis: str) -> float | None:
     """The value of a row on an axis; its label, if it stands for several settings."""
-    value = number_in(row.values[axis])
-    return number_in(row.labels[axis]) if value is None else value
+    value = number_in(row[HERE + axis])
+    return number_in(row[axis]) if value is None else value
 
 
-def speed(data: FigureData) -> Figure | None:
-    """Training throughput of each row; next to it the speed-up over the paper's reference if the paper prints it."""
-    measured = [(row, spread) for row in data.rows if (spread := row.spread(TRAINING_SPEED))]
-    if not measured:
-        return None
-    papers = [paper_cells(data.experiment, row).get("speedup") for row, _ in measured]
-    base = papers.index("1.0") if "1.0" in papers else None
-    figure, (panels,) = drawing.sheet(1, 1 if base is None else 2)
-    drawing.draw_rows(panels[0], {"ours": [(spread.mean, spread.sd) for _, spread in measured]})
-    drawing.name_rows(figure, panels[0], [f"{data.name(row)} (n = {spread.n})" for row, spread in measured])
-    panels[0].set_xlabel("training throughput (tokens per second,\nmean and standard deviation over n seeds)")
-    if base is not None:
-        reference = measured[base][1].mean
-        ours = [(spread.mean / reference, None) for _, spread in measured]
-        theirs = [(float(cell.rstrip("x")) if cell else math.nan, None) for cell in papers]
-        drawing.draw_rows(panels[1], {"ours": ours, "paper": theirs})
-        panels[1].set_xlabel(f"speed-up over {data.name(measured[base][0])} (times)")
-        panels[1].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    return figure
+def _logarithmic(panel: Axes) -> None:
+    places = sorted({float(x) for line in panel.lines for x in np.atleast_1d(line.get_xdata()) if x > 1})
+    panel.set_xscale("log")
+    panel.xaxis.set_major_locator(FixedLocator(places))
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.xaxis.set_minor_locator(NullLocator())
+
+
+def _having(analysis: Analysis, metrics: Sequence[str]) -> set[str]:
+    return {row for metric, row in analysis.summary.index if metric in metrics}
+
+
+def _missing(analysis: Analysis, having: set[str]) -> list[str]:
+    """The rows that a figure lacks, each with the reason."""
+    reasons = {str(analysis.frame.row(point.labels)): point.reason for point in analysis.study.points if point.reason}
+    return [f"{row}, {reasons.get(row) or 'no run has it'}" for row in analysis.rows if row not in having]
+
+
+def _extremes(analysis: Analysis, metric: str) -> str:
+    """The message of a score over rows: the best and the worst, if their difference is clear."""
+    means: Any = analysis.summary.loc[metric, "mean"].reindex(analysis.rows).dropna()
+    heading, unit = analysis.heading(metric), analysis.unit(metric)
+    best, worst = str(means.idxmax()), str(means.idxmin())
+    if len(means) == 1:
+        return f"{heading} reaches {means[best]:.1f} {unit}"
+    found = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0})
+    if found.low > 0:
+        return f"{heading}: {best} is best with {means[best]:.1f} {unit}, {worst} last with {means[worst]:.1f} {unit}"
+    return f"{heading}: no clear difference between the rows, from {means[worst]:.1f} to {means[best]:.1f} {unit}"

@@ -1,96 +1,54 @@
-"""The tables of a report for LaTeX: each a floating table in the style of booktabs, with its heading as caption."""
+"""The main table of a report for LaTeX: a floating table in the style of booktabs, with caption, label and footnote."""
 
-import re
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from tabulate import tabulate
 
-from albert_lab.figures.files import NONE_DRAWN
-from albert_lab.report import report
+from albert_lab.analysis.analysis import Analysis, read
+from albert_lab.report.claims import answer
+from albert_lab.report.tables import PROBE_NOTE, main_table
 from albert_lab.storage import write_atomically
 
 FILE = "report.tex"
-_ESCAPES = {char: f"\\{char}" for char in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "[": "{[}",  # an option of the end of the line before it, if a row begins with it
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "†": r"\textsuperscript{\dag}",
-    "‡": r"\textsuperscript{\ddag}",
-    "—": "---",
-    "–": "--",
-    "−": "$-$",
-    "√": r"$\surd$",
-    "·": r"$\cdot$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "“": "``",
-    "”": "''",
-    "’": "'",
-}
-_ESCAPED = re.compile("|".join(map(re.escape, _ESCAPES)))
+# tabulate escapes what TeX reads as commands; these it does not have in its usual fonts.
+_SYMBOLS = str.maketrans({"±": r"$\pm$", "−": "$-$", "—": "---", "’": "'", "“": "``", "”": "''"})
 
 
 def write(folder: Path) -> Path:
-    """Write the tables of a report into its folder; return their file.
+    """Write the main table of a report into its folder; return the file.
 
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    write_atomically(folder / FILE, tables(report.render(report.read(folder), NONE_DRAWN)))
+    write_atomically(folder / FILE, table(read(folder), folder.name))
     return folder / FILE
 
 
-def tables(text: str) -> str:
-    parts = [r"% Tables of a report. In the preamble: \usepackage{booktabs}"]
-    heading, start = "", 0
-    tokens = MarkdownIt("commonmark").enable("table").parse(text)
-    for place, token in enumerate(tokens):
-        if token.type == "heading_open":
-            heading = _text(tokens[place + 1])
-        elif token.type == "table_open":
-            start = place
-        elif token.type == "table_close":
-            parts.append(_table(heading, tokens[start:place]))
-    return "\n\n".join(parts) + "\n"
+def table(analysis: Analysis, name: str) -> str:
+    main = main_table(analysis)
+    align = ("left", *["right"] * (len(main.header) - 1))
+    grid = tabulate(main.body, main.header, tablefmt="latex_booktabs", disable_numparse=True, colalign=align)
+    probe = f" {PROBE_NOTE}" if "*" in grid else ""
+    caption, foot = (_escaped(text) for text in (f"{analysis.experiment.title} {answer(analysis)}", _FOOT + probe))
+    return "\n".join(
+        [
+            r"% In the preamble: \usepackage{booktabs}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{caption}}}",
+            rf"\label{{tab:{name}}}",
+            grid.translate(_SYMBOLS),
+            rf"\par\footnotesize {foot}",
+            r"\end{table}",
+            "",
+        ]
+    )
 
 
-def _table(heading: str, tokens: Sequence[Token]) -> str:
-    rows: list[list[str]] = []
-    columns = ""
-    for before, token in pairwise(tokens):
-        if before.type == "tr_open":
-            rows.append([])
-        if token.type == "inline":
-            rows[-1].append(_text(token))
-        if before.type == "th_open":
-            columns += "r" if "right" in str(before.attrs.get("style")) else "l"
-    header, *body = [" & ".join(cells) + r" \\" for cells in rows]
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{heading}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        header,
-        r"\midrule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines)
+_FOOT = "Means over seeds ± their standard deviation; the paper’s numbers in brackets."
 
 
-def _text(inline: Token) -> str:
-    """The text of a cell or heading, with code in typewriter and strong text in bold."""
-    styles = {"strong_open": r"\textbf{", "em_open": r"\emph{", "strong_close": "}", "em_close": "}"}
-    latex = ""
-    for token in inline.children or []:
-        text = _ESCAPED.sub(lambda match: _ESCAPES[match[0]], token.content)
-        latex += styles.get(token.type, rf"\texttt{{{text}}}" if token.type == "code_inline" else text)
-    return latex
+def _escaped(text: str) -> str:
+    """Text for LaTeX, escaped as tabulate escapes a cell."""
+    rows = tabulate([[text]], tablefmt="latex", disable_numparse=True).splitlines()
+    return next(line for line in rows if line.endswith(r"\\")).removesuffix(r"\\").strip().translate(_SYMBOLS)

@@ -1,162 +1,103 @@
-"""Tables, and numbers with their spread, as Markdown."""
+"""A report as Markdown, in five sections. Text of records and experiments is escaped wherever it stands."""
 
 import re
-import statistics
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 
 from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.measures.catalog import probes
-from albert_lab.score import LINEAR_PROBE, Score, loss_name
-from albert_lab.studies.table import Column, Row, Spread, axis_labels, axis_names, paper_cells
-
-MISSING = "—"
-BY_PROBE = " †"
-PROBE_NOTE = (
-    "† By a linear probe, which is fitted on training pairs of the same task. The other rows use their own head as"
-    " trained: compare such rows by their probes alone."
+from albert_lab.report import notes
+from albert_lab.report.claims import answer, claim_lines
+from albert_lab.report.numbers import BY_PROBE
+from albert_lab.report.tables import (
+    PROBE_NOTE,
+    Table,
+    ensembles_table,
+    main_table,
+    other_tables,
+    runs_table,
+    tasks_table,
 )
-OF_SEVERAL_SETS = " ‡"
-SETS_NOTE = (
-    "‡ The rows are scored on different sets of questions, such as other text, tokens or masks: compare a score with"
-    " the floors of its row, not with other rows."
-)
-_CODE_OR_TAG = re.compile(r"(`[^`\n|]+`)|(?<!\\)<(?=[a-zA-Z/!?])")
-_NUMBER = re.compile(r"[-+±]?\d")  # also with a suffix: 81.2 ± 0.3, 4.7x, 12M, 8 (paper: 64)
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&!$])")
 
 
-def as_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    """A table; cells are printed unchanged, and columns of numbers are aligned to the right."""
-    cells = [[cell.replace("|", "\\|") for cell in line] for line in body]
-    are_numbers = [
-        all(cell == MISSING or _NUMBER.match(cell) for cell in column) for column in zip(*cells, strict=True)
-    ]
-    align = ["right" if are else "left" for are in are_numbers]
+def plain(text: str) -> str:
+    """Text as Markdown that shows it as it is, on one line: no link, tag, picture or table is made of it."""
+    return _SPECIAL.sub(r"\\\1", _on_one_line(text))
+
+
+def code(text: str) -> str:
+    """Text as code on one line, whatever is in it."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence, space = "`" * (longest + 1), " " * bool(longest)
+    return f"{fence}{space}{_on_one_line(text)}{space}{fence}"
+
+
+def _on_one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+def as_table(table: Table) -> str:
+    """A table in Markdown; empty for one without lines."""
+    body = [[plain(cell) for cell in line] for line in table.body]
+    align = ["left", *["right"] * (len(table.header) - 1)]
     # Numbers are text: 81.30 must not become 81.3.
     return tabulate(
-        cells, headers=list(header), tablefmt="pipe", disable_numparse=True, colalign=align if cells else None
+        body,
+        headers=[*map(plain, table.header)],
+        tablefmt="pipe",
+        disable_numparse=True,
+        colalign=align if body else None,
     )
 
 
-def escape_tags(text: str) -> str:
-    """A Markdown text whose HTML tags, such as one in a title, are shown as they are written."""
-    return _CODE_OR_TAG.sub(lambda match: match[1] or "\\<", text)
+def folded(summary: str, *parts: str) -> str:
+    """Parts that a click opens; the only HTML of a report, a tag a line. Empty if all parts are."""
+    shown = [part for part in parts if part]
+    return "\n\n".join([f"<details><summary>{summary}</summary>", *shown, "</details>"]) if shown else ""
 
 
-def fold(text: str, headings: Collection[str]) -> str:
-    """A text in which the sections of these second-level headings are folded, as code hosts show them.
+def listed(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
-    This is its only HTML: its own tags are escaped.
+
+def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
+    """The text of a report.
+
+    Args:
+        picture: the name of the file of the figure beside it, and its title; None without one.
     """
-    opening, *sections = escape_tags(text).split("\n## ")
-    parts = [opening.rstrip()]
-    for section in sections:
-        heading, _, body = section.partition("\n")
-        if heading in headings:
-            parts.append(f"<details>\n<summary>{heading}</summary>\n\n{body.strip()}\n\n</details>")
-        else:
-            parts.append(f"## {heading}\n{body.rstrip()}")
-    return "\n\n".join(parts) + "\n"
+    experiment, study = analysis.experiment, analysis.study
+    claims = [
+        f"**{line.word}**: “{plain(line.quote)}” {plain(line.evidence)}"
+        + (f" (!) {plain(line.warning)}" * bool(line.warning))
+        for line in claim_lines(analysis)
+    ]
+    table = as_table(main_table(analysis))
+    tables = [ensembles_table(analysis), tasks_table(analysis), *other_tables(analysis)]
+    commands = dict.fromkeys(point.command for point in study.points)
+    parts = [
+        f"# {plain(experiment.title)}",
+        f"**{plain(answer(analysis))}** " + plain(f"{experiment.source}; scale {study.scale}, corpus {study.corpus}."),
+        listed(claims),
+        f"![{plain(picture[1])}]({picture[0]})" if picture else "",
+        "## Results",
+        table,
+        f"Means over seeds ± their standard deviation{', the paper’s in brackets' if '(' in table else ''}."
+        + (f" {plain(PROBE_NOTE)}" if plain(BY_PROBE) in table else ""),
+        folded("Other measures", *(as_table(other) for other in tables if other.body)),
+        "## What to know",
+        listed([plain(line) for line in notes.notes(analysis)]),
+        folded("How this study was made", listed([_note(note) for note in experiment.notes])),
+        "## Provenance",
+        listed([f"Command: {code(command)}" for command in commands]),
+        listed([plain(line) for line in notes.provenance(analysis)]),
+        folded("Every run", as_table(runs_table(analysis))),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def scores_table(analysis: Analysis, columns: Sequence[Column]) -> str:
-    """A row as in the paper, our scores next to the paper's."""
-    experiment, axes = analysis.experiment, analysis.axes
-    shown = experiment.paper.columns if experiment.paper else {}
-    header = [*axis_names(axes), "seeds"]
-    for column in columns:
-        several = "" if analysis.scores.is_of_one_set(analysis.rows, column.key) else OF_SEVERAL_SETS
-        parts = f" ({'/'.join(column.parts)})" if column.parts else ""
-        header.append(f"{column.heading} {column.unit}{parts}{several}")
-        header += [f"paper {column.heading}"] if column.paper in shown else []
-    body = []
-    for row in analysis.rows:
-        line = [*axis_labels(experiment, row, axes), _seeds(row, [column.key for column in columns])]
-        cells = paper_cells(experiment, row)
-        for column in columns:
-            line.append(_score(row, column) + (BY_PROBE if _is_by_probe(row, column.key) else ""))
-            line += [cells.get(column.paper, MISSING)] if column.paper in shown else []
-        body.append(line)
-    text = as_table(header, body)
-    notes = {BY_PROBE: PROBE_NOTE, OF_SEVERAL_SETS: SETS_NOTE}
-    return "\n\n".join([text, *(note for mark, note in notes.items() if mark in text)])
-
-
-def losses_table(analysis: Analysis) -> str:
-    """The losses on held-out documents, mean and spread over seeds; empty if no run has one."""
-    axes = analysis.axes
-    shown = [column for column in analysis.held_out if any(row.spread(loss_name(column.key)) for row in analysis.rows)]
-    if not shown:
-        return ""
-    header = [*axis_names(axes), "seeds", *(f"{column.heading} loss" for column in shown)]
-    body = []
-    for row in analysis.rows:
-        spreads = [row.spread(loss_name(column.key)) for column in shown]
-        seeds = _seeds(row, [loss_name(column.key) for column in shown])
-        body.append([*axis_labels(analysis.experiment, row, axes), seeds, *map(_loss, spreads)])
-    return as_table(header, body)
-
-
-def _seeds(row: Row, columns: Sequence[str]) -> str:
-    """The number of runs with a score in the columns; "2 to 3" if it differs between columns."""
-    counts = sorted({len(row.having(column)) for column in columns} - {0})
-    return " to ".join(dict.fromkeys(str(count) for count in (counts[:1] + counts[-1:] or [0])))
-
-
-def _loss(spread: Spread | None) -> str:
-    if spread is None:
-        return MISSING
-    return f"{spread.mean:.3f}" + ("" if spread.sd is None else f" ± {spread.sd:.3f}")
-
-
-def _is_by_probe(row: Row, key: str) -> bool:
-    """Whether a score that other rows have from their head is from a probe here."""
-    return key not in probes() and any(score.by == LINEAR_PROBE for run in row.runs if (score := run.scores.get(key)))
-
-
-def _score(row: Row, column: Column) -> str:
-    """Mean ± standard deviation over seeds, or a single seed's score with its interval; then its parts in brackets."""
-    spread = row.spread(column.key)
-    if spread is None:
-        return MISSING
-    text = decimal(spread.mean)
-    if spread.sd is not None:
-        text += f" ± {decimal(spread.sd)}"
-    else:
-        (run,) = row.having(column.key)
-        score = run.scores.get(column.key)  # an average is the score of no run
-        text = f"{text} {interval(score) if score else ''}".rstrip()
-    parts = [part.mean for key in column.parts.values() if (part := row.spread(key))]
-    return text + in_brackets(parts)
-
-
-def in_brackets(parts: Sequence[float]) -> str:
-    """The parts of a score after it, such as F1/EM; empty if it has none."""
-    return f" ({'/'.join(map(decimal, parts))})" if parts else ""
-
-
-def interval(score: Score) -> str:
-    return "" if score.low is None or score.high is None else f"[{decimal(score.low)}, {decimal(score.high)}]"
-
-
-def percent_interval(low: float, high: float) -> str:
-    """The interval of a percentage, cut off where percentages end."""
-    return f"[{decimal(max(low, 0.0))}, {decimal(min(high, 100.0))}]"
-
-
-def decimal(value: float) -> str:
-    """A number to one decimal, as scores in percent are printed."""
-    return f"{value:.1f}"
-
-
-def number(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def distinct(values: Iterable[object]) -> str:
-    return "; ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in dict.fromkeys(values))
-
-
-def mean_percent(shares: Iterable[float]) -> str:
-    return f"{100 * statistics.fmean(shares):.1f} %"
+def _note(text: str) -> str:
+    """A note of an experiment, which may have code between backticks."""
+    return "".join(code(part) if number % 2 else plain(part) for number, part in enumerate(text.split("`")))

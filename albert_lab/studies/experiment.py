@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -23,7 +23,6 @@ from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
 from albert_lab.studies.claims import Claim, number_in
-from albert_lab.studies.figure import FIGURES
 from albert_lab.tasks.task import load_task, task_names
 from albert_lab.training.layer_numbers import LAYER_CURVES, LAYER_NUMBERS
 
@@ -31,6 +30,8 @@ from albert_lab.training.layer_numbers import LAYER_CURVES, LAYER_NUMBERS
 INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
 # This figure needs measurements of the layers of runs.
 LAYERS_FIGURE = "layer-similarity"
+# Those of figures/figures.py.
+FigureName = Literal["learning-curves", "scores-by-setting", "sharing-tradeoff", "layer-similarity", "ladder-trend"]
 
 
 class PaperTable(Record):
@@ -125,7 +126,7 @@ class Experiment(Record):
     finetuning_seeds: Annotated[tuple[FinetuningSeed, ...] | None, Distinct] = Field(default=None, min_length=1)
     ensemble: EnsembleRow | None = None
     claims: tuple[Claim, ...] = ()
-    figures: Annotated[tuple[str, ...], Distinct] = ("learning-curves",)
+    figures: Annotated[tuple[FigureName, ...], Distinct] = ("learning-curves",)
     paper_figure: PaperFigure | None = None
     notes: tuple[str, ...] = ()
     include: tuple[str, ...] = Field(default=(), exclude_if=lambda files: not files)
@@ -162,12 +163,6 @@ class Experiment(Record):
         if unknown := [column for column in self.columns if column not in known]:
             allowed = ", ".join(scores())
             raise ValueError(f"columns: {unknown[0]} is unknown (allowed: {allowed}, or the .yaml file of an own task)")
-        return self
-
-    @model_validator(mode="after")
-    def _figures_are_known(self) -> "Experiment":
-        if unknown := [figure for figure in self.figures if figure not in FIGURES]:
-            raise ValueError(f"figures: {unknown[0]} is unknown (allowed: {', '.join(FIGURES)})")
         return self
 
     @model_validator(mode="after")
@@ -353,7 +348,7 @@ def from_overrides(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
     """
     grid = {key: values for key, values in axes(overrides).items() if len(values) > 1 and key != "seed"}
     name = "-".join(["sweep", *grid])
-    title = "Sweep over " + " and ".join(grid) if grid else "One configuration"
+    title = f"What changes with {' and '.join(grid)}?" if grid else "What does one model score?"
     is_numeric = len(grid) == 1 and all(number_in(value) is not None for values in grid.values() for value in values)
     figures = ["scores-by-setting"] * is_numeric + ["learning-curves"]
     content = {"name": name, "title": title, "source": "own sweep", "grid": grid}

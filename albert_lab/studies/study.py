@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +19,6 @@ from albert_lab.storage import write_atomically
 from albert_lab.studies.claims import number_in
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.experiment import read as read_experiment
-from albert_lab.studies.table import Row, told_apart
 
 EXPERIMENT, STUDY = "experiment.yaml", "study.json"
 _PAPER = "paper_"
@@ -106,28 +104,6 @@ class Study:
     points: Sequence[StudyPoint]
     runs: Sequence[ReportedRun]
     ensembles: Sequence[EnsembleLine] = ()
-
-    @cached_property
-    def rows(self) -> list[Row]:
-        """The rows of its table, in the order of its points."""
-        runs = {run.name: run for run in self.runs}
-        by_labels: dict[tuple[str, ...], Row] = {}
-        for point in self.points:
-            values, labels = ({axis: cells[axis] for axis in self.axes} for cells in (point.values, point.labels))
-            row = by_labels.setdefault((*values.values(), *labels.values()), Row(labels, values, [], {}))
-            if run := runs.get(point.run):
-                row.runs.append(run)
-            else:
-                row.missing[point.run] = point.reason or "its record is not in this report"
-        return told_apart(self.experiment, list(by_labels.values()))
-
-    @property
-    def finished(self) -> list[ReportedRun]:
-        return list({run.name: run for row in self.rows for run in row.runs}.values())
-
-    @property
-    def seeds(self) -> int:
-        return len({point.seed for point in self.points})
 
     @property
     def axes(self) -> list[str]:

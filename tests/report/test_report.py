@@ -1,163 +1,167 @@
-from collections.abc import Sequence
-from dataclasses import replace
+import json
+import os
+import re
 from pathlib import Path
 
 import pytest
-from records import SOP_ALARM, toy_column, toy_curve_point, toy_finetuning, toy_record, toy_run
 from toy_reports import toy_report
 
-from albert_lab.analysis.analysis import analyse
+from albert_lab.analysis import analysis
+from albert_lab.analysis.analysis import Analysis
 from albert_lab.errors import ConfigError
-from albert_lab.figures.files import NONE_DRAWN
-from albert_lab.report import finetuning, report
-from albert_lab.runs.reported import ReportedRun
+from albert_lab.report import latex, markdown, notes, report, tables
+from albert_lab.report.claims import answer, claim_lines
+from albert_lab.report.compare import compare
+from albert_lab.report.publish import publish
 from albert_lab.studies import experiment
-from albert_lab.studies.study import Study, StudyPoint
-from albert_lab.studies.table import Row, RowNames, axis_labels
+from albert_lab.studies import study as studies
+from albert_lab.studies.experiment import Experiment
 
-pytestmark = pytest.mark.usefixtures("empty_figures")
-
-
-def toy_points(seeds=(0, 1), losses=("none", "nsp", "sop"), missing=()) -> list[StudyPoint]:
-    return [
-        StudyPoint(
-            values={"inter_sentence": loss},
-            labels={"inter_sentence": loss},
-            seed=seed,
-            run=f"{loss}-{seed}",
-            state="failed" if f"{loss}-{seed}" in missing else "done",
-            reason="the loss is nan at step 3" if f"{loss}-{seed}" in missing else "",
-            scale="smoke",
-            corpus="sotu",
-            command="albert-lab sop-vs-nsp scale=smoke",
-            failed_tasks="race, seed 0: the loss is nan at step 2" if f"{loss}-{seed}" == "sop-0" else "",
-        )
-        for loss in losses
-        for seed in seeds
-    ]
+GOLDEN = Path(__file__).with_name("golden")
 
 
-def changed(point: StudyPoint, **content: object) -> StudyPoint:
-    return point.model_copy(update=content)
+def analysed(tmp_path: Path, name: str, seeds: int = 3, **more) -> Analysis:
+    return analysis.read(toy_report(tmp_path / name, experiment.named(name), seeds, **more))
 
 
-def toy_runs(points: Sequence[StudyPoint], **changes) -> list[ReportedRun]:
-    """The finished runs of points, each fine-tuned on SST-2 and SQuAD1.1.
-
-    Args:
-        points: of a report.
-        changes: of their records.
-    """
-    scores = {"none": (30, 51, 50), "nsp": (29, 80, 51), "sop": (28, 55, 70)}
-    runs = []
-    for point in points:
-        if point.state != "done":
-            continue
-        name, loss = point.run, point.labels["inter_sentence"]
-        mlm, nsp, sop = (value + 2.0 * point.seed for value in scores[loss])
-        by = "linear probe" if loss == "none" else "head"
-        alarms = (SOP_ALARM,) if name == "sop-1" else ()
-        record = toy_record(name=name, mlm=mlm, nsp=nsp, sop=sop, by=by, alarms=alarms, seed=point.seed)
-        sentiment = toy_finetuning(name, "sst2", sop, interval=(sop - 7, sop + 7), parts={"accuracy": sop}, floor=50.9)
-        parts = {"f1": 15.0, "exact_match": 5.0}
-        spans = toy_finetuning(name, "squad1", 10.0, interval=(7.0, 13.0), parts=parts, floor=2.0)
-        columns = (toy_column("sst2", sentiment), toy_column("squad1", spans))
-        curve = (toy_curve_point(6, mlm_accuracy=10.0),) if name == "sop-0" else ()
-        runs.append(ReportedRun(record=record.model_copy(update=changes), columns=columns, curve=curve))
-    return runs
+@pytest.mark.parametrize("name", [file.stem for file in experiment.files()])
+def test_every_experiment_has_a_report_and_those_in_the_folder_are_the_golden_ones(name, tmp_path, empty_figures):
+    folder = toy_report(tmp_path / name, experiment.named(name), 3, full=True)
+    text, golden = report.rebuild(folder).read_text(), GOLDEN / f"{name}.md"
+    assert text.startswith(f"# {markdown.plain(experiment.named(name).title)}\n")
+    assert re.findall("^## .*", text, re.MULTILINE) == ["## Results", "## What to know", "## Provenance"]
+    if golden.exists():
+        if os.environ.get("ALBERT_LAB_GOLDEN") == "write":
+            golden.write_text(text)
+        assert text == golden.read_text()
 
 
-def report_of(
-    folder: Path, points: Sequence[StudyPoint], runs: Sequence[ReportedRun], name: str = "sop-vs-nsp"
-) -> Path:
-    """A report in a folder; its path."""
-    report.write(folder, analyse(Study(experiment.named(name), points, runs)))
-    return folder
+@pytest.mark.parametrize("name", ["sharing", "model-sizes", "glue", "sop-vs-nsp"])
+def test_no_table_has_more_than_eight_columns_and_at_most_eight_lines_say_what_to_know(name, tmp_path):
+    result = analysed(tmp_path, name, full=True)
+    every = [tables.main_table(result), *tables.other_tables(result), tables.tasks_table(result)]
+    assert all(len(table.header) <= 8 for table in every)
+    assert all(len(line) == len(table.header) for table in every for line in table.body)
+    assert len(notes.notes(result)) <= 8
+    shown = [heading.split(" ")[0] for table in every[:-1] for heading in table.header[1:]]
+    assert len(shown) == len(result.metrics), "every metric stands in one table"
 
 
-def written(folder: Path, points: Sequence[StudyPoint], name: str = "sop-vs-nsp") -> str:
-    return (report_of(folder / name, points, toy_runs(points), name) / report.REPORT).read_text()
+def test_a_cell_has_the_mean_its_spread_and_the_papers_number(tmp_path):
+    main = tables.main_table(analysed(tmp_path, "sop-vs-nsp"))
+    line = dict(zip(main.header, main.body[2], strict=True))
+    assert line["MLM %"] == "25.0 ± 1.0 (54.0)"
+    assert line["SOP %"] == "58.0 (86.5)", "three equal seeds have no spread"
 
 
-def test_runs_that_left_a_study_are_removed_from_its_folder(tmp_path):
-    points = toy_points()
-    folder = report_of(tmp_path / "sop-vs-nsp", points, toy_runs(points))
-    some = [point for point in points if point.seed == 0]
-    report_of(folder, some, toy_runs(some))
-    assert sorted(file.stem for file in (folder / "runs").iterdir()) == ["none-0", "nsp-0", "sop-0"]
+def test_what_is_missing_is_a_dash_or_said_with_its_reason(tmp_path):
+    asked = experiment.named("sop-vs-nsp")
+    folder = toy_report(tmp_path / "sop-vs-nsp", asked, 1, full=True)
+    result = analysis.read(folder)
+    (lost,) = [row for row in tables.main_table(result).body if row[0] == "sop"]
+    assert lost[1] == "— (54.0)"
+    text = markdown.render(result, None)
+    assert "sop, seed 0: the loss is nan at step 3" in text
+    assert "so no interval and no verdict" in text
 
 
-def test_a_single_seed_shows_the_interval_of_its_answers(tmp_path):
-    assert "70.0 [67.0, 73.0]" in written(tmp_path, toy_points(seeds=(0,)))
+def test_tasks_that_were_not_run_share_a_line_of_their_sentence(tmp_path):
+    result = analysed(tmp_path, "sop-vs-nsp")
+    quotes = [claim.quote for claim in result.experiment.claims]
+    lines = claim_lines(result)
+    assert [line.quote for line in lines] == list(dict.fromkeys(quotes))
+    assert lines[-2].word == "cannot tell"
+    assert all(name in lines[-2].evidence for name in ("SQuAD1.1", "SQuAD2.0", "RACE"))
+    assert answer(result).startswith("Of 6 sentences of the paper")
 
 
-def test_scores_of_rows_on_different_sets_are_shown_but_not_compared(tmp_path):
-    points = toy_points(seeds=(0, 1, 2))
-    runs = [
-        replace(run, record=run.record.model_copy(update={"evaluation_set": run.name[:3]})) for run in toy_runs(points)
-    ]
-    folder = report_of(tmp_path / "sop-vs-nsp", points, runs)
-    text, result = (folder / report.REPORT).read_text(), report.read(folder)
-    assert "MLM % ‡" in text
-    assert "compare a score with the floors of its row" in text
-    assert result.agreement.pairs == 0
+def test_a_score_that_single_segments_reach_is_marked(tmp_path):
+    folder = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 3)
+    for file in (folder / "runs").glob("*.json"):
+        content = json.loads(file.read_text())
+        content["record"]["scores"]["sop_accuracy"] |= {"value": 90.0 + content["record"]["config"]["seed"] / 10}
+        content["record"]["scores"]["sop_accuracy"] |= {"segments_floor": 95.0}
+        file.write_text(json.dumps(content))
+    marked = [line for line in claim_lines(analysis.read(folder)) if line.warning]
+    assert [line.word for line in marked] == ["yes"]
+    assert "95.0" in marked[0].warning
 
 
-def test_the_paper_is_named_only_for_values_that_it_prints():
-    axes = ["sharing", "embedding_size"]
-    values = {"sharing": "groups", "embedding_size": "16"}
-    beyond = Row({"sharing": "2-groups", "embedding_size": "128"}, values, [], {})
-    assert axis_labels(experiment.named("sharing"), beyond, axes) == ["2-groups", "16 (paper: 128)"]
-    figure = Row({"model": "BERT-large"}, {"model": "medium"}, [], {})
-    assert axis_labels(experiment.named("layer-similarity"), figure, ["model"]) == ["medium (paper: BERT-large)"]
-    own = experiment.Experiment.model_validate(
-        {"name": "own", "title": "Own", "source": "none", "grid": {"model": {"BERT-large": "medium"}}}
+def test_a_study_without_claims_is_answered_by_its_best_and_worst_row(tmp_path):
+    asked = Experiment.model_validate(
+        {"name": "toy", "title": "Toy?", "source": "none", "grid": {"embedding_size": ["4", "8"]}}
     )
-    assert axis_labels(own, figure, ["model"]) == ["BERT-large"]
+    far = answer(analysis.read(toy_report(tmp_path / "far", asked, 3)))
+    assert "highest for E=8 (23.0 %)" in far
+    assert "within the noise" not in far
 
 
-def test_a_label_whose_value_depends_on_the_row_is_named_by_all_its_values():
-    rows = [Row({"sharing": "s", "embedding_size": "768"}, {"embedding_size": size}, [], {}) for size in ("36", "72")]
-    names = RowNames(experiment.named("sharing"), rows)
-    assert names({"embedding_size": "768"}) == "E = 36 or 72 (paper: 768)"
-
-
-def test_the_only_value_of_an_axis_is_left_out_of_sentences_unless_it_is_all_that_a_row_has():
-    names = RowNames(experiment.named("depth"), [])
-    assert names({"warm_start": "true", "model.num_layers": "12"}) == "layers = 12"
-    assert names({"warm_start": "false", "model.num_layers": "12"}) == "warm_start = false, layers = 12"
-    assert not names({"warm_start": "true"})
-    own = {"name": "own", "title": "Own", "source": "none", "grid": {"dropout": ["0.1"], "seed": [0, 1]}}
-    assert RowNames(experiment.Experiment.model_validate(own), [])({"dropout": "0.1"}) == "dropout = 0.1"
-
-
-def test_a_label_that_is_a_name_stands_for_its_value_in_sentences():
-    rows = [
-        Row({"dropout": label}, {"dropout": value}, [], {})
-        for label, value in (("With dropout", "0.1"), ("Without dropout", "0.0"))
+def test_text_of_records_is_shown_as_it_is_and_never_followed(tmp_path, empty_figures):
+    evil = "[a](javascript:alert(1)) <img src=x onerror=alert(2)> `b` | ![c](d.png) # e"
+    folder = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 1)
+    study = studies.read(folder)
+    asked = study.experiment.model_copy(update={"title": evil, "source": evil, "notes": (evil,)})
+    points = [
+        point.model_copy(update={"labels": {"inter_sentence": f"{evil}{place}"}, "command": evil + "``\n- x"})
+        for place, point in enumerate(study.points)
     ]
-    names = RowNames(experiment.named("dropout"), rows)
-    assert [names(row.labels) for row in rows] == ["With dropout", "Without dropout"]
+    claims = [claim.model_copy(update={"quote": evil}) for claim in asked.claims]
+    grid = {"inter_sentence": {f"{evil}{place}": "sop" for place in range(3)}}
+    asked = asked.model_copy(update={"claims": tuple(claims), "grid": grid})
+    text = report.write(folder, Analysis(*_framed(studies.Study(asked, points, study.runs)))).read_text()
+    page = (folder / report.PAGE).read_text()
+    pictures = re.findall("<img[^>]*>", page)
+    assert all("onerror" not in picture for picture in pictures)
+    assert "<a " not in page
+    assert "<script" not in page
+    assert "[a](javascript:alert(1))" in re.sub("<[^>]*>", "", page)
+    for line in text.splitlines():
+        cells = re.sub(r"\\.", "", line)
+        assert not re.search(r"\]\((?!learning-curves.png)", re.sub("(`+).*?\\1", "", cells)), line
 
 
-def test_a_folder_that_is_no_report_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"study\.json"):
-        report.rebuild(tmp_path)
+def _framed(study: studies.Study) -> tuple[studies.Study, object]:
+    from albert_lab.analysis.frame import frame
+
+    return study, frame(study)
 
 
-@pytest.mark.parametrize(("seeds", "heading"), [((0,), "seed"), ((0, 1), "seeds")])
-def test_a_single_fine_tuning_seed_is_not_shown_as_a_number_of_seeds(seeds, heading):
-    tuned = [toy_finetuning("run", "sst2", 60.0, seed=seed) for seed in seeds]
-    text = finetuning.tunings_table([toy_run("run", 0, {}, (toy_column("sst2", *tuned),))])
-    header = [cell.strip() for cell in text.splitlines()[0].split("|")[1:-1]]
-    assert (header[2], header[-1]) == (heading, "remarks")
+def test_latex_has_one_table_with_caption_label_and_a_row_a_row(tmp_path):
+    text = latex.table(analysed(tmp_path, "sharing"), "sharing")
+    assert text.count("\\begin{table}") == text.count("\\caption{") == text.count("\\label{tab:sharing}") == 1
+    assert text.count("E=") == 8
+    assert "\\toprule" in text
+    assert not re.search(r"(?<!\\)%(?! In)", text)
+    assert "$\\pm$" in text
 
 
-def test_compared_rows_have_speed_ups_of_training_and_inference(tmp_path):
-    folder = toy_report(tmp_path / "model-sizes", experiment.named("model-sizes"), seeds=1)
-    table = report.render(report.read(folder), NONE_DRAWN).split("## Sizes and speeds")[1].split("##")[0]
-    header, _, first, second, *_ = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]
-    assert [cell.strip() for cell in header[-3:]] == ["speed-up", "inference speed-up", "paper speed-up"]
-    # 3,000 tokens/s in training over 3,500 of BERT-large; all infer 9,000.
-    assert [cell.strip() for cell in first[-3:]] == ["0.86x", "1.00x", "4.7x"]
-    assert [cell.strip() for cell in second[-3:]] == ["1.00x", "1.00x", "1.0"]
+def test_json_has_the_rows_and_the_verdicts_and_null_for_what_is_unknown(tmp_path):
+    content = json.loads(report.as_json("sop-vs-nsp", analysed(tmp_path, "sop-vs-nsp")))
+    assert [row["row"] for row in content["rows"]] == ["none", "nsp", "sop"]
+    assert content["rows"][2]["scores"]["mlm_accuracy"]["mean"] == 25.0
+    assert len(content["verdicts"]) == 8
+    assert content["verdicts"][-1]["effect"] is None
+
+
+def test_a_report_beside_itself_has_no_differences(tmp_path):
+    folder = toy_report(tmp_path / "sharing", experiment.named("sharing"), 2)
+    table, is_one_text = compare(folder, folder)
+    assert is_one_text
+    assert (table["difference"] == 0).all()
+    assert (table["low"].dropna() <= 0).all()
+
+
+def test_a_published_report_has_records_text_and_picture_and_loses_no_runs(tmp_path, empty_figures):
+    asked = experiment.named("sharing")
+    two, one = (toy_report(tmp_path / place / "sharing", asked, seeds) for place, seeds in (("a", 2), ("b", 1)))
+    root = tmp_path / "published"
+    written = publish(two, root)
+    assert written == root / "smoke-sotu" / "sharing" / "report.md"
+    kinds = {file.suffix for file in written.parent.rglob("*") if file.is_file()}
+    assert kinds == {".json", ".yaml", ".md", ".png"}
+    assert "smoke-sotu/sharing/report.md" in (root / "README.md").read_text()
+    with pytest.raises(ConfigError, match="sharing"):
+        publish(one, root)
+    assert len(studies.read(written.parent).runs) == 16
+    publish(one, root, replace=True)
+    assert len(studies.read(written.parent).runs) == 8

@@ -56,16 +56,11 @@ def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(
     overrides = toy_overrides(corpus, "budget.value=2", "embedding_size=8")
     done = here("paper", *overrides, "--tasks", "none")
     assert done.returncode == 3
-    out, err = done.stdout, done.stderr
+    err = done.stderr
     assert "1 run: 1 finished before, 0 to train" in err, "the second table's run is the first's"
-    assert "broken" in out
+    assert "FAILED" in err
     reports = own_home / "reports"
     assert "](smoke-files/first/report.md)" in (reports / "README.md").read_text()
-    scale = (reports / "smoke-files" / "README.md").read_text()
-    assert "2 of the 3 experiments that come with albert-lab have a report." in scale
-    assert "| [first](first/report.md)" in scale
-    assert re.search(r"\| \[second\]\(second/report.md\) +\| +Tables 1 and 2 +\| +1 of 1 ", scale)
-    assert re.search(r"\| broken +\| +Table 9 ", out)
     records = {
         folder: (folder / results.RECORD).stat().st_mtime_ns
         for folder in runs.paths.runs().iterdir()

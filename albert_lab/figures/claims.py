@@ -1,0 +1,69 @@
+"""The forest plot: the paper's effect beside ours with its interval, for every sentence with a number of the paper."""
+
+import textwrap
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from albert_lab.analysis.sentences import Sentence
+from albert_lab.analysis.verdicts import NOT_SUPPORTED, SUPPORTED
+from albert_lab.figures import drawing
+
+POINTS, PERCENT = "difference in points", "accuracy in percent (chance is 50)"
+LINE_INCHES, WIDTH_INCHES, QUOTE = 0.22, 9.0, 78
+OURS, PAPER = drawing.COLOURS[0], drawing.COLOURS[1]
+
+
+def claims(lines: Sequence[Sentence]) -> Figure | None:
+    """Differences in points, and levels in percent; a line a sentence, with its verdict at the right.
+
+    Sentences without a number in the paper, or without an interval here, are left out.
+    """
+    groups: dict[str, list[Sentence]] = {}
+    for line in lines:
+        if line.report and not line.deciding[["low", "paper"]].isna().any():
+            groups.setdefault(_unit(line), []).append(line)
+    groups = {unit: groups[unit] for unit in (POINTS, PERCENT) if unit in groups}
+    if not groups:
+        return None
+    counts = [len(group) for group in groups.values()]
+    figure = Figure(figsize=(WIDTH_INCHES, LINE_INCHES * sum(counts) + 0.6 * len(counts)), layout="constrained")
+    panels = figure.subplots(len(groups), 1, height_ratios=counts, squeeze=False)[:, 0]
+    for panel, (unit, group) in zip(panels, groups.items(), strict=True):
+        _draw(panel, unit, group)
+    yes, no = (sum(line.verdict == verdict for line in lines) for verdict in (SUPPORTED, NOT_SUPPORTED))
+    coarse = sum(not line.can_tell for line in lines)
+    title = f"Of {len(lines)} sentences of the paper, {yes} hold here, {no} do not; for {coarse} this scale cannot tell"
+    return drawing.finish(figure, title, list(panels))
+
+
+def _unit(line: Sentence) -> str:
+    assert line.report is not None
+    compared, unit = line.deciding["compared"], line.report[1].unit(line.deciding["metric"])
+    if unit != "%" or " / " in compared:
+        return ""
+    return POINTS if any(sign in compared for sign in (" − ", "slope")) else PERCENT
+
+
+def _draw(panel: Axes, unit: str, group: Sequence[Sentence]) -> None:
+    for place, line in enumerate(group):
+        test = line.deciding
+        ends = [[test["effect"] - test["low"]], [test["high"] - test["effect"]]]
+        panel.errorbar(
+            test["effect"],
+            place,
+            xerr=ends,
+            fmt="o",
+            capsize=3,
+            color=OURS,
+            alpha=1 if line.can_tell else 0.45,
+            label="here (pale: this scale cannot tell)",
+        )
+        panel.plot(test["paper"], place, "D", color=PAPER, markerfacecolor="none", label="paper")
+        panel.annotate(line.verdict, (1.01, place), xycoords=("axes fraction", "data"), va="center", fontsize=7)
+    quotes = [textwrap.shorten(line.quote, QUOTE, placeholder=" …") for line in group]
+    panel.set_yticks(range(len(group)), quotes, fontsize=7)
+    panel.set_ylim(len(group) - 0.5, -0.5)
+    panel.set_xlabel(unit)
+    panel.axvline(0 if unit == POINTS else 50, color=drawing.FLOOR, linewidth=1)

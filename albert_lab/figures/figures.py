@@ -1,0 +1,120 @@
+"""The figures by their names: drawn into a report's folder, or wherever the user says."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from albert_lab import paths
+from albert_lab.analysis.analysis import Analysis, read
+from albert_lab.analysis.sentences import reports, sentences
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.figures import charts, drawing
+from albert_lab.figures.claims import claims
+from albert_lab.studies import experiment as experiments
+from albert_lab.studies.study import EXPERIMENT
+from albert_lab.training.layer_numbers import TOKEN, Layer
+
+LAYERS, LAYERS_TABLE = "layer-similarity", "layers.csv"
+
+
+class Chart(NamedTuple):
+    """A figure: the function that draws it from a study, and what a study needs for it."""
+
+    draw: Callable[[Analysis], Figure | None]
+    needs: str
+
+
+FIGURES = {
+    "learning-curves": Chart(
+        charts.learning_curves, "evaluations during training (`evaluation.num_curve_points` above 0)"
+    ),
+    "scores-by-setting": Chart(
+        charts.scores_by_setting, "an axis of numbers with at least two rows, and at most one other axis"
+    ),
+    "sharing-tradeoff": Chart(charts.sharing_tradeoff, "a finished run with scores"),
+    LAYERS: Chart(charts.layer_similarity, "layers measured at the end of a run"),
+    "ladder-trend": Chart(charts.ladder_trend, "a claim with the check trend"),
+}
+
+
+def draw_first(folder: Path, analysis: Analysis) -> tuple[str, str] | None:
+    """Draw the first figure of the experiment that has data into a report's folder: its file's name and its message.
+
+    Pictures that the folder had before are removed.
+    """
+    for file in folder.glob("*.png"):
+        file.unlink()
+    for name in analysis.experiment.figures:
+        file = folder / f"{name}.png"
+        if figure := drawing.write(lambda name=name: FIGURES[name].draw(analysis), file):
+            return file.name, drawing.message(figure)
+    return None
+
+
+def draw(folder: Path, name: str, out: Path) -> list[Path]:
+    """Draw a figure of a report into a folder, as PNG and SVG.
+
+    Raises:
+        ConfigError: the folder is no report, or the report has no data for the figure.
+    """
+    files, analysis = [out / f"{name}.{kind}" for kind in ("png", "svg")], read(folder)
+    if not drawing.write(lambda: FIGURES[name].draw(analysis), *files):
+        raise ConfigError(f"{folder} has no data for the figure {name}: it needs {FIGURES[name].needs}")
+    return files
+
+
+def draw_claims(root: Path, out: Path) -> list[Path]:
+    """Draw the paper's effects beside those of the reports below a folder, as PNG and SVG.
+
+    Raises:
+        MissingDataError: no report there has a sentence of the paper with a number.
+    """
+    files, lines = [out / f"claims.{kind}" for kind in ("png", "svg")], sentences(reports(root))
+    if not drawing.write(lambda: claims(lines), *files):
+        raise MissingDataError(f"no report in {root} tests a sentence of the paper: `albert-lab sop-vs-nsp` makes one")
+    return files
+
+
+def find(name: str, root: Path) -> Path | None:
+    """The newest report below a folder whose experiment has a figure; None if there is none."""
+    known = sorted(root.glob(f"*/*/{EXPERIMENT}"), key=lambda file: -file.stat().st_mtime)
+    found = next((file for file in known if name in experiments.read(file).figures), None)
+    return found.parent if found else None
+
+
+def newest(name: str) -> Path:
+    """The newest report folder whose experiment has a figure, a published one if there is no other.
+
+    Raises:
+        MissingDataError: no report has it; names the command that makes one.
+    """
+    if found := find(name, paths.reports()) or find(name, paths.published()):
+        return found
+    makers = [file.stem for file in experiments.files() if name in experiments.named(file.stem).figures]
+    commands = " or ".join(f"`albert-lab {maker}`" for maker in makers)
+    raise MissingDataError(f"no report in {paths.reports()} has the figure {name}: {commands} makes one")
+
+
+def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) -> list[Path]:
+    """Layers of any encoders by their names in one figure, with their table: layers.csv, PNG and SVG.
+
+    Raises:
+        ConfigError: two encoders have one name.
+    """
+    rows: dict[str, Sequence[Layer]] = {}
+    for name, layers in sources:
+        mean = next(layer for layer in layers if layer.token == TOKEN)
+        row = f"{name} (n = {mean.n:,} tokens of {mean.corpus})"
+        if rows.setdefault(row, layers) != layers:
+            raise ConfigError(f"two sources have the name {name}: rename one of their folders")
+    lines = [{"row": row, **layer.model_dump()} for row, layers in rows.items() for layer in layers]
+    table, paper = pd.DataFrame(lines), experiments.named(LAYERS).paper_figure
+    out.mkdir(parents=True, exist_ok=True)
+    table.to_csv(out / LAYERS_TABLE, index=False)
+    files = [out / f"{LAYERS}.{kind}" for kind in ("png", "svg")]
+    looks = {row: (place, place) for place, row in enumerate(rows)}
+    drawing.write(lambda: charts.draw_layers(table, looks, paper), *files)
+    return [out / LAYERS_TABLE, *files]

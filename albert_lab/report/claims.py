@@ -1,0 +1,130 @@
+"""The verdicts of a study in words: a line a claim, and the answer in one sentence."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.contrasts import contrast
+from albert_lab.analysis.sentences import MIXED, outcome
+from albert_lab.analysis.verdicts import CANNOT_TELL, NOT_SUPPORTED, SUPPORTED, UNDECIDED, WORDS
+from albert_lab.report import numbers
+
+PLAIN = {SUPPORTED: "yes", NOT_SUPPORTED: "NO"}
+
+
+@dataclass(frozen=True)
+class ClaimLine:
+    """A sentence of the paper, or a claim of the user's, as reports and terminals show it.
+
+    Attributes:
+        word: yes, NO, undecided or cannot tell.
+        quote: the sentence.
+        evidence: what was tested, the number with its interval, and the paper's; or why nothing can be told.
+        warning: a floor that the score is not above; empty without one.
+        short: the number with its interval and the paper's, for a line of a terminal; empty without a number.
+    """
+
+    word: str
+    quote: str
+    evidence: str
+    warning: str = ""
+    short: str = ""
+
+
+def claim_lines(analysis: Analysis) -> list[ClaimLine]:
+    """A line a claim; those of one sentence that were not run share one."""
+    lines: list[ClaimLine] = []
+    not_run: dict[str, list[Any]] = {}
+    table: Any = analysis.verdicts
+    for _, line in table.iterrows():
+        if line["why"].startswith("not run"):
+            not_run.setdefault(line["quote"], []).append(line)
+        else:
+            said = evidence(analysis, line), _warning(analysis, line), _short(analysis, line)
+            lines.append(ClaimLine(word(line["verdict"]), line["quote"], *said))
+    for quote, same in not_run.items():
+        headings = dict.fromkeys(analysis.heading(line["metric"]) for line in same)
+        reason = same[0]["why"] if len(same) == 1 else "not run"
+        lines.append(ClaimLine(word(CANNOT_TELL), quote, f"{', '.join(headings)}: {reason}"))
+    return lines
+
+
+def word(verdict: str) -> str:
+    return PLAIN.get(verdict, verdict)
+
+
+def evidence(analysis: Analysis, line: Any) -> str:
+    """What was tested and what was measured: SOP, nsp within 45 to 55 %: 49.8 % [48.4, 51.1]; paper 52.0."""
+    unit = analysis.unit(line["metric"])
+    if not line["compared"]:
+        return f"{analysis.heading(line['metric'])}, {line['check']}: {line['why']}"
+    first, *others = line["compared"].split(" − ")
+    is_named = (
+        numbers.is_level(line) or numbers.is_ratio(line) or (len(others) == 1 and line["check"].startswith(first))
+    )
+    compared = "" if is_named else f"{line['compared']} = "
+    text = f"{analysis.heading(line['metric'])}, {line['check']}: {compared}{numbers.effect(line, unit)}"
+    if line["paper"] == line["paper"]:
+        text += f"; paper {numbers.number(line, line['paper'], unit)}"
+    if line["why"]:
+        text += f"; {line['why']}"
+    elif not line["can_tell"]:
+        text += "; the interval is too wide to tell"
+    return text
+
+
+def _short(analysis: Analysis, line: Any) -> str:
+    unit = analysis.unit(line["metric"])
+    paper = "" if line["paper"] != line["paper"] else f"; paper {numbers.number(line, line['paper'], unit)}"
+    return f"{analysis.heading(line['metric'])} {numbers.effect(line, unit)}{paper}" if line["compared"] else ""
+
+
+def _warning(analysis: Analysis, line: Any) -> str:
+    """Whether single segments give as much as the one row of a claim that it is above a level; empty if they do not."""
+    row = line["compared"]
+    if (
+        line["verdict"] != SUPPORTED
+        or " above " not in line["check"]
+        or (line["metric"], row) not in analysis.summary.index
+    ):
+        return ""
+    scored: Any = analysis.summary.loc[(line["metric"], row)]
+    if not scored["segments"] >= line["low"]:
+        return ""
+    return f"single segments by themselves give {scored['segments']:.1f} %: this score needs no relation of the two"
+
+
+def answer(analysis: Analysis) -> str:
+    """The answer of a study in one sentence: how many of its sentences hold; without claims its best and worst row."""
+    table: Any = analysis.verdicts
+    if table.empty:
+        return _extremes(analysis)
+    found = Counter(outcome(set(same)) for _, same in table.groupby("quote", sort=False)["verdict"])
+    whose = "sentences of the paper" if analysis.experiment.is_of_paper else "claims"
+    said = [f"{found[name]} {_HOLD[name][found[name] > 1]}" for name in (*WORDS, MIXED) if found[name]]
+    return f"Of {found.total()} {whose}, {', '.join(said)}."
+
+
+_HOLD = {
+    SUPPORTED: ("holds here", "hold here"),
+    NOT_SUPPORTED: ("does not (NO)", "do not (NO)"),
+    UNDECIDED: ("is undecided", "are undecided"),
+    CANNOT_TELL: ("this study cannot tell", "this study cannot tell"),
+    MIXED: ("holds by one score and not by another", "hold by one score and not by another"),
+}
+
+
+def _extremes(analysis: Analysis) -> str:
+    metric = next((name for name in analysis.metrics if name in analysis.experiment.columns), None)
+    if metric is None:
+        return "No run is finished."
+    means: Any = analysis.summary.loc[metric, "mean"]
+    unit, heading = analysis.unit(metric), analysis.heading(metric)
+    best, worst = str(means.idxmax()), str(means.idxmin())
+    shown = {row: f"{numbers.value(means[row], unit)} {unit}".strip() for row in (best, worst)}
+    if len(means) == 1:
+        return f"{heading}: {shown[best]}."
+    found = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0})
+    is_clear = "" if found.low > 0 else "; the difference is within the noise of these seeds"
+    return f"{heading} is highest for {best} ({shown[best]}) and lowest for {worst} ({shown[worst]}){is_clear}."

@@ -1,0 +1,174 @@
+"""What a reader has to know of a study's numbers, in at most eight lines of plain text."""
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any
+
+from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.frame import HERE
+from albert_lab.report.numbers import value
+from albert_lab.runs.results import RunRecord
+
+# What the text says of the settings of runs: a setting, its words, and the paper's for its ablations.
+SETTINGS = (
+    ("model.num_layers", "layers", "12"),
+    ("model.hidden_size", "H", "768"),
+    ("tokenizer.vocab_size", "V", "30,000"),
+    ("max_sequence_length", "length", "512"),
+    ("batch_size", "batch", "4,096"),
+    ("optimizer.name", "optimizer", "LAMB"),
+)
+PAPERS_TEXT = "Wikipedia and BookCorpus"
+
+
+def notes(analysis: Analysis) -> list[str]:
+    """The lines; one on what does not concern this study is left out."""
+    records = [run.record for run in analysis.study.runs]
+    configs = [record.model_dump(mode="json", include={"config"})["config"] for record in records]
+    lines = [
+        *(
+            [_floors(analysis), _seeds(analysis), _cost(records), _departures(configs), _data(records)]
+            if records
+            else []
+        ),
+        _not_counting(analysis),
+        _missing(analysis),
+        _own_code(configs),
+    ]
+    return [line for line in lines if line]
+
+
+def _floors(analysis: Analysis) -> str:
+    """What a constant answer and single segments give, and the number of answers, of the scores of the main table."""
+    said = []
+    for metric in analysis.main:
+        table: Any = analysis.summary.loc[metric]
+        if metric in analysis.frame.tasks or table["floor"].isna().all():
+            continue
+        ns = " or ".join(sorted({f"{n:,.0f}" for n in table["n"].dropna()}))
+        segments = table["segments"].mean()
+        by_segments = f", single segments {value(segments, '%')}" if segments == segments else ""
+        floor = value(table["floor"].mean(), analysis.unit(metric))
+        said.append(f"{analysis.heading(metric)} {floor}{by_segments} (n = {ns})")
+    return f"What a constant answer scores, in %: {'; '.join(said)}." if said else ""
+
+
+def _seeds(analysis: Analysis) -> str:
+    numbers: Any = analysis.frame.numbers
+    seeds = sorted({f"{count}" for count in numbers.groupby("row")["seed"].nunique()})
+    line = f"{' or '.join(seeds)} seed{'' if seeds == ['1'] else 's'} of pre-training a row"
+    if seeds == ["1"]:
+        return f"{line}: no spread, so no interval and no verdict."
+    line += "; ± is a standard deviation over seeds, intervals are 95 % over seeds and held-out documents"
+    days: dict[int, set[str]] = {}
+    for run in analysis.study.runs:
+        days.setdefault(run.seed, set()).add(run.record.provenance.finished)
+    first = max(days[min(days)])
+    later = [str(seed) for seed in sorted(days) if min(days[seed]) > first]
+    return f"{line}. Added later: seed {', '.join(later)}." if later else f"{line}."
+
+
+def _cost(records: Sequence[RunRecord]) -> str:
+    tokens, seconds = (_span(getattr(run.training, part) for run in records) for part in ("tokens", "training_seconds"))
+    flops = _span(run.train_flops_per_token * run.training.tokens for run in records)
+    passes = _span(run.data.passes for run in records)
+    minutes = sum(run.training.total_seconds for run in records) / 60
+    return (
+        f"A run: {tokens} tokens ({passes} passes over its text), {flops} FLOPs, {seconds} s of training."
+        f" All {len(records)} runs: {minutes:,.0f} min. Speeds are as each run was trained, beside others or not."
+    )
+
+
+def _departures(configs: Sequence[dict[str, Any]]) -> str:
+    ours = [f"{words} {_distinct(_setting(config, key) for config in configs)}" for key, words, _ in SETTINGS]
+    papers = [f"{words} {number}" for _, words, number in SETTINGS]
+    return f"Here {', '.join(ours)}; the paper's ablations: {', '.join(papers)}, 125,000 steps on {PAPERS_TEXT}."
+
+
+def _data(records: Sequence[RunRecord]) -> str:
+    documents, dev = (
+        _distinct(f"{getattr(run.data, part):,}" for run in records) for part in ("train_documents", "dev_documents")
+    )
+    dropped = fmean(run.data.dropped_text_share for run in records)
+    line = (
+        f"Trained on {documents} documents, scored on {dev} others of the same corpus (the paper: SQuAD's and RACE's)."
+    )
+    if dropped >= 0.01:
+        line += f" Chunks of a single sentence are dropped, with {dropped:.0%} of the text."
+    lengths = [stage.max_sequence_length for run in records for stage in run.data.stages]
+    if lengths:
+        line += f" Sequences are short first: from {min(lengths)} tokens; the paper has one length."
+    return line
+
+
+def _not_counting(analysis: Analysis) -> str:
+    tasks = {column.task: column.title for run in analysis.study.runs for column in run.pretrained}
+    low = [title for task, title in tasks.items() if not analysis.summary.loc[task]["counts"].all()]
+    if not low:
+        return ""
+    return (
+        f"Tasks that do not count, for no row is clearly above random weights and above words alone: {', '.join(low)}."
+    )
+
+
+def _missing(analysis: Analysis) -> str:
+    """The rows and the columns of the paper that have no numbers, and why."""
+    paper = analysis.experiment.paper.columns if analysis.experiment.paper else {}
+    columns = [title for name, title in paper.items() if name not in analysis.metrics and name not in _NOT_MEASURED]
+    said = [f"{', '.join(columns)} (not run here)"] if columns else []
+    reasons: dict[str, list[str]] = {}
+    known = {run.name for run in analysis.study.runs}
+    for point in analysis.study.points:
+        row = analysis.frame.row(point.labels | {HERE + axis: value for axis, value in point.values.items()})
+        place = f"{row}, seed {point.seed}"
+        if point.run not in known:
+            reasons.setdefault(point.reason or "no record in this report", []).append(place)
+        elif point.failed_tasks:
+            reasons.setdefault(point.failed_tasks, []).append(place)
+    said += [f"{'; '.join(places)}: {reason}" for reason, places in reasons.items()]
+    return f"Missing: {'. '.join(said)}." if said else ""
+
+
+_NOT_MEASURED = ("speedup",)
+
+
+def _own_code(configs: Sequence[dict[str, Any]]) -> str:
+    files = dict.fromkeys(included["file"] for config in configs for included in config.get("include") or ())
+    return f"Own code, which the paper does not have: {', '.join(files)}." if files else ""
+
+
+def _setting(config: Any, key: str) -> str:
+    for part in key.split("."):
+        config = config.get(part) if isinstance(config, dict) else None
+    return f"{config:,}" if isinstance(config, int) else str(config)
+
+
+def _distinct(values: Iterable[str]) -> str:
+    return " or ".join(dict.fromkeys(values))
+
+
+def _span(values: Iterable[float]) -> str:
+    found = sorted(values)
+    ends = [f"{number:.2g}" if number >= 1e9 else value(number, "") for number in (found[0], found[-1])]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def provenance(analysis: Analysis) -> list[str]:
+    """Where the numbers come from: software, machine, text and held-out set, each by its fingerprint."""
+    records = [run.record for run in analysis.study.runs]
+    if not records:
+        return []
+    origins = [record.provenance for record in records]
+    code = _distinct(
+        f"albert-lab {origin.albert_lab}" + f", commit {origin.code}" * bool(origin.code) for origin in origins
+    )
+    machine = _distinct(f"{origin.machine}, {origin.device_names}, {origin.precision}" for origin in origins)
+    text = _distinct(
+        f"{record.fingerprints['corpus']}, tokenizer {record.fingerprints['tokenizer']}" for record in records
+    )
+    held_out = _distinct(record.evaluation_set for record in records)
+    return [
+        f"Code: {code}; {_distinct(origin.software for origin in origins)}",
+        f"Machine: {machine}",
+        f"Text: {text}; held-out set {held_out}; results version {_distinct(str(r.results_version) for r in records)}",
+    ]

@@ -1,0 +1,72 @@
+"""Numbers of a report as text: values, scores with spread and the paper's number, effects with intervals."""
+
+import math
+from typing import Any
+
+from albert_lab.analysis.analysis import Analysis
+
+MISSING = "—"
+BY_PROBE = "*"
+
+
+def value(number: float, unit: str) -> str:
+    """A number with the digits that its unit deserves, without the unit; a dash for NaN."""
+    if math.isnan(number):
+        return MISSING
+    if unit in ("%", "points"):
+        return f"{round(number, 1) + 0.0:.1f}"
+    if unit == "nats":
+        return f"{number:.3f}"
+    if abs(number) >= 1e6:
+        return f"{number / 1e6:,.3g}M"
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+
+
+def cell(analysis: Analysis, metric: str, row: str, *, spread: bool = True) -> str:
+    """A cell of a table: the mean over seeds, its standard deviation, and the paper's number in brackets."""
+    table, unit = analysis.summary, analysis.unit(metric)
+    paper = papers_cell(analysis, metric, row)
+    brackets = f" ({paper})" if paper else ""
+    if (metric, row) not in table.index:
+        return MISSING + brackets
+    line: Any = table.loc[(metric, row)]
+    probe = BY_PROBE if (metric, row) in analysis.by_probe else ""
+    sd = f" ± {value(line['sd'], unit)}" if spread and line["sd"] > 1e-9 * abs(line["mean"]) else ""
+    return f"{value(line['mean'], unit)}{sd}{probe}{brackets}"
+
+
+def papers_cell(analysis: Analysis, metric: str, row: str) -> str:
+    """The paper's cell as printed; empty if it has none."""
+    cells: Any = analysis.frame.rows.set_index("row").get(f"paper_{metric}")
+    return "" if cells is None else str(cells.get(row, ""))
+
+
+def effect(line: Any, unit: str) -> str:
+    """The effect of a verdict with its interval and unit: a level, a difference with its sign, or a factor."""
+    shown = number(line, line["effect"], unit)
+    ends = (
+        "" if math.isnan(line["low"]) else f" [{', '.join(number(line, line[end], unit) for end in ('low', 'high'))}]"
+    )
+    return f"{shown} {_unit(line, unit)}".strip() + ends
+
+
+def number(line: Any, amount: float, unit: str) -> str:
+    """An amount of a verdict: differences have a sign, factors three digits."""
+    if is_ratio(line):
+        return f"{amount:.3g}"
+    return value(amount, unit) if is_level(line) or amount < 0 or math.isnan(amount) else f"+{value(amount, unit)}"
+
+
+def is_level(line: Any) -> bool:
+    """Whether the effect of a verdict is the level of one row."""
+    return not any(sign in line["compared"] for sign in (" − ", " + ", " / ", "slope"))
+
+
+def is_ratio(line: Any) -> bool:
+    return " / " in line["compared"]
+
+
+def _unit(line: Any, unit: str) -> str:
+    if is_ratio(line):
+        return "times"
+    return "points" if unit == "%" and not is_level(line) else unit

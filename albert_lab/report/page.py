@@ -1,0 +1,47 @@
+"""The Markdown of a report as a page of HTML in one self-contained file, without scripts and network requests."""
+
+import base64
+import re
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+STYLE = Path(__file__).with_name("page.css")
+_FOLD = re.compile(r"^(?:<details><summary>([\w ]+)</summary>|(</details>))$", re.MULTILINE)
+
+
+def page(text: str, folder: Path) -> str:
+    """A whole page of Markdown that begins with a heading of the first level; tags in it are shown, not followed.
+
+    Args:
+        text: the Markdown; lines that open and close a folded part stay so.
+        folder: of its pictures, which are embedded; one that is not there becomes its description.
+    """
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.renderer.rules["image"] = lambda tokens, place, *_: _image(tokens[place], folder)
+    parser.renderer.rules["table_open"] = lambda *_: '<div class="table"><table>\n'
+    parser.renderer.rules["table_close"] = lambda *_: "</table></div>\n"
+    heading = next(after for token, after in pairwise(parser.parse(text)) if token.tag == "h1")
+    title = escape("".join(part.content for part in heading.children or ()))
+    parts = _FOLD.split(text)
+    body = parser.render(parts[0])
+    for summary, _, part in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        body += (f"<details><summary>{summary}</summary>\n" if summary else "</details>\n") + parser.render(part)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n"
+        f"</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
+    )
+
+
+def _image(token: Token, folder: Path) -> str:
+    """A picture of the folder, embedded; its description if it is no PNG file there."""
+    file, words = folder / str(token.attrs.get("src", "")), escape(token.content)
+    if file.suffix != ".png" or file.parent != folder or not file.is_file():
+        return words
+    content = base64.b64encode(file.read_bytes()).decode()
+    return f'<img alt="{words}" src="data:image/png;base64,{content}">'

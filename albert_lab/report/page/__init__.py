@@ -1,1 +1,0 @@
-"""A report as one self-contained page of HTML."""

@@ -1,0 +1,174 @@
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+from toy_reports import toy_report
+
+from albert_lab.analysis import analysis
+from albert_lab.analysis.analysis import Analysis, analyse
+from albert_lab.analysis.sentences import reports, sentences
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.figures import charts, drawing, figures
+from albert_lab.figures.claims import claims
+from albert_lab.studies import experiment
+from albert_lab.studies import study as studies
+from albert_lab.studies.experiment import Experiment
+from albert_lab.training.layer_numbers import Layer
+
+
+def analysed(tmp_path, name, seeds=2, **more) -> Analysis:
+    return analysis.read(toy_report(tmp_path / name, experiment.named(name), seeds, **more))
+
+
+def words(figure: Figure) -> str:
+    """All text of a figure."""
+    found = [figure.get_suptitle(), *(text.get_text() for legend in figure.legends for text in legend.get_texts())]
+    for panel in figure.axes:
+        found += [panel.get_title(), panel.get_xlabel(), panel.get_ylabel(), *(text.get_text() for text in panel.texts)]
+    return "\n".join(found)
+
+
+DRAWN = [
+    ("learning-curves", "sop-vs-nsp"),
+    ("learning-curves", "dropout"),
+    ("scores-by-setting", "embedding-size"),
+    ("sharing-tradeoff", "sharing"),
+    ("layer-similarity", "layer-similarity"),
+]
+
+
+@pytest.mark.parametrize(("figure", "name"), DRAWN)
+def test_a_figure_says_its_message_and_every_row_stands_or_is_said_to_be_missing(figure, name, tmp_path):
+    result = analysed(tmp_path, name, full=True, seeds=1)
+    drawn = figures.FIGURES[figure].draw(result)
+    assert len(drawing.message(drawn)) > 10
+    lost = result.rows[-1]
+    assert f"missing: {lost}, the loss is nan at step 3" in words(drawn)
+    if figure == "scores-by-setting":  # a line a label of the other axis, a point a row
+        assert [len(line.get_xdata()) for line in drawn.axes[0].lines[:2]] == [4, 3]
+    else:
+        assert all(row in words(drawn) for row in result.rows if row != lost)
+
+
+def test_every_figure_that_an_experiment_may_name_can_be_drawn_and_no_other():
+    for file in experiment.files():
+        assert {*experiment.named(file.stem).figures} <= {*figures.FIGURES}
+    content = {"name": "a", "title": "A", "source": "none", "grid": {}, "figures": ["absent"]}
+    with pytest.raises(ValueError, match="figures"):
+        Experiment.model_validate(content)
+    for name in figures.FIGURES:
+        Experiment.model_validate(content | {"figures": [name]})
+
+
+def test_the_message_names_the_best_row_only_if_the_difference_is_clear(tmp_path):
+    result = analysed(tmp_path, "sop-vs-nsp", 3)
+    assert "sop is best with 25.0 %" in charts._extremes(result, "mlm_accuracy")
+    numbers = result.frame.numbers.copy()
+    of_mlm = numbers["metric"] == "mlm_accuracy"
+    numbers.loc[of_mlm, "value"] += [0, 40, -40, 30, -45, 10, -20, 20, 3]
+    noisy = replace(result, frame=replace(result.frame, numbers=numbers))
+    assert "no clear difference" in charts._extremes(noisy, "mlm_accuracy")
+
+
+def test_a_line_has_a_point_for_each_evaluation_and_a_band_over_seeds(tmp_path):
+    panel = charts.learning_curves(analysed(tmp_path, "sop-vs-nsp", 3)).axes[-1]
+    lines = [line for line in panel.lines if len(line.get_xdata()) == 4]
+    assert len(lines) == len(panel.collections) == 3
+
+
+def test_curves_under_a_budget_in_seconds_are_drawn_over_seconds(tmp_path):
+    result = analysed(tmp_path, "same-wall-clock")
+    curves = result.frame.curves.copy()
+    of_second = (curves["seed"] == 1).to_numpy()
+    curves.loc[of_second, "step"] = curves.loc[of_second, "step"] + 7
+    drawn = charts.learning_curves(replace(result, frame=replace(result.frame, curves=curves)))
+    assert "training time (seconds)" in words(drawn)
+
+
+def test_the_papers_curves_stand_beside_ours_with_the_looks_of_their_rows(tmp_path):
+    *ours, theirs = charts.learning_curves(analysed(tmp_path, "dropout")).axes
+    colour = {line.get_label(): line.get_color() for line in ours[0].lines}
+    assert {line.get_label(): line.get_color() for line in theirs.lines}.items() <= colour.items()
+    assert "read off" in theirs.get_title()
+
+
+def test_a_setting_with_one_number_has_no_figure(tmp_path):
+    assert charts.scores_by_setting(analysed(tmp_path, "sop-vs-nsp")) is None
+    asked = Experiment.model_validate({"name": "one", "title": "One", "source": "none", "grid": {}})
+    assert charts.scores_by_setting(analyse(studies.read(toy_report(tmp_path / "one", asked, 1)))) is None
+
+
+def test_a_trend_is_drawn_with_its_points_and_slope(tmp_path):
+    grid = {"rung": {"1": "model=small", "2": "model=large", "3": "model=xlarge"}, "sharing": ["a", "b"]}
+    claim = {"quote": "q", "metric": "mlm_accuracy", "check": "trend", "direction": "falling"}
+    claim |= {"row": {"sharing": "a"}, "than": {"sharing": "b"}}
+    content = {
+        "name": "t",
+        "title": "T",
+        "source": "none",
+        "grid": grid,
+        "claims": [claim],
+        "figures": ["ladder-trend"],
+    }
+    result = analyse(studies.read(toy_report(tmp_path / "t", Experiment.model_validate(content), 3)))
+    numbers = result.frame.numbers.copy()
+    flops = numbers["metric"] == "train_flops_per_token"
+    numbers.loc[flops, "value"] *= numbers.loc[flops, "row"].str.extract(r"(\d)", expand=False).astype(float) ** 3
+    noise = np.random.default_rng(0).normal(0, 0.1, len(numbers))
+    numbers.loc[numbers["metric"] == "mlm_accuracy", "value"] += noise[numbers["metric"] == "mlm_accuracy"]
+    drawn = charts.ladder_trend(replace(result, frame=replace(result.frame, numbers=numbers)))
+    assert "ten times the compute" in drawing.message(drawn)
+    assert len(drawn.axes[0].lines) >= 2
+
+
+def test_the_forest_plot_has_the_papers_effect_beside_ours(tmp_path):
+    toy_report(tmp_path / "smoke-sotu" / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 3)
+    drawn = claims(sentences(reports(tmp_path)))
+    (panel,) = drawn.axes
+    assert len(panel.get_yticks()) == 4
+    assert "paper" in words(drawn)
+    assert claims(sentences({})) is None
+
+
+def test_files_are_small_have_few_colours_and_one_is_a_drawing(tmp_path):
+    folder = toy_report(tmp_path / "sharing", experiment.named("sharing"), 2)
+    png, svg = figures.draw(folder, "sharing-tradeoff", tmp_path / "out")
+    assert len(Image.open(png).getcolors(256)) <= drawing.COLOURS_OF_PNG
+    assert png.stat().st_size < 60_000
+    assert ET.parse(svg).getroot().tag.endswith("svg")
+    with pytest.raises(ConfigError, match="ladder-trend"):
+        figures.draw(folder, "ladder-trend", tmp_path / "out")
+
+
+def test_a_report_keeps_one_picture_the_first_that_has_data(tmp_path, empty_figures):
+    folder = toy_report(tmp_path / "sharing", experiment.named("sharing"), 2)
+    (folder / "old.png").write_bytes(b"")
+    name, message = figures.draw_first(folder, analysis.read(folder))
+    assert [file.name for file in folder.glob("*.png")] == [name] == ["sharing-tradeoff.png"]
+    assert "parameters" in message
+
+
+def test_the_newest_report_with_a_figure_is_found_or_its_study_named(own_home):
+    with pytest.raises(MissingDataError, match="albert-lab sharing"):
+        figures.newest("sharing-tradeoff")
+    folder = toy_report(own_home / "reports" / "smoke-sotu" / "sharing", experiment.named("sharing"), 1)
+    assert figures.newest("sharing-tradeoff") == folder
+
+
+def test_layers_of_two_models_are_drawn_with_their_table(tmp_path, empty_figures):
+    numbers = {"l2_distance": 3.0, "l2_distance_sd": 0.1, "cosine_similarity": 0.9, "degrees": 20.0, "degrees_sd": 1.0}
+    layers = [
+        Layer(corpus="sotu", layer=layer, token=token, n=100, **numbers)
+        for layer in (1, 2)
+        for token in ("cls", "mean")
+    ]
+    other = [layer.model_copy(update={"degrees": 40.0}) for layer in layers]
+    table, *drawn = figures.compare_layers([("a", layers), ("b", other)], tmp_path)
+    assert len(pd.read_csv(table)) == 8
+    assert [file.suffix for file in drawn] == [".png", ".svg"]
+    with pytest.raises(ConfigError, match="rename"):
+        figures.compare_layers([("a", layers), ("a", other)], tmp_path)
