@@ -68,7 +68,8 @@ def scores_by_setting(analysis: Analysis) -> Figure | None:
     if axis is None or len(analysis.study.axes) > 2 or not shown:
         return None
     others = [other for other in analysis.study.axes if other != axis]
-    table = pd.DataFrame({"x": places[axis], "line": rows[others[0]] if others else "", "row": rows["row"]}).dropna()
+    content = {"x": places[axis], "line": rows[others[0]] if others else "", "row": rows["row"]}
+    table: Any = pd.DataFrame(content).dropna()
     papers = rows.get(f"paper_{AVERAGE}")
     has_paper = papers is not None and (papers != "").any()
     figure, panels = drawing.sheet(len(shown) + has_paper)
@@ -78,7 +79,7 @@ def scores_by_setting(analysis: Analysis) -> Figure | None:
             drawing.draw_line(panel, line, str(name), (place, place))
         _draw_floors(panel, analysis, metric)
         panel.set(ylabel=f"{analysis.heading(metric)} (%)")
-    if has_paper:
+    if papers is not None and has_paper:
         table["mean"] = [printed(cell) for cell in papers[table.index]]
         table["paper"] = rows.loc[table.index, axis].map(number_in)
         for place, (_, line) in enumerate(table.groupby("line", sort=False)):
@@ -111,7 +112,8 @@ def sharing_tradeoff(analysis: Analysis) -> Figure | None:
                 panel.errorbar(**points, label=row, **(drawing.style(look) | {"linestyle": "none", "capsize": 2}))
         if has_paper:
             place = [printed(rows.loc[row, f"paper_{name}"]) for name in ("parameters", AVERAGE)]
-            panels[-1].plot(place[0] / 1e6, place[1], **(drawing.style(look, paper=True) | {"linestyle": "none"}))
+            style: dict[str, Any] = drawing.style(look, paper=True) | {"linestyle": "none"}
+            panels[-1].plot(place[0] / 1e6, place[1], **style)
     for panel, metric in zip(panels, shown, strict=False):
         _draw_floors(panel, analysis, metric)
         panel.set(ylabel=f"{analysis.heading(metric)} (%)")

@@ -84,8 +84,10 @@ def draw_paper(panel: Axes, paper: PaperFigure, metric: str, looks_of: Mapping[s
     """Draw the paper's curves of a metric as far as they were read off: points, and a hatched range for the rest."""
     for place, curve in enumerate(curve for curve in paper.curves if curve.panel == metric):
         look = style(looks_of.get(curve.row, (place, place)), paper=True)
+        if curve.between:
+            look["linestyle"] = "none"
         xs, ys = zip(*curve.points, strict=True)
-        panel.plot(xs, ys, label=curve.row, **(look | ({"linestyle": "none"} if curve.between else {})))
+        panel.plot(xs, ys, label=curve.row, **look)
         if curve.between:
             hatch = {"facecolor": "none", "edgecolor": look["color"], "hatch": "///", "linewidth": 0.5, "alpha": 0.6}
             panel.fill_between([min(xs) + 1, max(xs) - 1], *curve.between, **hatch)

@@ -101,7 +101,8 @@ def answer(analysis: Analysis) -> str:
     if table.empty:
         return _extremes(analysis)
     found = Counter(outcome(set(same)) for _, same in table.groupby("quote", sort=False)["verdict"])
-    whose = "sentences of the paper" if analysis.experiment.is_of_paper else "claims"
+    is_of_paper = analysis.experiment.is_of_paper
+    whose = f"{'sentence' if is_of_paper else 'claim'}{'s' * (found.total() > 1)}{' of the paper' * is_of_paper}"
     said = [f"{found[name]} {_HOLD[name][found[name] > 1]}" for name in (*WORDS, MIXED) if found[name]]
     return f"Of {found.total()} {whose}, {', '.join(said)}."
 

@@ -1,6 +1,7 @@
 """Two reports side by side: a merge of their summaries."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ def compare(a: Path, b: Path) -> tuple[pd.DataFrame, bool]:
     one, two = (
         study.summary[["mean", "low", "high"]].add_suffix(end) for study, end in zip(both, ("_a", "_b"), strict=True)
     )
-    table = one.join(two, how="inner")
+    table: Any = one.join(two, how="inner")
     table["difference"] = table["mean_b"] - table["mean_a"]
     half = np.hypot(table["high_a"] - table["mean_a"], table["high_b"] - table["mean_b"])
     table["low"], table["high"] = table["difference"] - half, table["difference"] + half

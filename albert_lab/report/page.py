@@ -5,6 +5,7 @@ import re
 from html import escape
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -21,9 +22,10 @@ def page(text: str, folder: Path) -> str:
         folder: of its pictures, which are embedded; one that is not there becomes its description.
     """
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.renderer.rules["image"] = lambda tokens, place, *_: _image(tokens[place], folder)
-    parser.renderer.rules["table_open"] = lambda *_: '<div class="table"><table>\n'
-    parser.renderer.rules["table_close"] = lambda *_: "</table></div>\n"
+    rules: Any = parser.renderer.rules  # pyright: ignore[reportAttributeAccessIssue]
+    rules["image"] = lambda tokens, place, *_: _image(tokens[place], folder)
+    rules["table_open"] = lambda *_: '<div class="table"><table>\n'
+    rules["table_close"] = lambda *_: "</table></div>\n"
     heading = next(after for token, after in pairwise(parser.parse(text)) if token.tag == "h1")
     title = escape("".join(part.content for part in heading.children or ()))
     parts = _FOLD.split(text)

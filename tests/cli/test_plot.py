@@ -55,7 +55,7 @@ def test_a_report_without_layers_has_no_figure_of_layers(tmp_path):
         (["plot", "layer-similarity", "nobody"], 2, "nobody is neither a folder nor a run"),
         (["plot", "layer-similarity", str(Path(__file__).parent)], 2, "config.json"),
         (["plot", "layer-similarity", str(Path(__file__).parent), "corpus=files"], 2, "corpus.path must be given"),
-        (["plot", "layer-similarity"], 4, "`albert-lab layer-similarity` or"),
+        (["plot", "layer-similarity"], 4, "`albert-lab layer-similarity`"),
         (["plot", "layer-similarity", "scale=smoke"], 2, "scale=smoke: name the models"),
     ],
 )
