@@ -95,6 +95,9 @@ def _data(records: Sequence[RunRecord]) -> str:
     )
     if dropped >= 0.01:
         line += f" Chunks of a single sentence are dropped, with {dropped:.0%} of the text."
+    unknown = max(run.data.unknown_share for run in records)
+    if unknown >= 0.01:
+        line += f" {unknown:.1%} of the tokens of the text are unknown, and predicted as such."
     lengths = [stage.max_sequence_length for run in records for stage in run.data.stages]
     if lengths:
         line += f" Sequences are short first: from {min(lengths)} tokens; the paper has one length."
