@@ -36,7 +36,8 @@ def print_on(console: Console, folder: Path, analysis: Analysis) -> None:
 
 def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | Table]:
     """The parts of the screen, at most LINES lines of this width in all."""
-    title = _wrapped(f"{analysis.experiment.title} {answer(analysis)}", width, 2)
+    name = analysis.experiment.title
+    title = _wrapped(f"{name}{'' if name[-1] in '.?!' else '.'} {answer(analysis)}", width, 2)
     table, shown, rows_left = _table(analysis, width)
     left = len(analysis.main) - len(shown)
     notes = [f"mean of {_seeds(analysis)}; the paper's numbers in brackets"]

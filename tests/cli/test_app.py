@@ -156,7 +156,8 @@ def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home, runs
     overrides = toy_overrides(corpus, "budget.value=3")
     done = here("sop-vs-nsp", *overrides, "--tasks", "none")
     assert done.returncode == 0, done.stderr
-    assert [line.split()[0] for line in done.stdout.splitlines()[4:7]] == ["none", "nsp", "sop"]
+    firsts = [line.split()[0] for line in done.stdout.splitlines() if line]
+    assert [word for word in firsts if word in ("none", "nsp", "sop")] == ["none", "nsp", "sop"]
     folder = own_home / "reports" / "smoke-files" / "sop-vs-nsp"
     forms = [folder / "report.md", folder / "report.html"]
     written = [file.read_bytes() for file in forms]
@@ -219,7 +220,7 @@ def test_a_claim_that_is_not_supported_is_exit_code_5_on_request(corpus, own_hom
     folder = str(own_home / "reports" / "smoke-files" / "mine")
     beside = here("compare", folder, folder)
     assert beside.returncode == 0, beside.stderr
-    assert "| all-shared" in beside.stdout
+    assert "all-shared" in beside.stdout
 
 
 def test_clean_lists_what_it_can_free_and_frees_it_only_with_yes(own_home):
@@ -254,7 +255,7 @@ def test_one_model_has_a_report_and_a_sweep_of_one_point_uses_its_run(corpus, ow
     assert done.returncode == 0, done.stderr
     (run,) = (own_home / "runs").iterdir()
     report = own_home / "reports" / "smoke-files" / run.name / "report.md"
-    assert f"report: {report}" in done.stdout
+    assert str(report.with_suffix(".html")) in done.stdout
     assert re.search(r"^- MLM|^- NSP .* SOP ", done.stdout, re.MULTILINE), done.stdout
     swept = here("sweep", *toy_overrides(corpus, "budget.value=2", "seed=0"), "--tasks", "none")
     assert swept.returncode == 0, swept.stderr
