@@ -40,7 +40,7 @@ def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | 
     title = _wrapped(f"{name}{'' if name[-1] in '.?!' else '.'} {answer(analysis)}", width, 2)
     table, shown, rows_left = _table(analysis, width)
     left = len(analysis.main) - len(shown)
-    notes = [f"mean of {_seeds(analysis)}; the paper's numbers in brackets"]
+    notes = [f"mean of {_seeds(analysis)}", "the paper's numbers in brackets" if analysis.experiment.paper else ""]
     notes += (
         [f"{numbers.BY_PROBE} by a probe, since the model has no head for it"] if _has_probe(analysis, shown) else []
     )
