@@ -6,18 +6,10 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.report import notes
+from albert_lab.report import notes, tables
 from albert_lab.report.claims import answer, claim_lines
 from albert_lab.report.numbers import BY_PROBE
-from albert_lab.report.tables import (
-    PROBE_NOTE,
-    Table,
-    ensembles_table,
-    main_table,
-    other_tables,
-    runs_table,
-    tasks_table,
-)
+from albert_lab.report.tables import PROBE_NOTE, Table
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&!$])")
 
@@ -74,8 +66,8 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
         + (f" (!) {plain(line.warning)}" * bool(line.warning))
         for line in claim_lines(analysis)
     ]
-    table = as_table(main_table(analysis))
-    tables = [ensembles_table(analysis), tasks_table(analysis), *other_tables(analysis)]
+    table = as_table(tables.main_table(analysis))
+    others = [tables.ensembles_table(analysis), tables.tasks_table(analysis), *tables.other_tables(analysis)]
     commands = dict.fromkeys(point.command for point in study.points)
     parts = [
         f"# {plain(experiment.title)}",
@@ -86,14 +78,14 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
         table,
         f"Means over seeds ± their standard deviation{', the paper’s in brackets' if '(' in table else ''}."
         + (f" {plain(PROBE_NOTE)}" if plain(BY_PROBE) in table else ""),
-        folded("Other measures", *(as_table(other) for other in tables if other.body)),
+        folded("Other measures", *(as_table(other) for other in others if other.body)),
         "## What to know",
         listed([plain(line) for line in notes.notes(analysis)]),
         folded("How this study was made", listed([_note(note) for note in experiment.notes])),
         "## Provenance",
         listed([f"Command: {code(command)}" for command in commands]),
         listed([plain(line) for line in notes.provenance(analysis)]),
-        folded("Every run", as_table(runs_table(analysis))),
+        folded("Every run", as_table(tables.runs_table(analysis))),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
