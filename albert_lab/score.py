@@ -2,7 +2,7 @@
 
 import math
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -13,12 +13,6 @@ if TYPE_CHECKING:  # reading scores needs no numpy
 
 CONFIDENCE = 0.95
 _Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)  # standard errors on each side
-Floor = Literal["chance", "each segment by itself", "bags of tokens"]
-CHANCE: Floor = "chance"
-SEGMENTS: Floor = "each segment by itself"
-BAGS: Floor = "bags of tokens"  # in older records, in place of SEGMENTS
-
-
 _Percent = Field(strict=True, ge=-100, le=100)  # a correlation can be below 0; a boolean is no number
 
 
@@ -57,16 +51,6 @@ class Score(Record):
     by: str
     loss: float | None = _optional(ge=0, le=math.inf)
 
-    @property
-    def floors(self) -> dict[Floor, float]:
-        """The floors that the score has, chance first."""
-        bounds: dict[Floor, float | None] = {
-            CHANCE: self.floor,
-            SEGMENTS: self.segments_floor,
-            BAGS: self.lexical_floor,
-        }
-        return {name: value for name, value in bounds.items() if value is not None}
-
 
 LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model
 # Headings of the cells of `printed`.
@@ -79,35 +63,6 @@ def printed(score: Score) -> list[str]:
     segments, auc = ("" if value is None else f"{value:.1f}" for value in (score.segments_floor, score.auc))
     loss = "" if score.loss is None else f"{score.loss:.3f}"
     return [f"{score.value:.1f}", interval, f"{score.n:,}", f"{score.floor:.1f}", segments, auc, loss]
-
-
-class Alarm(Record):
-    """A score of a finished run that is not above a floor; all in percent.
-
-    Attributes:
-        floor: the first floor that is not below the whole interval of the score.
-        bound: the score of that floor.
-        value, n: the score and its number of answers.
-        steps: the steps that the run was trained for.
-    """
-
-    metric: str
-    floor: Floor
-    bound: float
-    value: float
-    n: int
-    steps: int
-
-
-def alarm(metric: str, score: Score, steps: int) -> Alarm | None:
-    """The alarm of a score after these steps of training; None if its whole interval is above both floors."""
-    for floor, bound in score.floors.items():
-        low = score.low
-        if floor == SEGMENTS and score.over_segments:  # paired, answer by answer
-            low = bound + score.over_segments[0]
-        if low is None or low <= bound:
-            return Alarm(metric=metric, floor=floor, bound=bound, value=score.value, n=score.n, steps=steps)
-    return None
 
 
 def exceeds(value: float, low: float, floor: float, n: int) -> bool:

@@ -39,14 +39,11 @@ from albert_lab.data.tokenizer.cache import load_tokenizer
 from albert_lab.machine import cores
 from albert_lab.model.huggingface import PROJECTION, from_albert, to_albert
 from albert_lab.model.shape import EncoderShape
-from albert_lab.training.clock import synchronize
-from albert_lab.training.device import autocast, choose_device, choose_precision
-from albert_lab.training.evaluate import Evaluator
-from albert_lab.training.evaluation_sets import make_sets
-from albert_lab.training.log import NoLog
-from albert_lab.training.optimizer import split_parameters
+from albert_lab.training.device import autocast, choose_device, choose_precision, synchronize
+from albert_lab.training.evaluate import Evaluator, make_sets
+from albert_lab.training.log import MetricsLog
+from albert_lab.training.optimizer import learning_rate_factor, split_parameters
 from albert_lab.training.pretrain import Pretrainer
-from albert_lab.training.schedule import learning_rate_factor
 
 LOSSES = (5.0, 4.65)
 SLOWER = 2
@@ -161,13 +158,11 @@ def train(library: str, overrides: list[str]) -> None:
             _train_transformers(_pretrainer(theirs, Path(folder)), library == LIBRARIES[2])
 
 
-class _Told(NoLog):
-    """A log that tells the parent each evaluation, and waits for the next turn."""
-
-    def write(self, line: dict[str, Any]) -> None:
-        if line["event"] == "evaluation":
-            _tell(line["training_seconds"], line["step"], line["mlm_loss"])
-            sys.stdin.readline()
+def _on_line(line: dict[str, Any]) -> None:
+    """Tell the parent an evaluation, and wait for the next turn."""
+    if line["event"] == "evaluation":
+        _tell(line["training_seconds"], line["step"], line["mlm_loss"])
+        sys.stdin.readline()
 
 
 def _tell(seconds: float, step: int, loss: float) -> None:
@@ -201,7 +196,7 @@ def _pretrainer(config: RunConfig, folder: Path) -> Pretrainer:
             autocast=autocast(choose_precision(config.machine.precision, device), device),
             is_stopped=lambda: False,
         ),
-        log=_Told(),
+        log=MetricsLog(folder, _on_line),
         is_stopped=lambda: False,
         say=say,
     )

@@ -29,12 +29,18 @@ from albert_lab.data.batches import IGNORED_LABEL, Batch
 from albert_lab.machine import cores
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.model.shape import EncoderShape
-from albert_lab.training.clock import synchronize
-from albert_lab.training.device import autocast, choose_device, choose_precision, loss_scaler
+from albert_lab.training.device import (
+    Tensors,
+    autocast,
+    choose_device,
+    choose_precision,
+    inputs_of,
+    loss_scaler,
+    synchronize,
+)
 from albert_lab.training.graphs import with_graphs
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.step import Step
-from albert_lab.training.transfer import Tensors, inputs_of
 
 LIBRARIES = ("albert-lab", "transformers", "transformers at its best")
 ROUNDS, SECONDS, WARM_UP = 7, 0.5, 7  # the first steps choose kernels and record graphs

@@ -8,11 +8,11 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.documents import by_block
 from albert_lab.runs.reported import CurvePoint, FilledColumn, ReportedRun, filled_column
 from albert_lab.runs.results import Data, Provenance, RunRecord, Training
-from albert_lab.score import Alarm, Score
+from albert_lab.score import Score
 from albert_lab.studies.study import EnsembleLine
 from albert_lab.tasks.records import Attempt, Evaluation, ExampleSet, FinetuningRecord
 from albert_lab.tasks.task import load_task
-from albert_lab.training.layer_numbers import Layer
+from albert_lab.training.layers import Layer
 
 
 @cache
@@ -36,7 +36,6 @@ def toy_record(
     sop: float = 60,
     by: str = "head",
     evaluation_set: str = "set",
-    alarms: tuple[Alarm, ...] = (),
     seed: int | None = None,
 ) -> RunRecord:
     config = config or _smoke()
@@ -77,7 +76,6 @@ def toy_record(
             train_documents=200,
             dev_documents=49,
         ),
-        alarms=alarms,
         provenance=Provenance(
             albert_lab="0.1.0",
             python="3.11.7",
@@ -92,10 +90,6 @@ def toy_record(
             jobs=1,
         ),
     )
-
-
-SOP_ALARM = Alarm(metric="sop_accuracy", floor="chance", bound=50.0, value=50.2, n=4_096, steps=2_000)
-BAGS_ALARM = SOP_ALARM.model_copy(update={"floor": "bags of tokens", "bound": 64.0, "value": 60.0})
 
 
 def toy_curve_point(step: int, **numbers: float | None) -> CurvePoint:
@@ -120,7 +114,6 @@ def toy_run(
     seed: int,
     numbers: Mapping[str, float | Score],
     columns: tuple[FilledColumn, ...] = (),
-    alarms: tuple[Alarm, ...] = (),
     **provenance,
 ) -> ReportedRun:
     """A run that has these numbers alone, of which scores also have what belongs to them."""
@@ -129,7 +122,6 @@ def toy_run(
         "name": name,
         "config": base.config.model_copy(update={"seed": seed}),
         "scores": {key: item for key, item in numbers.items() if isinstance(item, Score)},
-        "alarms": alarms,
         "provenance": base.provenance.model_copy(update=provenance),
     }
     run = ReportedRun(record=base.model_copy(update=changed), columns=columns)
@@ -140,7 +132,7 @@ def toy_run(
 
 def with_numbers(run: ReportedRun, numbers: Mapping[str, float | Score]) -> ReportedRun:
     """The toy run with these numbers besides its own."""
-    return toy_run(run.name, run.seed, run.numbers | run.scores | dict(numbers), run.columns, run.record.alarms)
+    return toy_run(run.name, run.seed, run.numbers | run.scores | dict(numbers), run.columns)
 
 
 @cache

@@ -12,9 +12,8 @@ from albert_lab.data.stages import StagedBatches
 from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.training.device import autocast
-from albert_lab.training.evaluate import Evaluator
-from albert_lab.training.evaluation_sets import make_sets
-from albert_lab.training.log import MetricsLog, NoLog
+from albert_lab.training.evaluate import Evaluator, make_sets
+from albert_lab.training.log import MetricsLog
 from albert_lab.training.pretrain import Pretrainer
 from albert_lab.training.processes import Processes
 
@@ -48,7 +47,7 @@ def pretrainer(
         folder=folder,
         batches=StagedBatches(train, tokenizer, config),
         evaluator=evaluator,
-        log=MetricsLog(folder, lambda line: None) if processes.leads else NoLog(),
+        log=MetricsLog(folder, lambda line: None) if processes.leads else None,
         is_stopped=is_stopped,
         say=lambda line: None,
         processes=processes,
@@ -69,7 +68,7 @@ def train(processes: Processes, configs: dict[str, RunConfig], folder) -> dict[s
         assert done is not None
         scores = {key: score.value for key, score in done.evaluation.scores.items()}
         results[name] = (
-            trainer.losses.values,
+            trainer.progress.last_losses,
             {key: tensor.numpy() for key, tensor in weights(trainer).items()},
             scores,
         )

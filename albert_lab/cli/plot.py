@@ -10,7 +10,7 @@ from albert_lab.cli.options import STUDIES, examples, figure_folder
 from albert_lab.messages import to_stderr
 
 if TYPE_CHECKING:  # it loads pydantic, which the help does not need
-    from albert_lab.training.layer_numbers import Layer
+    from albert_lab.training.layers import Layer
 
 LAYERS, CLAIMS = "layer-similarity", "claims"
 FEW = 4  # runs that are drawn if none is named

@@ -18,7 +18,7 @@ from albert_lab.figures.drawing import Look
 from albert_lab.runs.reported import AVERAGE
 from albert_lab.studies.claims import AXIS_NAMES, Trend, number_in
 from albert_lab.studies.experiment import PaperFigure
-from albert_lab.training.layer_numbers import TOKEN
+from albert_lab.training.layers import TOKEN
 
 MOST_PANELS = 3
 LAYERS = {"l2_distance": "L2 distance", "degrees": "angle (degrees)"}

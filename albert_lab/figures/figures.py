@@ -15,7 +15,7 @@ from albert_lab.figures import charts, drawing
 from albert_lab.figures.claims import claims
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies.study import EXPERIMENT
-from albert_lab.training.layer_numbers import TOKEN, Layer
+from albert_lab.training.layers import TOKEN, Layer
 
 LAYERS, LAYERS_TABLE = "layer-similarity", "layers.csv"
 

@@ -10,10 +10,10 @@ from albert_lab.data.tokenizer.train import sample
 from albert_lab.errors import ConfigError
 from albert_lab.interop import layout
 from albert_lab.messages import Say, with_progress
-from albert_lab.training.layer_numbers import Layer
+from albert_lab.training.layers import Layer
 
 if TYPE_CHECKING:  # it loads torch, which the command line must not load at its start
-    from albert_lab.training.layer_similarity import HiddenStates
+    from albert_lab.training.layers import HiddenStates
 
 
 def layers(folder: Path, config: RunConfig, say: Say) -> tuple[str, tuple[Layer, ...]]:
@@ -27,7 +27,7 @@ def layers(folder: Path, config: RunConfig, say: Say) -> tuple[str, tuple[Layer,
         MissingDataError: transformers is not installed, or the text does not exist.
         ConfigError: the folder has no encoder and tokenizer that transformers can load.
     """
-    from albert_lab.training.layer_similarity import measure_layers
+    from albert_lab.training.layers import measure_layers
 
     encoder, tokenizer = _load(folder)
     sizes = encoder.config

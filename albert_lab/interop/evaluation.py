@@ -81,8 +81,7 @@ def evaluate(text: str, overrides: Sequence[str], say: Say, *, whole: bool = Fal
     import torch
 
     from albert_lab.training.device import autocast, choose_device, choose_precision
-    from albert_lab.training.evaluate import Evaluator
-    from albert_lab.training.evaluation_sets import make_sets
+    from albert_lab.training.evaluate import Evaluator, make_sets
 
     torch.set_num_threads(threads)
     lacking = _lacking(opened)

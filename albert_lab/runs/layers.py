@@ -11,7 +11,7 @@ from albert_lab.messages import with_progress
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
-from albert_lab.training.layer_numbers import Layer
+from albert_lab.training.layers import Layer
 
 REMEDY = "remove it, and layers are measured again"
 
@@ -43,8 +43,8 @@ def _measure(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
     from albert_lab.model.heads import PretrainingModel
     from albert_lab.training.checkpoint import last_weights, load_weights
     from albert_lab.training.device import choose_device
-    from albert_lab.training.evaluation_sets import make_sets
-    from albert_lab.training.layer_similarity import hidden_states_of, measure_layers
+    from albert_lab.training.evaluate import make_sets
+    from albert_lab.training.layers import hidden_states_of, measure_layers
 
     own_code.check(run.own_code, run.name)
     config = runs.config_here(run)

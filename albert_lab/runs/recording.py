@@ -69,7 +69,6 @@ def make_record(
             unknown_share=train.meta["train"].get("unknown_share", 0.0),
             stages=tuple(map(_stage, trained.stages)) if config.length_schedule.stages else (),
         ),
-        alarms=trained.alarms,
         provenance=provenance,
         documents=trained.evaluation.documents,
     )

@@ -18,7 +18,7 @@ from albert_lab.score import Score, loss_name
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import FinetuningRecord, summarize
 from albert_lab.tasks.task import TaskConfig
-from albert_lab.training.layer_numbers import Layer, layer_numbers
+from albert_lab.training.layers import Layer, layer_numbers
 
 FOLDER = "runs"  # of a report
 REMEDY = "put it back, or run the command of the report, which writes it again"

@@ -25,7 +25,7 @@ from albert_lab.naming import Name
 from albert_lab.record import Record
 from albert_lab.runs import commit
 from albert_lab.runs.run import RECORD, StartFrom
-from albert_lab.score import Alarm, Score
+from albert_lab.score import Score
 from albert_lab.storage import write_atomically
 from albert_lab.training.log import METRICS, REMEDY
 
@@ -225,7 +225,7 @@ class RunRecord(Record):
     scores: dict[str, Score]
     training: Training
     data: Data
-    alarms: tuple[Alarm, ...] = ()
+    alarms: tuple[dict[str, Any], ...] = Field(default=(), exclude=True)  # in records from before the report's marks
     provenance: Provenance
     documents: dict[str, Documents] = Field(default={})
 

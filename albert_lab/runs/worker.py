@@ -23,7 +23,7 @@ from albert_lab.runs.run import FAILURE, TRACEBACK, Run, include_copies, is_trai
 from albert_lab.storage import is_full, write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
-    from albert_lab.training.start import Inherited
+    from albert_lab.training.pretrain import Inherited
 
 
 def main(
@@ -147,7 +147,7 @@ def _pretrain(
     Raises:
         LostProcessError: another process of the run was lost.
     """
-    from albert_lab.training.memory import check_memory
+    from albert_lab.training.device import check_memory
 
     config = run.config
     code = None
@@ -160,12 +160,10 @@ def _pretrain(
 
     from albert_lab.data.stages import StagedBatches
     from albert_lab.training.device import autocast, choose_device, choose_precision
-    from albert_lab.training.evaluate import Evaluator
-    from albert_lab.training.evaluation_sets import make_sets
-    from albert_lab.training.log import MetricsLog, NoLog
+    from albert_lab.training.evaluate import Evaluator, make_sets
+    from albert_lab.training.log import MetricsLog, Trackers
     from albert_lab.training.pretrain import Pretrainer
     from albert_lab.training.processes import joined
-    from albert_lab.training.trackers import Trackers
 
     torch.set_num_threads(threads)
     device = choose_device(config.machine.device, rank)
@@ -174,12 +172,11 @@ def _pretrain(
             return True
         with processes.leader_first():
             data = preparing.load(config, say)
+        log = None
         if processes.leads:
             report_to = config.machine.report_to
             trackers = Trackers(report_to, run.name, folder, config.identity()) if report_to else None
             log = stack.enter_context(closing(MetricsLog(folder, show, trackers)))
-        else:
-            log = NoLog()
         precision = choose_precision(config.machine.precision, device)
         batches = StagedBatches(data.train, data.tokenizer, config)
         pretrainer = Pretrainer(
@@ -205,7 +202,7 @@ def _pretrain(
         if trained is None:
             return False
         places = processes.places()
-        if processes.leads:
+        if log:
             made_with = provenance(device.type, precision, threads, places, trained, code)
             record = make_record(run, trained, data.train, data.dev, made_with)
             results.write(folder, record)
@@ -215,7 +212,7 @@ def _pretrain(
 
 def _start(run: Run) -> "Inherited | None":
     from albert_lab.model.shape import EncoderShape
-    from albert_lab.training.start import Inherited
+    from albert_lab.training.pretrain import Inherited
 
     if run.start_from is None:
         return None

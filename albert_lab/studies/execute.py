@@ -15,7 +15,7 @@ from albert_lab.studies import prices
 from albert_lab.studies.launchers import by_hand, local, slurm
 from albert_lab.studies.launchers.base import PARENT_FAILED, Job
 from albert_lab.studies.plan import Plan, PlannedPoint, look_again
-from albert_lab.training import trackers
+from albert_lab.training.log import check_installed
 from albert_lab.units import duration
 
 SOME_FAILED = 3
@@ -73,7 +73,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
     for item in plan.family.values():
         results.check(item.run.folder)  # before anything is trained
     todo = plan.to_train
-    trackers.check_installed(plan.config.machine.report_to)
+    check_installed(plan.config.machine.report_to)
     _report_numbers(plan)
     outcome = Outcome(failures=_earlier_failures(plan))
     if todo:
@@ -128,7 +128,7 @@ def _orphaned(run: runs.Run, failures: Mapping[str, str]) -> str:
 
 def _check_here(todo: Sequence[PlannedPoint]) -> None:
     """Check that runs can be trained on this machine; raises ConfigError (see execute)."""
-    from albert_lab.training.memory import check_memory
+    from albert_lab.training.device import check_memory
 
     if queued := [found for item in todo if (found := queue.find(item.run.folder))]:
         remedy = f"wait for them, or end them: `scancel {' '.join(found.number for found in queued)}`"

@@ -24,7 +24,7 @@ from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
 from albert_lab.studies.claims import Claim, number_in
 from albert_lab.tasks.task import load_task, task_names
-from albert_lab.training.layer_numbers import LAYER_CURVES, LAYER_NUMBERS
+from albert_lab.training.layers import LAYER_CURVES, LAYER_NUMBERS
 
 # The columns on held-out text of an experiment that names none.
 INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")

@@ -9,7 +9,7 @@ import torch
 
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.tasks.alignment import AlignedText, align
-from albert_lab.training.transfer import tensor_on
+from albert_lab.training.device import tensor_on
 
 # Items are sorted by length within groups of this many batches: similar lengths in a batch, and still shuffled.
 POOLED_BATCHES = 50

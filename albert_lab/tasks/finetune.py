@@ -51,10 +51,9 @@ from albert_lab.tasks.scoring import Scored, has_gold, score
 from albert_lab.tasks.task import TaskConfig, load_start
 from albert_lab.tasks.used_data import has_same_data, remember_data, subsample
 from albert_lab.training import checkpoint
-from albert_lab.training.clock import Clock
-from albert_lab.training.device import autocast, choose_device, choose_precision, loss_scaler
+from albert_lab.training.device import Clock, autocast, choose_device, choose_precision, loss_scaler
 from albert_lab.training.evaluate import DivergedError
-from albert_lab.training.schedule import learning_rate_factor
+from albert_lab.training.optimizer import learning_rate_factor
 
 CHECKPOINTS = "checkpoint"
 SAVED = ("best", "last")  # evaluations whose scores and predictions are kept

@@ -1,16 +1,33 @@
-"""The device and the precision of a run."""
+"""The device of a run: its choice, precision, memory, and clock, and the copies to it and back."""
 
 import platform
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import re
+import resource
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from time import perf_counter
 
+import numpy as np
 import torch
 
+from albert_lab.config.schema import RunConfig
+from albert_lab.data.batches import Batch
 from albert_lab.errors import ConfigError
+from albert_lab.machine import has_gpu, memory_bytes
+from albert_lab.model.counts import count
 from albert_lab.rank import ALONE, Rank
+from albert_lab.units import size
+
+Tensors = dict[str, torch.Tensor | None]
+Targets = dict[str, torch.Tensor]
 
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _TENSOR_CORES = (7, 0)  # compute capability of the first GPUs that have them, for fp16
+_FLOAT32_BYTES = 4
+# Bytes per token of a batch before it is on the device: ids, mask, segments and labels from the loader.
+_LOADED_BYTES_PER_TOKEN = 26
 
 
 def choose_device(name: str, rank: Rank = ALONE) -> torch.device:
@@ -26,9 +43,7 @@ def choose_device(name: str, rank: Rank = ALONE) -> torch.device:
     if rank.of == 1:
         return torch.device("cuda")
     if rank.of_machine > torch.cuda.device_count():
-        raise ConfigError(
-            f"machine.processes: {rank.of_machine} processes on {torch.cuda.device_count()} GPUs; each needs its own"
-        )
+        raise ConfigError(f"machine.processes={rank.of_machine}: each needs a GPU, of {torch.cuda.device_count()} here")
     torch.cuda.set_device(rank.local)
     return torch.device("cuda", rank.local)
 
@@ -78,3 +93,129 @@ def autocast(precision: str, device: torch.device) -> Callable[[], AbstractConte
 def loss_scaler(precision: str, device: torch.device) -> torch.amp.GradScaler:
     """The scaler of losses, whose gradients would else vanish in fp16; for another precision it does nothing."""
     return torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+
+
+def check_memory(config: RunConfig) -> None:
+    """Check that main memory has room for the least that training takes, before anything is built.
+
+    That is a batch or a held-out set, and the weights, on a CPU with gradients and two moments, in float32.
+
+    Raises:
+        ConfigError: memory is too small; names both numbers, unless machine.memory_check=false.
+    """
+    machine = config.machine
+    on_cpu = machine.device == "cpu" or (machine.device == "auto" and not has_gpu())
+    sequences = max(config.batch_size, config.evaluation.num_pairs, config.evaluation.num_probe_pairs)
+    needed = _FLOAT32_BYTES * count(config).total * (4 * machine.processes if on_cpu else 1)
+    needed += sequences * config.max_sequence_length * _LOADED_BYTES_PER_TOKEN
+    if machine.memory_check and needed > memory_bytes():
+        raise ConfigError(
+            f"training needs at least {size(needed)}, and this machine has {size(memory_bytes())}: lower the sizes of"
+            " model, batch_size, max_sequence_length or evaluation.num_pairs; or give machine.memory_check=false"
+        )
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """Peak in bytes: of the allocator's tensors on CUDA, else of the resident memory of the process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    status = Path("/proc/self/status")  # getrusage may return the peak of the parent process
+    if status.is_file() and (match := re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)):
+        return int(match[1]) * 1024
+    assert sys.platform != "win32"  # which the program refuses
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def inputs_of(batch: Batch, device: torch.device, *, needs_mask: bool = False) -> Tensors:
+    """The model's inputs: input_ids, token_type_ids, attention_mask [batch, sequence], masked_positions [masked].
+
+    Unless a mask is needed, it is None if no sequence is padded, since fused attention is faster without. On a CPU it
+    is never None.
+    """
+    is_masked = needs_mask or device.type == "cpu" or not batch.attention_mask.all()
+    return {
+        "input_ids": tensor_on(batch.input_ids, device),
+        "token_type_ids": tensor_on(batch.token_type_ids, device),
+        "attention_mask": tensor_on(batch.attention_mask, device) if is_masked else None,
+        "masked_positions": tensor_on(batch.masked_positions, device),
+    }
+
+
+def labels_of(batch: Batch, device: torch.device) -> Targets:
+    """The model's targets: masked_labels [masked], pair_labels [batch]."""
+    return {name: tensor_on(getattr(batch, name), device) for name in ("masked_labels", "pair_labels")}
+
+
+def ahead(
+    parts: Iterable[Batch], device: torch.device, *, needs_mask: bool = False
+) -> Iterator[tuple[Tensors, Targets]]:
+    """Inputs and labels of each part; the copies of the next part begin before the current part is computed."""
+    ready = None
+    for part in parts:
+        coming = inputs_of(part, device, needs_mask=needs_mask), labels_of(part, device)
+        if ready is not None:
+            yield ready
+        ready = coming
+    if ready is not None:
+        yield ready
+
+
+def tensor_on(array: np.ndarray, device: torch.device) -> torch.Tensor:
+    """An array as a tensor; a copy to a GPU is asynchronous, from pinned memory."""
+    tensor = torch.from_numpy(array)
+    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
+
+
+def fetch(parts: Sequence[torch.Tensor]) -> np.ndarray:
+    """Concatenates the parts of a result on the CPU; this is where an evaluation waits for its device."""
+    return torch.cat(list(parts)).cpu().numpy()
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait for a device that works asynchronously."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+class Clock:
+    """Counts training seconds inside `training()`, and total seconds since it was created.
+
+    It waits for an asynchronous device on entry and exit, so that the device's work is counted where it was started. A
+    clock that loads the state of another clock continues from it.
+    """
+
+    def __init__(self, device: torch.device, time: Callable[[], float] = perf_counter):
+        self._device = device
+        self._time = time
+        self._total_since = time()
+        self._training_seconds = 0.0
+        self._training_since: float | None = None
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """Context in which the training clock runs."""
+        assert self._training_since is None, "the training clock is already running"
+        synchronize(self._device)
+        self._training_since = self._time()
+        try:
+            yield
+            synchronize(self._device)
+        finally:
+            self._training_seconds, self._training_since = self.training_seconds, None
+
+    @property
+    def training_seconds(self) -> float:
+        running = 0.0 if self._training_since is None else self._time() - self._training_since
+        return self._training_seconds + running
+
+    @property
+    def total_seconds(self) -> float:
+        return self._time() - self._total_since
+
+    def state_dict(self) -> dict[str, float]:
+        return {"training_seconds": self.training_seconds, "total_seconds": self.total_seconds}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        """Continue from another clock's state; the seconds since this one was created are added."""
+        self._training_seconds = state["training_seconds"]
+        self._total_since -= state["total_seconds"]

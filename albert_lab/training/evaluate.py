@@ -1,9 +1,9 @@
-"""Intrinsic evaluation: the scores of a model in the held-out measures, and its answer to each pair."""
+"""Intrinsic evaluation: fixed sets of examples, the scores of a model in the held-out measures, and their documents."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import cycle
 from time import perf_counter
 from types import MappingProxyType
@@ -12,21 +12,109 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from albert_lab.data.batches import Batch, micro_batches
+from albert_lab.config.schema import RunConfig
+from albert_lab.data.batches import Batch, Vocabulary, masked_set, micro_batches
+from albert_lab.data.pairs import Pairs
+from albert_lab.data.shards import Shards
 from albert_lab.documents import SEGMENTS, Documents, by_document
+from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog
-from albert_lab.measures.measure import Difference, Measure, PairMeasure, TokenMeasure
+from albert_lab.measures.measure import Difference, HeldOutPairs, Measure, PairMeasure, TokenMeasure
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
 from albert_lab.score import LINEAR_PROBE, Score, loss_name, mean_interval, paired, share
-from albert_lab.training.clock import synchronize
-from albert_lab.training.evaluation_sets import EvaluationSets
-from albert_lab.training.transfer import fetch, inputs_of, tensor_on
+from albert_lab.training.device import fetch, inputs_of, synchronize, tensor_on
 
 if TYPE_CHECKING:  # it takes a second to import, and only probes need it
     from sklearn.pipeline import Pipeline
 
 CONSECUTIVE = "consecutive"
 HEAD = "head"
+
+
+@dataclass(frozen=True)
+class EvaluationSets:
+    """Fixed sets of examples, planned at once and masked at their use.
+
+    Attributes:
+        vocabulary: special ids and word starts.
+        config: lengths, masking and sizes.
+        dev, train: the texts of the sets.
+        pairs: the held-out pairs of each measure.
+        probes: pairs of training documents, by measure, on which its linear probe is fitted; empty if a whole text is
+            scored, whose train is None.
+        left_out: the measures whose sets cannot be made from a whole text that is scored, or from a text of single
+            sentences, with the reasons.
+        floors: whether each segment by itself answers each pair correctly [pairs] bool, by measure (see
+            measures/segments_floor.py); empty if unknown.
+    """
+
+    vocabulary: Vocabulary
+    config: RunConfig
+    dev: Shards
+    train: Shards | None
+    pairs: Mapping[str, Pairs]
+    probes: Mapping[str, Pairs]
+    floors: Mapping[str, np.ndarray]
+    left_out: Mapping[str, str]
+    _kept: dict[str, Batch] = field(default_factory=dict)
+
+    def batch(self, measure: HeldOutPairs, num_pairs: int | None = None) -> Batch:
+        """The masked examples of a measure, all or the first num_pairs."""
+        batch = self._kept.get(measure.name) or self._masked(self.dev, self.pairs[measure.name])
+        if measure.in_curves:  # it is used again and again
+            self._kept[measure.name] = batch
+        return batch if num_pairs is None else next(micro_batches(batch, num_pairs))
+
+    def probe(self, measure: PairMeasure) -> Batch:
+        """The training examples of the linear probe of a measure."""
+        assert self.train is not None
+        return self._masked(self.train, self.probes[measure.name])
+
+    def sources(self, measure: HeldOutPairs) -> np.ndarray:
+        """The source document of the first segment of each pair of a measure [pairs]."""
+        return self.dev.source_of(self.dev.document_at(self.pairs[measure.name].a_start))
+
+    def _masked(self, shards: Shards, pairs: Pairs) -> Batch:
+        length, seed = self.config.max_sequence_length, self.config.evaluation.seed
+        return masked_set(shards, pairs, self.config.masking, self.vocabulary, max_sequence_length=length, seed=seed)
+
+
+def make_sets(
+    train: Shards | None,
+    dev: Shards,
+    vocabulary: Vocabulary,
+    config: RunConfig,
+    floors: Mapping[str, np.ndarray] | None = None,
+) -> EvaluationSets:
+    """The evaluation sets of a run; they do not depend on its seed or its objective.
+
+    Every set is masked like the training batches ("the same procedure", section 4.1).
+
+    Args:
+        train: the training text without added text, for probes; None: no probes.
+        dev: the held-out text.
+        vocabulary, config, floors: see EvaluationSets.
+
+    Raises:
+        ConfigError: a set cannot be made from the text; without a training text, or of single sentences, none is made.
+    """
+    left_out: dict[str, str] = {}
+
+    def made(shards: Shards, measures: Iterable[HeldOutPairs], number: int) -> dict[str, Pairs]:
+        pairs: dict[str, Pairs] = {}
+        for measure in measures:
+            try:
+                pairs[measure.name] = measure.pairs(shards, config, number)
+            except ConfigError as error:
+                if train is not None and not dev.is_of_single_sentences:
+                    raise
+                left_out[measure.name] = str(error)
+        return pairs
+
+    pairs = made(dev, catalog.of_kind(HeldOutPairs), config.evaluation.num_pairs)
+    probed = [measure for measure in catalog.of_kind(PairMeasure) if measure.probe and measure.name in pairs]
+    probes = made(train, probed, config.evaluation.num_probe_pairs) if train is not None else {}
+    return EvaluationSets(vocabulary, config, dev, train, pairs, probes, floors or {}, left_out)
 
 
 @dataclass(frozen=True)
@@ -84,15 +172,15 @@ class Evaluator:
         scores: dict[str, Score] = {}
         pairs: dict[str, PairAnswers] = {}
         with _evaluating(model):
-            for measure in filter(lambda measure: measure.in_curves, catalog.measures()):
-                if isinstance(measure, TokenMeasure):
+            for measure in catalog.measures():
+                if measure.in_curves and isinstance(measure, TokenMeasure):
                     scores[measure.name], _ = self._of_tokens(model, measure, num_pairs)
-                elif isinstance(measure, PairMeasure) and self.kinds:
+                elif measure.in_curves and isinstance(measure, PairMeasure) and self.kinds:
                     batch = self.sets.batch(measure, num_pairs)
                     margins, _ = self._read(model, batch, measure.negative)
                     pairs[measure.name] = PairAnswers(margins, batch.pair_labels, HEAD)
                     scores[measure.name] = _score(pairs[measure.name])
-                elif isinstance(measure, Difference) and self.kinds:
+                elif measure.in_curves and isinstance(measure, Difference) and self.kinds:
                     scores[measure.name] = _difference(measure, pairs)
         return scores
 
@@ -107,8 +195,8 @@ class Evaluator:
         pairs: dict[str, PairAnswers] = {}
         floors = self.sets.floors
         with _evaluating(model):
-            for measure in catalog.of_kind(TokenMeasure):
-                if TokenMeasure not in without and measure.name in self.sets.pairs:
+            for measure in catalog.of_kind(TokenMeasure) if TokenMeasure not in without else ():
+                if measure.name in self.sets.pairs:
                     scores[measure.name], of_tokens = self._of_tokens(model, measure)
                     documents |= of_tokens
             probes = {} if PairMeasure in without else self._fit_probes(model)
@@ -118,26 +206,22 @@ class Evaluator:
                     continue
                 batch = self.sets.batch(measure)
                 margins, pooled = self._read(model, batch, measure.negative)
-                labels, by_probe = batch.pair_labels, None
+                own: dict[str, PairAnswers] = {}
                 if probe is not None:
-                    by_probe = PairAnswers(probe.decision_function(pooled), labels, LINEAR_PROBE)
-                by_head = PairAnswers(margins, labels, HEAD) if self.kinds else None
-                own = {measure.name: by_head or by_probe, measure.probe: by_probe}
-                answered = {name: answer for name, answer in own.items() if name and answer}
-                scores |= {name: _score(answer, floors.get(measure.name)) for name, answer in answered.items()}
-                documents |= self._of_pairs(measure, {name: answer.right for name, answer in answered.items()})
-                pairs |= answered
-        differences = [
-            difference
-            for difference in catalog.of_kind(Difference)
-            if {difference.of, difference.minus} <= pairs.keys()
-        ]
-        for difference in differences:
-            scores[difference.name] = _difference(difference, pairs, floors)
-            for end in ("", SEGMENTS):
-                of, minus = (documents.get(name + end) for name in (difference.of, difference.minus))
-                if of and minus:
-                    documents[difference.name + end] = of.minus(minus)
+                    by_probe = PairAnswers(probe.decision_function(pooled), batch.pair_labels, LINEAR_PROBE)
+                    own = dict.fromkeys(filter(None, (measure.name, measure.probe)), by_probe)
+                if self.kinds:
+                    own[measure.name] = PairAnswers(margins, batch.pair_labels, HEAD)
+                scores |= {name: _score(answers, floors.get(measure.name)) for name, answers in own.items()}
+                documents |= self._of_pairs(measure, {name: answers.right for name, answers in own.items()})
+                pairs |= own
+        for difference in catalog.of_kind(Difference):
+            if {difference.of, difference.minus} <= pairs.keys():
+                scores[difference.name] = _difference(difference, pairs, floors)
+                for end in ("", SEGMENTS):
+                    of, minus = (documents.get(name + end) for name in (difference.of, difference.minus))
+                    if of and minus:
+                        documents[difference.name + end] = of.minus(minus)
         return Evaluation(scores, documents)
 
     def tokens_per_second(self, model: PretrainingModel, seconds: float) -> float:

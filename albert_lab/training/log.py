@@ -1,20 +1,70 @@
-"""The log of a run during training: metrics.jsonl, whose lines trackers may receive too."""
+"""The log of a run during training: metrics.jsonl, whose numbers TensorBoard and Weights & Biases may receive too."""
 
+import contextlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from albert_lab.errors import DamagedFileError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.storage import writing
-from albert_lab.training.trackers import Trackers
 
 Event = dict[str, Any]
 
 METRICS = "metrics.jsonl"
 REMEDY = "put it back, or remove the folder of the run, and the run is trained again"
+PROJECT = "albert-lab"
+
+
+def check_installed(trackers: Sequence[str]) -> None:
+    """Raise MissingDataError for a tracker whose package is not installed."""
+    for name in trackers:
+        if find_spec(name) is None:
+            raise MissingDataError(f"machine.report_to={name} needs a package: pip install 'albert-lab[{name}]'")
+
+
+class Trackers:
+    """The trackers of a run: event files in its folder `tensorboard`, or a run of W&B with the same name.
+
+    $WANDB_PROJECT and $WANDB_MODE name the project and keep it offline. A resumed run goes on in the same place; the
+    steps since its last checkpoint are sent again.
+    """
+
+    def __init__(self, trackers: Sequence[str], run: str, folder: Path, config: Mapping[str, Any]) -> None:
+        """Raises ConfigError, in its own words, if a tracker refuses."""
+        self._writer: Any = None
+        self._wandb: Any = None
+        try:
+            with contextlib.redirect_stdout(sys.stderr):  # stdout is for results
+                if "tensorboard" in trackers:
+                    self._writer = import_module("torch.utils.tensorboard").SummaryWriter(str(folder / "tensorboard"))
+                if "wandb" in trackers:
+                    project = os.environ.get("WANDB_PROJECT") or PROJECT
+                    kept = {"project": project, "id": run, "name": run, "dir": folder, "resume": "allow"}
+                    quiet = {"silent": True, "console": "off"}
+                    self._wandb = import_module("wandb").init(config=dict(config), settings=quiet, **kept)
+        except Exception as error:  # of a package and a service that are not ours
+            raise ConfigError(f"machine.report_to={','.join(trackers)}: {' '.join(str(error).split())}") from error
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """Send the numbers of a line, as `EVENT/NAME` at its step."""
+        numbers = {f"{line['event']}/{key}": value for key, value in line.items() if isinstance(value, int | float)}
+        numbers.pop(f"{line['event']}/step")
+        for name, value in numbers.items() if self._writer else ():
+            self._writer.add_scalar(name, value, line["step"])
+        if self._wandb:
+            self._wandb.log(numbers, step=line["step"])
+
+    def close(self) -> None:
+        """Wait until all points are kept."""
+        for tracker, end in ((self._writer, "close"), (self._wandb, "finish")):
+            if tracker:
+                getattr(tracker, end)()
 
 
 class MetricsLog:
@@ -34,9 +84,8 @@ class MetricsLog:
         """
         with self._file.open("ab") as file:
             if file.tell() < size:
-                raise DamagedFileError(
-                    self._file, f"has {file.tell():,} of the {size:,} bytes that it had at the last checkpoint", REMEDY
-                )
+                gone = f"has {file.tell():,} of the {size:,} bytes that it had at the last checkpoint"
+                raise DamagedFileError(self._file, gone, REMEDY)
             file.truncate(size)
 
     def take_over(self, file: Path, size: int) -> None:
@@ -72,25 +121,3 @@ class MetricsLog:
         """Wait until trackers have what they were sent."""
         if self._trackers:
             self._trackers.close()
-
-
-class NoLog(MetricsLog):
-    """The log of a process that is not the leader: it writes nothing."""
-
-    def __init__(self) -> None:
-        self._trackers = None
-
-    def rewind(self, size: int) -> None:
-        """Does nothing."""
-
-    def take_over(self, file: Path, size: int) -> None:
-        """Does nothing."""
-
-    def write(self, line: Event) -> None:
-        """Does nothing."""
-
-    def flush(self) -> int:
-        return 0
-
-    def finish(self, scores: Mapping[str, float], step: int) -> None:
-        """Does nothing."""

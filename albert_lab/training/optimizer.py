@@ -69,6 +69,22 @@ def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
             group["lr"] = rate
 
 
+def learning_rate_factor(share: float, warmup: float, decay: float | None = None) -> float:
+    """Learning rate relative to its peak, for the step that starts at this used share of the budget.
+
+    It rises linearly from 0 until `warmup`, and then falls linearly to 0: with `decay`, in this share at the end of the
+    budget, and otherwise as released. There the decay is computed over the whole budget: it starts at 1 - warmup, below
+    the peak, and the first step of a warm-up changes no weight.
+
+    Source: optimization.py of google-research/albert; with decay, Hägele et al. 2024, arXiv 2405.18392.
+    """
+    rise = share / warmup if share < warmup else 1.0
+    if decay is not None:
+        # Differs from the paper: the rate stays at its peak between warm-up and decay.
+        return max(0.0, min(rise, (1.0 - share) / decay))
+    return rise if share < warmup else max(0.0, 1.0 - share)
+
+
 def _groups(model: nn.Module, config: OptimizerConfig) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Groups of parameters: matrices of attention and FFN, other adapted parameters, and excluded ones."""
     adapted, excluded = split_parameters(model)

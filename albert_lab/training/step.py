@@ -12,20 +12,14 @@ from torch.optim import Optimizer
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
-from albert_lab.training.device import loss_scaler
+from albert_lab.training.device import Targets, Tensors, ahead, inputs_of, labels_of, loss_scaler
 from albert_lab.training.processes import Processes
-from albert_lab.training.transfer import Tensors, ahead, inputs_of, labels_of
 
 Forward = Callable[..., PretrainingOutput]  # the model, or its compiled form
+Sums = dict[str, torch.Tensor]  # of losses and of right answers, by name
 
 
-def losses(
-    model: Forward,
-    inputs: Tensors,
-    labels: dict[str, torch.Tensor],
-    num_masked: int | torch.Tensor,
-    num_pairs: int,
-) -> dict[str, torch.Tensor]:
+def losses(model: Forward, inputs: Tensors, labels: Targets, num_masked: int | torch.Tensor, num_pairs: int) -> Sums:
     """Losses of a micro-batch, as its part of the loss of the whole batch, and counts of right answers.
 
     mlm_loss is the sum of the cross-entropy over the micro-batch's masked tokens, divided by the number of masked
@@ -45,7 +39,7 @@ def losses(
     return sums
 
 
-def total(sums: dict[str, torch.Tensor]) -> torch.Tensor:
+def total(sums: Sums) -> torch.Tensor:
     """The loss to minimise; its terms have equal weights, as released."""
     return sums["mlm_loss"] + sums["pair_loss"] if "pair_loss" in sums else sums["mlm_loss"]
 
@@ -76,7 +70,7 @@ class Step:
     def micro_batch_size(self) -> int:
         return min(self.config.machine.micro_batch_size or self.share, self.share)
 
-    def take(self, forward: Forward, batch: Batch, number: int = 0) -> dict[str, torch.Tensor]:
+    def take(self, forward: Forward, batch: Batch, number: int = 0) -> Sums:
         """Update the weights by one batch, in micro-batches; returns its losses, counts and gradient norm.
 
         Each process computes its share of the micro-batches, and returns the results of the whole batch.
@@ -84,14 +78,7 @@ class Step:
         Raises:
             LostProcessError: another process ended.
         """
-        sums = self._accumulate(forward, batch, number)
-        if self.processes.size > 1:
-            sums = self._add_up(sums)
-        return sums | {"gradient_norm": self.update()}
-
-    def _accumulate(self, forward: Forward, batch: Batch, number: int) -> dict[str, torch.Tensor]:
-        """The gradients of this process's micro-batches, in the parameters, and their sums of losses and counts."""
-        sums: dict[str, torch.Tensor] = {}
+        sums: Sums = {}
         parts = self.processes.deal(list(enumerate(self._parts(batch))))
         tensors = ahead((part for _, part in parts), self.device, needs_mask=self.config.machine.compile)
         for (index, _), (inputs, labels) in zip(parts, tensors, strict=True):
@@ -102,7 +89,9 @@ class Step:
             part = self.backward(forward, inputs, labels, len(batch.masked_labels), len(batch))
             for key, value in part.items():
                 sums[key] = sums[key] + value if key in sums else value
-        return sums
+        if self.processes.size > 1:
+            sums = self._add_up(sums)
+        return sums | {"gradient_norm": self.update()}
 
     def update(self) -> torch.Tensor:
         """Update the weights by their gradients, which end; returns the norm of the gradients."""
@@ -134,7 +123,7 @@ class Step:
         most = self.config.masking.most_predictions(batch.input_ids.shape[1])
         return (part.with_masked(len(part) * most) for part in parts)
 
-    def _add_up(self, sums: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def _add_up(self, sums: Sums) -> Sums:
         """Sum gradients, losses and counts over the processes; a count is exact in float32 up to 2**24."""
         # All processes have the same parameters without a gradient.
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
@@ -143,13 +132,8 @@ class Step:
         return {key: value.to(sums[key].dtype) for key, value in zip(sums, values.unbind(), strict=True)}
 
     def backward(
-        self,
-        forward: Forward,
-        inputs: Tensors,
-        labels: dict[str, torch.Tensor],
-        num_masked: int | torch.Tensor,
-        num_pairs: int,
-    ) -> dict[str, torch.Tensor]:
+        self, forward: Forward, inputs: Tensors, labels: Targets, num_masked: int | torch.Tensor, num_pairs: int
+    ) -> Sums:
         """Add the gradients of a micro-batch to those of the parameters; see losses() for arguments and results."""
         with self.autocast():
             sums = losses(forward, inputs, labels, num_masked, num_pairs)

@@ -17,7 +17,7 @@ from albert_lab.figures.claims import claims
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
-from albert_lab.training.layer_numbers import Layer
+from albert_lab.training.layers import Layer
 
 
 def analysed(tmp_path, name, seeds=2, **more) -> Analysis:

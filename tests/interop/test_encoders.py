@@ -11,7 +11,7 @@ from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, BertT
 from albert_lab.data import corpus as texts
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import encoders
-from albert_lab.training.layer_similarity import measure_layers
+from albert_lab.training.layers import measure_layers
 
 SIZES: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
 LETTERS = "abcdefghijklmnopqrstuvwxyz."

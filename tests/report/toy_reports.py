@@ -18,7 +18,7 @@ from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.tasks.records import FinetuningRecord
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
-from albert_lab.training.layer_numbers import Layer
+from albert_lab.training.layers import Layer
 
 CURVE_POINTS = 4
 SCALED_BY = 16  # the factor by which values are smaller than the paper's

@@ -12,8 +12,8 @@ from albert_lab.model.heads import PretrainingModel
 from albert_lab.runs import layers, states, worker
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
-from albert_lab.training.evaluation_sets import make_sets
-from albert_lab.training.layer_similarity import hidden_states_of, measure_layers
+from albert_lab.training.evaluate import make_sets
+from albert_lab.training.layers import hidden_states_of, measure_layers
 
 
 @pytest.fixture

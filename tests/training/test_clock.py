@@ -3,7 +3,7 @@ import json
 import pytest
 import torch
 
-from albert_lab.training.clock import Clock
+from albert_lab.training.device import Clock
 
 CPU = torch.device("cpu")
 

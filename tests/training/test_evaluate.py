@@ -16,10 +16,8 @@ from albert_lab.measures.catalog import labels, of_kind
 from albert_lab.measures.measure import HeldOutPairs, PairMeasure, TokenMeasure
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
 from albert_lab.training import evaluate
-from albert_lab.training.device import autocast
-from albert_lab.training.evaluate import Evaluator, StoppedError, margin
-from albert_lab.training.evaluation_sets import make_sets
-from albert_lab.training.transfer import inputs_of
+from albert_lab.training.device import autocast, inputs_of
+from albert_lab.training.evaluate import Evaluator, StoppedError, make_sets, margin
 
 CPU = torch.device("cpu")
 

@@ -2,7 +2,7 @@ import pytest
 from toy import toy_config
 
 from albert_lab.errors import ConfigError
-from albert_lab.training.memory import check_memory
+from albert_lab.training.device import check_memory
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,10 @@ from albert_lab.tasks.kind import load_kind
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.optimizer import build_optimizer as task_optimizer
 from albert_lab.training import evaluate
-from albert_lab.training.device import loss_scaler
+from albert_lab.training.device import inputs_of, loss_scaler
 from albert_lab.training.evaluate import Evaluator
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.step import Step
-from albert_lab.training.transfer import inputs_of
 
 META = torch.device("meta")
 

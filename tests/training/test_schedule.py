@@ -1,24 +1,17 @@
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_lab.config.training import BudgetConfig
-from albert_lab.training.schedule import Budget, learning_rate_factor
+from albert_lab.training.optimizer import learning_rate_factor
 
 SHARES = st.floats(0, 1)
-
-
-def budget(unit: Any, value: float) -> Budget:
-    return Budget(BudgetConfig(name="toy", unit=unit, value=value, stop_at=1.0))
 
 
 def test_the_schedule_of_the_paper_peaks_just_before_the_end_of_its_warm_up_and_then_drops():
     steps, warmup = 125_000, 3_125 / 125_000
 
     def factor(step: int) -> float:
-        return learning_rate_factor(budget("steps", steps).share(steps=step, seconds=0, tokens=0), warmup)
+        return learning_rate_factor(step / steps, warmup)
 
     assert factor(0) == 0
     assert factor(1) == pytest.approx(1 / 3_125)
@@ -48,10 +41,3 @@ def test_the_rate_rises_in_the_warm_up_and_falls_after_it(first: float, second: 
         assert learning_rate_factor(early, warmup) <= learning_rate_factor(late, warmup)
     if early >= warmup:
         assert learning_rate_factor(early, warmup) >= learning_rate_factor(late, warmup)
-
-
-@pytest.mark.parametrize(
-    ("unit", "value", "share"), [("steps", 40, 0.25), ("seconds", 50.0, 0.4), ("tokens", 1000, 0.3)]
-)
-def test_the_share_is_counted_in_the_unit_of_the_budget(unit: str, value: float, share: float):
-    assert budget(unit, value).share(steps=10, seconds=20.0, tokens=300) == share

@@ -9,9 +9,8 @@ from importlib.util import find_spec
 import pytest
 
 from albert_lab.errors import MissingDataError
-from albert_lab.training import trackers
-from albert_lab.training.log import MetricsLog
-from albert_lab.training.trackers import Trackers
+from albert_lab.training import log
+from albert_lab.training.log import MetricsLog, Trackers
 
 
 def test_tensorboard_has_the_numbers_of_each_line_at_its_step(tmp_path):
@@ -34,7 +33,7 @@ def test_tensorboard_has_the_numbers_of_each_line_at_its_step(tmp_path):
 
 @pytest.mark.skipif(find_spec("wandb") is None, reason="needs the extra wandb")
 def test_wandb_keeps_an_offline_run_below_the_folder(tmp_path):
-    code = "import sys; from pathlib import Path; from albert_lab.training.trackers import Trackers;"
+    code = "import sys; from pathlib import Path; from albert_lab.training.log import Trackers;"
     code += "opened = Trackers(['wandb'], 'toy', Path(sys.argv[1]), {});"
     code += "opened.log({'event': 'training', 'step': 1, 'loss': 1.0}); opened.close()"
     subprocess.run([sys.executable, "-c", code, tmp_path], check=True, env=os.environ | {"WANDB_MODE": "offline"})
@@ -42,6 +41,6 @@ def test_wandb_keeps_an_offline_run_below_the_folder(tmp_path):
 
 
 def test_a_tracker_that_is_not_installed_is_missing(monkeypatch):
-    monkeypatch.setattr(trackers, "find_spec", lambda name: None)
+    monkeypatch.setattr(log, "find_spec", lambda name: None)
     with pytest.raises(MissingDataError, match="wandb"):
-        trackers.check_installed(["wandb"])
+        log.check_installed(["wandb"])

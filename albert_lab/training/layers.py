@@ -1,23 +1,72 @@
-"""Change of the hidden states by each layer: L2 distance and cosine of its input and output (Figure 1)."""
+"""The change of the hidden states by each layer (Figure 1), and single numbers of it: roughness, and the last value."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from statistics import fmean
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.errors import ConfigError
-from albert_lab.model.heads import PretrainingModel
-from albert_lab.training.layer_numbers import Layer
-from albert_lab.training.transfer import inputs_of, tensor_on
+from albert_lab.record import Record
 
-# The input of layer 1 and each layer's output, every one [batch, sequence, hidden].
-HiddenStates = Sequence[torch.Tensor | np.ndarray]
+if TYPE_CHECKING:  # it loads torch, which reading and showing layers must not
+    import torch
+
+    from albert_lab.data.batches import Batch
+    from albert_lab.model.heads import PretrainingModel
+
+    # The input of layer 1 and each layer's output, every one [batch, sequence, hidden].
+    HiddenStates = Sequence[torch.Tensor | np.ndarray]
+
+LAYER_CURVES = ("l2_distance", "degrees")
+LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_degrees")
+TOKEN = "mean"  # the choice of tokens: the mean over all real ones, which varies less than [CLS]
 
 
-def measure_layers(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarray]], corpus: str) -> tuple[Layer, ...]:
+class Layer(Record):
+    """The change of n tokens of a corpus by one layer (the first is 1): means and standard deviations over the tokens.
+
+    token is `cls` (the first token of each sequence) or `mean` (all real tokens, including the first). degrees is the
+    mean of the angles, which is not the angle of the mean cosine.
+    """
+
+    corpus: str
+    layer: int
+    token: str
+    l2_distance: float
+    l2_distance_sd: float
+    cosine_similarity: float
+    degrees: float
+    degrees_sd: float
+    n: int
+
+
+def layer_numbers(layers: Sequence[Layer], hidden_size: int) -> dict[str, float]:
+    """Summaries of the layers of a run (LAYER_NUMBERS), for the mean over tokens; empty if not measured.
+
+    Roughness is the mean change between consecutive layers (of the L2 distance, or of the angle) over the mean of all
+    layers: 0 if all layers change their input equally, independent of the unit; a single layer has none.
+    last_rms_change is the L2 distance of the last layer over the root of the hidden size, which makes widths
+    comparable: outputs of a LayerNorm are about as long as that root, so a rotation by one degree is about 0.0175.
+    """
+    ours = sorted((layer for layer in layers if layer.token == TOKEN), key=lambda layer: layer.layer)
+    if not ours:
+        return {}
+    distances, degrees = [layer.l2_distance for layer in ours], [layer.degrees for layer in ours]
+    numbers = (_roughness(distances), _roughness(degrees), distances[-1] / math.sqrt(hidden_size), degrees[-1])
+    return {name: value for name, value in zip(LAYER_NUMBERS, numbers, strict=True) if value is not None}
+
+
+def _roughness(values: Sequence[float]) -> float | None:
+    changes = [abs(after - before) for before, after in pairwise(values)]
+    return fmean(changes) / fmean(values) if changes else None
+
+
+def measure_layers(
+    batches: "Iterable[tuple[HiddenStates, torch.Tensor | np.ndarray]]", corpus: str
+) -> tuple[Layer, ...]:
     """The change by each layer of any encoder, for [CLS] and for the mean over tokens.
 
     Source: section 3.1 and Figure 1, which do not say which tokens the curves are for.
@@ -31,6 +80,8 @@ def measure_layers(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarr
         ConfigError: no batch, fewer than two hidden states, states of different shapes, or a state that is zero or not
             finite.
     """
+    import torch
+
     sums: dict[tuple[str, int], _Sums] = {}
     for hidden_states, attention_mask in batches:
         states = [torch.as_tensor(state) for state in hidden_states]
@@ -50,8 +101,10 @@ def measure_layers(batches: Iterable[tuple[HiddenStates, torch.Tensor | np.ndarr
     return tuple(moments.change(corpus, token, layer) for (token, layer), moments in sorted(sums.items()))
 
 
-def _changes(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
+def _changes(before: "torch.Tensor", after: "torch.Tensor") -> "torch.Tensor":
     """L2 distance, cosine and angle in degrees of vectors [tokens, hidden], as [3, tokens]."""
+    import torch
+
     before, after = before.double(), after.double()
     start, end = (vectors / vectors.norm(dim=-1, keepdim=True) for vectors in (before, after))
     # Not the arc cosine, which turns the rounding error of the cosine of equal vectors into an angle.
@@ -67,9 +120,8 @@ class _Sums:
         self.means = np.zeros(3)
         self.squares = np.zeros(3)  # sums of squared differences from the mean
 
-    def add(self, values: torch.Tensor) -> None:
-        n = values.shape[1]
-        means = values.mean(1)
+    def add(self, values: "torch.Tensor") -> None:
+        n, means = values.shape[1], values.mean(1)
         squares = ((values - means[:, None]) ** 2).sum(1).cpu().numpy()
         shift = means.cpu().numpy() - self.means
         self.squares += squares + shift**2 * (self.n * n / (self.n + n))
@@ -78,34 +130,39 @@ class _Sums:
 
     def change(self, corpus: str, token: str, layer: int) -> Layer:
         distance, cosine, degrees = self.means.tolist()
-        sds = np.sqrt(self.squares / max(self.n - 1, 1)).tolist()
+        l2_sd, _, degrees_sd = np.sqrt(self.squares / max(self.n - 1, 1)).tolist()
         return Layer(
             corpus=corpus,
             layer=layer,
             token=token,
             l2_distance=distance,
-            l2_distance_sd=sds[0],
+            l2_distance_sd=l2_sd,
             cosine_similarity=cosine,
             degrees=degrees,
-            degrees_sd=sds[2],
+            degrees_sd=degrees_sd,
             n=self.n,
         )
 
 
 def hidden_states_of(
-    model: PretrainingModel, batch: Batch, batch_size: int, device: torch.device
-) -> Iterator[tuple[HiddenStates, torch.Tensor]]:
+    model: "PretrainingModel", batch: "Batch", batch_size: int, device: "torch.device"
+) -> "Iterator[tuple[HiddenStates, torch.Tensor]]":
     """Hidden states and attention mask of a set of examples, in parts, for measure_layers().
 
     Masked tokens are restored, so that layers are measured on unmasked text. Dropout is off.
     """
+    import torch
+
+    from albert_lab.data.batches import micro_batches
+    from albert_lab.training.device import inputs_of, tensor_on
+
     input_ids = batch.input_ids.copy()
     input_ids.flat[batch.masked_positions] = batch.masked_labels
     was_training = model.training
     model.eval()
     for part in micro_batches(batch, batch_size):
         rows, input_ids = input_ids[: len(part)], input_ids[len(part) :]
-        inputs = inputs_of(part, device) | {"input_ids": torch.from_numpy(rows).to(device)}
+        inputs = inputs_of(part, device) | {"input_ids": tensor_on(rows, device)}
         del inputs["masked_positions"]
         with torch.inference_mode():
             output = model.encoder(**inputs, output_hidden_states=True)
