@@ -45,7 +45,7 @@ class Frame:
             Runs with the same n by document were scored on the same text.
         curves: a line a number of an evaluation during training, up to the end; columns as those of numbers, and step.
             Metrics include training_seconds, tokens and share (of the budget).
-        layers: a line a layer and choice of tokens, as measured (training/layer_numbers.py), with run, row and seed.
+        layers: a line a layer and choice of tokens, as measured (training/layers.py), with run, row and seed.
         tasks: the metrics of fine-tuned tasks (their scores, parts such as F1, and losses), each with its task.
     """
 

@@ -103,7 +103,7 @@ class TaskBatch:
 
     @property
     def mask_of_padding(self) -> torch.Tensor | None:
-        """The attention mask; None if no row is padded and the device is not the CPU (see training/transfer.py)."""
+        """The attention mask; None if no row is padded and the device is not the CPU (see training/device.py)."""
         is_full = self.num_tokens == self.input_ids.numel() and self.input_ids.device.type != "cpu"
         return None if is_full else self.attention_mask
 
