@@ -4,7 +4,6 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from albert_lab.config import compose as config
 from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.heads import PretrainingModel, likeliest
 from albert_lab.model.shape import EncoderShape
@@ -52,15 +51,6 @@ def gradient_of(parameter):
     return parameter.grad
 
 
-def test_the_shape_of_a_run_has_every_size_of_its_configuration():
-    run = config.load(["scale=smoke", "sharing=groups", "embedding_size=8", "dropout=0.2", "model.hidden_act=relu"])
-    shape = EncoderShape.from_config(run)
-    assert (shape.vocab_size, shape.embedding_size, shape.projection) == (run.tokenizer.vocab_size, 8, True)
-    assert (shape.attention_groups, shape.ffn_groups, shape.dropout, shape.hidden_act) == (2, 2, 0.2, "relu")
-    equal = config.load(["scale=smoke", f"embedding_size={run.model.hidden_size}"])
-    assert not EncoderShape.from_config(equal).projection
-
-
 def test_outputs_have_the_stated_shapes_and_heads_follow_the_labels():
     output = PretrainingModel(SHAPE, 3, seed=0)(*make_batch())
     assert output.mlm_logits.shape == (4, 31)
@@ -69,16 +59,6 @@ def test_outputs_have_the_stated_shapes_and_heads_follow_the_labels():
     headless = PretrainingModel(SHAPE, 0, seed=0)
     assert headless(*make_batch()).pair_logits is None
     assert not any(name.startswith("pair_head") for name in headless.state_dict())
-
-
-def test_hidden_states_are_the_input_of_the_first_layer_and_the_output_of_each():
-    encoder = PretrainingModel(LOUD, 2, seed=0).encoder
-    input_ids, token_type_ids, attention_mask, _ = make_batch()
-    output = encoder(input_ids, token_type_ids, attention_mask, output_hidden_states=True)
-    assert len(output.hidden_states) == SHAPE.num_layers + 1
-    assert torch.equal(output.hidden_states[0], encoder.embeddings(input_ids, token_type_ids))
-    assert torch.equal(output.hidden_states[-1], output.last_hidden_state)
-    assert encoder(input_ids, token_type_ids, attention_mask).hidden_states is None
 
 
 def test_blocks_of_layers_are_exact_where_the_released_float_formula_is_wrong():
@@ -179,15 +159,6 @@ def test_weights_depend_only_on_the_seed_and_not_on_optional_heads():
     other = PretrainingModel(SHAPE, 0, seed=8).state_dict()
     assert all(torch.equal(first[name], tensor) for name, tensor in second.items())
     assert not torch.equal(first["pooler.dense.weight"], other["pooler.dense.weight"])
-
-
-def test_initialize_overwrites_all_earlier_weights():
-    module = torch.nn.Linear(3, 4)
-    torch.nn.init.constant_(module.weight, 9.0)
-    torch.nn.init.constant_(module.bias, 9.0)
-    initialize(module, 0.02, torch.Generator().manual_seed(0))
-    assert module.weight.abs().max() <= 0.04
-    assert (module.bias == 0).all()
 
 
 def test_evaluation_is_deterministic_and_training_applies_dropout_in_every_place():
