@@ -1,5 +1,5 @@
 import pytest
-from command import here, own_signals
+from command import own_signals
 from safetensors.numpy import load_file
 from toy import toy_overrides, toy_plan, train, write_corpus
 
@@ -91,13 +91,6 @@ def test_a_continued_run_holds_out_what_the_other_one_did(corpus, own_home):
     assert continued(run, text).points[0].run.config.corpus.dev_share != 0.15
 
 
-def test_a_run_is_continued_at_its_scale_unless_another_is_given(finished, corpus):
-    for asked, scale in (([], "smoke"), (["scale=laptop"], "laptop")):
-        overrides = [*asked, "corpus=files", f"corpus.path={corpus}"]
-        plan = continued(finished, [*overrides, "seed=0"])
-        assert [planned_point.point.config.scale.name for planned_point in plan.points] == [scale]
-
-
 def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
     other = write_corpus(tmp_path / "other", seed=5)
     (item,) = planned(finished, other).points
@@ -108,23 +101,10 @@ def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
     assert worker.main(item.run.folder) == 0
 
 
-@pytest.mark.parametrize("override", ["embedding_size=8", "model.num_layers=4", "sharing=not-shared"])
+@pytest.mark.parametrize("override", ["embedding_size=8", "sharing=not-shared"])
 def test_keys_that_the_weights_determine_cannot_be_set(corpus, finished, override):
-    with pytest.raises(ConfigError, match=rf"{override.split('=')[0]} cannot be set: the weights of {finished.name}"):
+    with pytest.raises(ConfigError, match=override.split("=")[0]):
         planned(finished, corpus, override)
-
-
-def test_a_run_that_has_no_weights_yet_cannot_be_continued(corpus, own_home):
-    with pytest.raises(ConfigError, match="start_from=nothing: nothing is neither a folder nor a run"):
-        take_start(["start_from=nothing"])
-
-
-def test_an_unknown_run_that_an_experiment_continues_is_named_with_its_key(own_home):
-    file = own_home / "own.yaml"
-    file.write_text("{title: Own, source: none, grid: {dropout: [0]}, start_from: nosuch}")
-    done = here("run", str(file), "scale=smoke")
-    assert done.returncode == 2
-    assert "start_from=nosuch: nosuch is neither a folder nor a run in" in done.stderr
 
 
 def test_a_fresh_start_trains_the_new_run_again_but_not_the_one_it_continues(corpus, finished, monkeypatch):

@@ -1,8 +1,12 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from toy import states_of, toy_overrides, toy_plan, train, write_corpus
+from command import launch_here
+from toy import states_of, toy_plan, train, write_corpus
+from toy_training import quick_starts
 
 from albert_lab import errors, rank
 from albert_lab.errors import ConfigError, WriteError
@@ -13,26 +17,22 @@ from albert_lab.studies.execute import SOME_FAILED
 from albert_lab.studies.launchers import local
 from albert_lab.studies.launchers.base import Job
 
-
-@pytest.mark.parametrize("code", [errors.STOPPED, errors.INTERRUPTED])
-def test_a_stopped_child_leaves_the_sweep_unfinished(tmp_path, monkeypatch, code):
-    popen = subprocess.Popen
-    child = [sys.executable, "-c", f"raise SystemExit({code})"]
-    monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen(child))
-    assert local.launch([Job(tmp_path)], 1, lambda *_: True) == code
+STOP_ITSELF = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
 
 
-def test_a_child_that_a_signal_ends_before_it_listens_was_stopped_and_did_not_fail(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        (f"raise SystemExit({errors.STOPPED})", errors.STOPPED),
+        (f"raise SystemExit({errors.INTERRUPTED})", errors.INTERRUPTED),
+        (STOP_ITSELF, errors.STOPPED),  # before it listens
+    ],
+)
+def test_a_stopped_child_leaves_the_sweep_unfinished_and_did_not_fail(tmp_path, monkeypatch, script, code):
     popen, ended = subprocess.Popen, []
-    script = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
-    monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-c", script]))
-
-    def end(_job, of_child: int) -> bool:
-        ended.append(of_child)
-        return True
-
-    assert local.launch([Job(tmp_path)], 1, end) == errors.STOPPED
-    assert ended == [errors.STOPPED]
+    monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-S", "-c", script]))
+    assert local.launch([Job(tmp_path)], 1, lambda _job, of_child: ended.append(of_child) or True) == code
+    assert ended == [code]
 
 
 def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_path, monkeypatch):
@@ -47,19 +47,6 @@ def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_pat
     monkeypatch.setattr(local.subprocess, "Popen", begin)
     assert local.launch([Job(tmp_path)], 1, lambda *_: True) == 0
     assert seen.read_text() == "[]"
-
-
-def test_no_run_is_started_after_the_run_that_ends_a_sweep(tmp_path, monkeypatch):
-    popen, ended = subprocess.Popen, []
-    monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-c", ""]))
-    jobs = [Job(tmp_path / name) for name in ("first", "second")]
-
-    def end(job, code):
-        ended.append(job.folder.name)
-        return False
-
-    assert local.launch(jobs, 1, end) == 0
-    assert ended == ["first"]
 
 
 def test_a_study_stops_at_the_first_run_that_finds_the_disk_full_and_goes_on_when_there_is_room(
@@ -125,19 +112,24 @@ def test_a_corpus_of_one_document_is_refused_for_nsp_before_any_run_starts(tmp_p
     assert not runs.paths.runs().exists()
 
 
+def sweep(plan, folder):
+    """What the process of one of two sweeps does."""
+    os.environ["ALBERT_LAB_HOME"] = folder
+    with (Path(folder) / f"{os.getpid()}.said").open("w", buffering=1) as sys.stderr:
+        local.launch = launch_here
+        sys.exit(execute.execute(plan, execute.Options()).code)
+
+
 def test_two_sweeps_at_once_train_each_run_once(corpus, own_home):
-    overrides = toy_overrides(corpus, "budget.value=30")
-    code = f"""
-from albert_lab.studies.execute import Options, execute
-from albert_lab.studies.experiment import named
-from albert_lab.studies.plan import plan_study
-plan = plan_study(named("sop-vs-nsp"), {[*overrides, "inter_sentence=nsp,sop"]}, [])
-raise SystemExit(execute(plan, Options()).code)
-"""
-    both = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate()[1] for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
+    plan = toy_plan(corpus, "inter_sentence=nsp,sop", "budget.value=20")
+    both = [quick_starts().Process(target=sweep, args=(plan, str(own_home))) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join()
+    assert [process.exitcode for process in both] == [0, 0]
+    said = "".join(file.read_text() for file in own_home.glob("*.said"))
     for folder in runs.paths.runs().iterdir():
         steps = [line["step"] for line in results.read_metrics(folder) if line["event"] == "training"]
         assert steps == sorted(set(steps)), "trained once, without interruption"
-        assert sum(f"{folder.name.rpartition('_')[0]}: step 30, held out" in text for text in said) == 1
+        assert said.count(f"{folder.name.rpartition('_')[0]}: step 20, held out") == 1
