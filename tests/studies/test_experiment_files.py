@@ -28,7 +28,7 @@ PAPER_FIGURE = "{figure: 2b, x: steps, curves: [{panel: mlm_accuracy, row: 0.1, 
         (f"{ASKED}fixed: [dropout=0]\ngrid: {{dropout: [0, 0.1]}}", "fixed: dropout"),
         (f"{ASKED}grid: {{}}\ncolumns: [mnly]", "columns: mnly"),
         (f"{ASKED}grid: {{}}\ncolumns: [mnli, mnli]", "columns: mnli"),
-        (f"{ASKED}grid: {{seed: [0]}}\nfigures: [pie]", "figures: pie"),
+        (f"{ASKED}grid: {{seed: [0]}}\nfigures: [pie]", "figures"),
         (
             f"{ASKED}grid: {{sharing: [all-shared]}}\n"
             "paper: {table: t, columns: {mnli: MNLI}, rows: [{sharing: shared, mnli: 1.0}]}",
