@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
-from albert_lab.measures.catalog import MEASURES
-from albert_lab.measures.sop import MEASURE as SOP
+from albert_lab.measures.catalog import MEASURES, SOP
 
 
 def cut(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
@@ -16,5 +15,5 @@ def cut(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
 
 
 MEASURES["sop_of_halves"] = replace(
-    SOP, name="sop_of_halves", label="SOP of halves", changed=cut, fitted_as=SOP.name, probe=None, has_alarm=False
+    SOP, name="sop_of_halves", label="SOP of halves", changed=cut, fitted_as=SOP.name, probe=None
 )

@@ -1,14 +1,51 @@
 """The held-out measures by name, which every run takes; own code can add others."""
 
-from typing import TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from albert_lab.measures import coherence, mlm, nsp, nsp_released, sop, sop_across_documents
+from albert_lab.config.compose import load_option
+from albert_lab.config.data import InterSentenceConfig
 from albert_lab.measures.measure import Difference, Measure, PairMeasure, TokenMeasure
+from albert_lab.measures.sop_across_documents import across_documents
 
 _Kind = TypeVar("_Kind", bound=Measure)
 
-_MODULES = (mlm, nsp, nsp_released, sop, sop_across_documents, coherence)
-MEASURES: dict[str, Measure] = {module.MEASURE.name: module.MEASURE for module in _MODULES}
+
+def _objective(name: str) -> InterSentenceConfig:
+    return load_option("inter_sentence", name, InterSentenceConfig)
+
+
+def _nsp_released() -> InterSentenceConfig:
+    content: dict[str, Any] = _objective("nsp").model_dump() | {"name": "nsp-released"}
+    content["labels"][1]["kind"] = "random-document"
+    return InterSentenceConfig.model_validate(content)
+
+
+# Masked language modelling: chunks as SOP has them, unswapped, masked like the training batches (section 4.1).
+# Differs from the paper, whose set is made from the development texts of SQuAD and RACE (section 4.1).
+MLM = TokenMeasure("mlm_accuracy", "MLM", in_curves=True, objective=lambda: _objective("none"))
+# Next sentence prediction: does the second segment follow, or is it as long a one from another document?
+NSP = PairMeasure(
+    "nsp_accuracy", "NSP", True, objective=lambda: _objective("nsp"), negative="other-document", probe="nsp_probe"
+)
+# Negatives as released: the second segment is from a random place of a random other document.
+# Source: create_pretraining_data.py, create_instances_from_document.
+NSP_RELEASED = PairMeasure(
+    "nsp_released", "NSP as released", objective=_nsp_released, negative=NSP.negative, probe="nsp_released_probe"
+)
+# Sentence order prediction: are two consecutive segments in order or swapped? (section 3.1)
+SOP = PairMeasure(
+    "sop_accuracy", "SOP", True, objective=lambda: _objective("sop"), negative="swapped", probe="sop_probe"
+)
+# Which segment comes first, if the second is from another document?
+_NAMES = {"name": "sop_across_documents", "label": "SOP across documents"}
+SOP_ACROSS_DOCUMENTS = replace(SOP, **_NAMES, probe=None, changed=across_documents, fitted_as=SOP.name)
+# The part of SOP that is told by the relation of the two segments.
+COHERENCE = Difference("coherence", "coherence", True, of=SOP.name, minus=SOP_ACROSS_DOCUMENTS.name)
+
+MEASURES: dict[str, Measure] = {
+    measure.name: measure for measure in (MLM, NSP, NSP_RELEASED, SOP, SOP_ACROSS_DOCUMENTS, COHERENCE)
+}
 
 
 def measures() -> tuple[Measure, ...]:
@@ -18,6 +55,7 @@ def measures() -> tuple[Measure, ...]:
 
 
 def of_kind(kind: type[_Kind]) -> list[_Kind]:
+    """The measures of a kind, in the order of measures()."""
     return [measure for measure in measures() if isinstance(measure, kind)]
 
 

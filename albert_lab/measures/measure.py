@@ -1,10 +1,9 @@
-"""The kinds of held-out measure: what a module of this package states in its `MEASURE`."""
+"""The kinds of held-out measure; the catalog has the measures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from albert_lab.config.compose import load_option
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import fixed_pairs
@@ -21,13 +20,11 @@ class Measure:
         in_curves: whether it is also taken along the way, for learning curves: by the model's own heads only.
     """
 
+    unit: ClassVar[Literal["%", "points"]] = "%"
+
     name: str
     label: str
     in_curves: bool = False
-
-    @property
-    def unit(self) -> Literal["%", "points"]:
-        return "%"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +33,11 @@ class HeldOutPairs(Measure):
 
     Attributes:
         objective: returns the objective whose pairs the set is made of.
+        changed: makes its set from these pairs, the text and a seed.
     """
 
     objective: Callable[[], InterSentenceConfig]
+    changed: Callable[[Pairs, Shards, int], Pairs] | None = None
 
     def pairs(self, shards: Shards, config: RunConfig, num_pairs: int) -> Pairs:
         """The first num_pairs pairs of a text, fewer if it has fewer; they do not depend on a run's seed or objective.
@@ -46,7 +45,7 @@ class HeldOutPairs(Measure):
         Raises:
             ConfigError: pairs that cannot be made of this text (see pairs.make_pairs).
         """
-        return fixed_pairs(
+        pairs = fixed_pairs(
             shards,
             self.objective(),
             num_pairs=num_pairs,
@@ -54,6 +53,7 @@ class HeldOutPairs(Measure):
             short_sequence_probability=config.short_sequence_probability,
             seed=config.evaluation.seed,
         )
+        return self.changed(pairs, shards, config.evaluation.seed) if self.changed else pairs
 
 
 class TokenMeasure(HeldOutPairs):
@@ -73,21 +73,12 @@ class PairMeasure(HeldOutPairs):
     Attributes:
         negative: the kind of pair that a head tells from consecutive ones.
         probe: the name of the score of a linear probe, which every model has; None if its pairs have no probe.
-        changed: makes its set from held-out pairs of the objective.
         fitted_as: the measure whose training pairs fit its probe and its floor; None: its own training pairs.
-        has_alarm: whether a model that is trained on `negative` is expected to exceed the floors.
     """
 
     negative: str
     probe: str | None = None
-    changed: Callable[[Pairs, Shards, int], Pairs] | None = None
     fitted_as: str | None = None
-    has_alarm: bool = False
-
-    def pairs(self, shards: Shards, config: RunConfig, num_pairs: int) -> Pairs:
-        """See HeldOutPairs.pairs; these may be changed."""
-        pairs = super().pairs(shards, config, num_pairs)
-        return self.changed(pairs, shards, config.evaluation.seed) if self.changed else pairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,14 +89,7 @@ class Difference(Measure):
         of, minus: names of the two pair measures.
     """
 
+    unit = "points"
+
     of: str
     minus: str
-
-    @property
-    def unit(self) -> Literal["%", "points"]:
-        return "points"
-
-
-def option(name: str) -> Callable[[], InterSentenceConfig]:
-    """The objective of an inter_sentence option; it is read at its first use."""
-    return lambda: load_option("inter_sentence", name, InterSentenceConfig)

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,16 +17,14 @@ from albert_lab.data.shards import Shards
 from albert_lab.errors import DamagedFileError
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
-from albert_lab.storage import write_atomically
+from albert_lab.storage import discard
 
 if TYPE_CHECKING:  # they take half a second to import, and only fitting needs them
     from scipy.sparse import csr_matrix
     from sklearn.linear_model import SGDClassifier
 
-# Increment it with every change that gives other floors for the same text and settings.
-VERSION = 1
-# A classifier reads at most so many training pairs for each held-out pair, and epochs of them. At scale laptop that is
-# 170,000 pairs, about what a run reads.
+VERSION = 1  # increment it with every change that gives other floors for the same text and settings
+# A classifier reads at most so many training pairs for each held-out pair (about what a run reads), and epochs of them.
 TRAINING_PAIRS, MOST_EPOCHS = 32, 20
 # Share of the training documents whose pairs choose among these constant learning rates.
 VALIDATION_SHARE = 0.1
@@ -35,6 +32,7 @@ RATES = (0.002, 0.005, 0.015)
 _DECAY = 1e-4
 EDGE = 3  # the first and last tokens of a segment that count with their place
 BIGRAMS = 1 << 15  # into which the pairs of adjacent tokens are hashed
+_LENGTHS = ("max_sequence_length", "short_sequence_probability")
 _FILE = "right.npz"
 
 
@@ -49,42 +47,27 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
     """
     measures = {measure.name: measure for measure in of_kind(PairMeasure)}
 
-    def fit() -> bytes:
-        content = BytesIO()
-        np.savez_compressed(content, allow_pickle=False, **_right(config, train, dev, measures))
-        return content.getvalue()
-
     def build(folder: Path) -> None:
-        (folder / _FILE).write_bytes(fit())
+        np.savez_compressed(folder / _FILE, allow_pickle=False, **_right(config, train, dev, measures))
+
+    def read() -> dict[str, np.ndarray]:
+        arrays = files.read_arrays(find_or_build(folder, build, "the floor of each segment by itself", say) / _FILE)
+        if arrays.keys() != measures.keys() or any(right.dtype != bool or right.ndim != 1 for right in arrays.values()):
+            raise DamagedFileError(folder / _FILE, f"does not have the answers of {', '.join(measures)}")
+        return arrays
 
     if train.is_of_single_sentences:  # nothing is scored on pairs
         return {}
-    key = digest([VERSION, find_shards(config).name, _settings(config), *measures, *own_code.included().values()])
+    settings = {key: getattr(config, key) for key in _LENGTHS}
+    settings |= {key: getattr(config.evaluation, key) for key in ("num_pairs", "seed")}
+    key = digest([VERSION, find_shards(config).name, settings, *measures, *own_code.included().values()])
     folder = paths.cache() / "segments-floors" / key
-    find_or_build(folder, build, "the floor of each segment by itself", say)
     try:
-        return _read(folder / _FILE, measures)
+        return read()
     except DamagedFileError as error:
         say(f"the floor of each segment by itself is fitted again: {error}")
-        write_atomically(folder / _FILE, fit())
-    return _read(folder / _FILE, measures)
-
-
-def _read(file: Path, measures: Mapping[str, PairMeasure]) -> dict[str, np.ndarray]:
-    arrays = files.read_arrays(file)
-    if arrays.keys() != measures.keys() or any(right.dtype != bool or right.ndim != 1 for right in arrays.values()):
-        raise DamagedFileError(file, f"does not have the answers of {', '.join(measures)}")
-    return arrays
-
-
-def _settings(config: RunConfig) -> dict[str, Any]:
-    """The settings that determine the pairs, in addition to the text."""
-    return {
-        "max_sequence_length": config.max_sequence_length,
-        "short_sequence_probability": config.short_sequence_probability,
-        "num_pairs": config.evaluation.num_pairs,
-        "seed": config.evaluation.seed,
-    }
+        discard(folder)
+    return read()
 
 
 def _right(config: RunConfig, train: Shards, dev: Shards, measures: Mapping[str, PairMeasure]) -> dict[str, np.ndarray]:
@@ -103,17 +86,10 @@ def _right(config: RunConfig, train: Shards, dev: Shards, measures: Mapping[str,
 
 def _epochs(train: Shards, measure: PairMeasure, config: RunConfig) -> Iterator[Pairs]:
     """Epochs of training pairs, with other cuts and other pairs in each, up to the bounds."""
-    left = TRAINING_PAIRS * config.evaluation.num_pairs
+    left, seed = TRAINING_PAIRS * config.evaluation.num_pairs, config.evaluation.seed
+    settings = {key: getattr(config, key) for key in _LENGTHS} | {"seed": seed, "most_blocks": SAMPLED_BLOCKS}
     for epoch in range(MOST_EPOCHS):
-        pairs = make_pairs(
-            train,
-            measure.objective(),
-            max_sequence_length=config.max_sequence_length,
-            short_sequence_probability=config.short_sequence_probability,
-            seed=config.evaluation.seed,
-            epoch=epoch,
-            most_blocks=SAMPLED_BLOCKS,
-        ).take(slice(left))
+        pairs = make_pairs(train, measure.objective(), epoch=epoch, **settings).take(slice(left))
         left -= len(pairs)
         yield pairs
         if not left:
@@ -134,16 +110,9 @@ def fit(
     """
     from sklearn.linear_model import SGDClassifier
 
-    def classifiers() -> "dict[float, SGDClassifier]":
-        return {
-            rate: SGDClassifier(
-                "log_loss", alpha=_DECAY, learning_rate="constant", eta0=rate, average=True, random_state=seed
-            )
-            for rate in RATES
-        }
-
+    constants = {"alpha": _DECAY, "learning_rate": "constant", "average": True, "random_state": seed}
+    partly, wholly = ({rate: SGDClassifier("log_loss", eta0=rate, **constants) for rate in RATES} for _ in range(2))
     kept_out = generator(Stream.ORDER, seed, 0).random(shards.num_documents) < VALIDATION_SHARE
-    partly, wholly = classifiers(), classifiers()
     unread: list[tuple[csr_matrix, np.ndarray]] = []
     for pairs in epochs:
         rows, labels = describe(shards, pairs), pairs.label

@@ -10,7 +10,6 @@ import numpy as np
 from albert_lab.data.pairs import Pairs, Stream, generator
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
-from albert_lab.measures.measure import PairMeasure, option
 
 _SWAPPED = 1  # the label of pairs whose second segment stands first
 
@@ -63,14 +62,3 @@ def _donors(source: np.ndarray, length: np.ndarray, tie: np.ndarray) -> np.ndarr
         is_above = np.abs(length[others[above]] - length[waiting]) <= np.abs(length[others[below]] - length[waiting])
         donor[waiting] = others[np.where(is_above, above, below)]
     return donor
-
-
-MEASURE = PairMeasure(
-    "sop_across_documents",
-    "SOP across documents",
-    in_curves=True,
-    objective=option("sop"),
-    negative="swapped",
-    changed=across_documents,
-    fitted_as="sop_accuracy",
-)

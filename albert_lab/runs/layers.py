@@ -39,7 +39,7 @@ def _measure(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
     from albert_lab.data.prepare import prepare
     from albert_lab.data.shards import open_shards
     from albert_lab.data.tokenizer.cache import load_tokenizer
-    from albert_lab.measures import mlm
+    from albert_lab.measures import catalog
     from albert_lab.model.heads import PretrainingModel
     from albert_lab.training.checkpoint import last_weights, load_weights
     from albert_lab.training.device import choose_device
@@ -54,7 +54,7 @@ def _measure(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
     device = choose_device(config.machine.device)
     model = PretrainingModel.from_config(config)
     load_weights(last_weights(folder / "checkpoint", run.name), model)
-    held_out = make_sets(train, dev, tokenizer, config).batch(mlm.MEASURE)
+    held_out = make_sets(train, dev, tokenizer, config).batch(catalog.MLM)
     batches = hidden_states_of(model.to(device), held_out, config.evaluation.batch_size, device)
     number = -(-len(held_out) // config.evaluation.batch_size)
     return measure_layers(

@@ -2,13 +2,13 @@ import numpy as np
 from toy import toy_config
 from toy_shards import make_prose
 
-from albert_lab.measures import nsp, nsp_released
+from albert_lab.measures.catalog import NSP, NSP_RELEASED
 
 
 def drawn(tmp_path):
     shards = make_prose(300, sentences=6, tokens=8)
     config = toy_config(tmp_path)
-    return shards, *(measure.MEASURE.pairs(shards, config, 10_000) for measure in (nsp, nsp_released))
+    return shards, *(measure.pairs(shards, config, 10_000) for measure in (NSP, NSP_RELEASED))
 
 
 def test_negatives_are_of_another_source_and_positives_consecutive(tmp_path):

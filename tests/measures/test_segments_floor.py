@@ -9,7 +9,7 @@ from toy_shards import make_shards
 from albert_lab import paths
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.measures import segments_floor, sop
+from albert_lab.measures import catalog, segments_floor
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
 from albert_lab.measures.segments_floor import BIGRAMS, EDGE, features, find_or_fit, fit
@@ -25,7 +25,7 @@ def text(corpus):
 def test_features_count_tokens_edges_and_neighbours_of_each_segment(tmp_path):
     vocab_size = 40
     shards = make_shards([[3, 4, 2], [5, 6]])
-    pairs = sop.MEASURE.pairs(shards, toy_config(tmp_path), 9)
+    pairs = catalog.SOP.pairs(shards, toy_config(tmp_path), 9)
     width = (1 + 2 * EDGE) * vocab_size + BIGRAMS
     result = features(shards, pairs, vocab_size).toarray()
     assert result.shape == (len(pairs), 2 * width)
@@ -45,7 +45,7 @@ def test_features_count_tokens_edges_and_neighbours_of_each_segment(tmp_path):
 def toy_epochs(label):
     """Pairs of one-sentence documents of 4 tokens whose label is a function of the two segments' first tokens."""
     shards = make_shards([[4, 4]] * 3000, vocab_size=40)
-    pairs = sop.MEASURE.pairs(shards, toy_config(Path()), 10_000)
+    pairs = catalog.SOP.pairs(shards, toy_config(Path()), 10_000)
     first, second = (shards.tokens[start].astype(int) for start in (pairs.a_start, pairs.b_start))
     order = np.random.default_rng(0).permutation(len(pairs))
     scrambled = replace(pairs, b_start=pairs.b_start[order])

@@ -9,13 +9,13 @@ from toy_shards import make_prose, make_shards
 
 from albert_lab.data.pairs import Pairs
 from albert_lab.errors import ConfigError
-from albert_lab.measures import sop, sop_across_documents
+from albert_lab.measures.catalog import SOP, SOP_ACROSS_DOCUMENTS
 from albert_lab.measures.sop_across_documents import across_documents
 
 
 def both(shards, tmp_path) -> tuple[Pairs, Pairs]:
     config = toy_config(tmp_path)
-    return tuple(measure.MEASURE.pairs(shards, config, 10_000) for measure in (sop, sop_across_documents))
+    return SOP.pairs(shards, config, 10_000), SOP_ACROSS_DOCUMENTS.pairs(shards, config, 10_000)
 
 
 def first_and_second(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
@@ -58,7 +58,7 @@ def test_no_pair_has_both_segments_of_one_source_document(sources):
     documents = [document for source in sources for document in source]
     shards = make_shards(documents, sources=[len(source) for source in sources])
     try:
-        pairs = sop.MEASURE.pairs(shards, toy_config(Path()), 1000)
+        pairs = SOP.pairs(shards, toy_config(Path()), 1000)
         across = across_documents(pairs, shards, 0)
     except ConfigError:  # too small for pairs of both orders, or pairs of one source only
         reject()
@@ -71,4 +71,4 @@ def test_no_pair_has_both_segments_of_one_source_document(sources):
 def test_pairs_of_one_source_document_only_are_refused(tmp_path):
     shards = make_shards([[8] * 40, [8] * 40], sources=[2])
     with pytest.raises(ConfigError, match="all held-out pairs are of one"):
-        sop_across_documents.MEASURE.pairs(shards, toy_config(tmp_path), 100)
+        SOP_ACROSS_DOCUMENTS.pairs(shards, toy_config(tmp_path), 100)

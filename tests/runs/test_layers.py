@@ -7,7 +7,7 @@ from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.measures import mlm
+from albert_lab.measures import catalog
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.runs import layers, states, worker
 from albert_lab.runs import run as runs
@@ -31,7 +31,7 @@ def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(f
     train, dev = (open_shards(prepare(config, silent), split, tokenizer) for split in ("train", "dev"))
     model = PretrainingModel.from_config(config)
     checkpoint.set_weights(model, checkpoint.read_last_weights(finished / "checkpoint", finished.name), "a test")
-    batch = make_sets(train, dev, tokenizer, config).batch(mlm.MEASURE)
+    batch = make_sets(train, dev, tokenizer, config).batch(catalog.MLM)
     expected = measure_layers(
         hidden_states_of(model, batch, config.evaluation.batch_size, torch.device("cpu")), "files"
     )

@@ -11,7 +11,7 @@ from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.measures import mlm, sop
+from albert_lab.measures import catalog
 from albert_lab.measures.catalog import labels, of_kind
 from albert_lab.measures.measure import HeldOutPairs, PairMeasure, TokenMeasure
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput
@@ -79,8 +79,8 @@ def test_an_untrained_model_is_scored_with_n_and_chance(corpus):
     model = PretrainingModel.from_config(config)
     scores = evaluator(config, ["consecutive", "swapped"]).evaluate(model).scores
     sets = sets_of(config)
-    assert scores["sop_accuracy"].n == len(sets.batch(sop.MEASURE))
-    labels = sets.batch(mlm.MEASURE).masked_labels
+    assert scores["sop_accuracy"].n == len(sets.batch(catalog.SOP))
+    labels = sets.batch(catalog.MLM).masked_labels
     assert scores["mlm_accuracy"].n == len(labels)
     _, counts = np.unique(labels, return_counts=True)
     assert scores["mlm_accuracy"].floor == pytest.approx(100 * counts.max() / counts.sum())
@@ -145,7 +145,7 @@ def test_a_model_that_scores_each_segment_by_itself_has_no_coherence(tmp_path):
 def test_a_head_that_relates_the_segments_has_coherence(corpus):
     config = toy_config(corpus, "evaluation.num_pairs=60")
     sets = sets_of(config)
-    batch = sets.batch(sop.MEASURE)
+    batch = sets.batch(catalog.SOP)
     known = {ids.tobytes(): float(label) for ids, label in zip(batch.input_ids, batch.pair_labels, strict=True)}
 
     class Relating(PretrainingModel):
@@ -175,7 +175,7 @@ def test_inference_is_timed_pass_by_pass_until_its_seconds_are_over(corpus, monk
     ticks = iter(range(10_000))
     monkeypatch.setattr(evaluate, "perf_counter", lambda: next(ticks))
     result = evaluator(config, [])
-    batch = result.sets.batch(mlm.MEASURE)
+    batch = result.sets.batch(catalog.MLM)
     speed = result.tokens_per_second(PretrainingModel.from_config(config), 4.0)
     first = next(micro_batches(batch, 16)).num_tokens
     assert speed == (batch.num_tokens + first) / 4, "40 pairs are three passes of a tick each, and the first once more"
@@ -185,7 +185,7 @@ def test_a_probe_finds_information_in_the_pooled_output(corpus):
     config = toy_config(corpus, "inter_sentence=none", "evaluation.num_pairs=48")
     sets = sets_of(config)
     told = {}
-    for batch in (sets.batch(sop.MEASURE), sets.probe(sop.MEASURE)):
+    for batch in (sets.batch(catalog.SOP), sets.probe(catalog.SOP)):
         told |= {ids.tobytes(): float(label) for ids, label in zip(batch.input_ids, batch.pair_labels, strict=True)}
 
     class Telling(PretrainingModel):
@@ -224,7 +224,7 @@ def test_losses_are_the_cross_entropies_of_the_answers(corpus):
     model = PretrainingModel.from_config(config).eval()
     result = evaluator(config, ["consecutive", "swapped"])
     scores = result.evaluate(model).scores
-    tokens, pairs = result.sets.batch(mlm.MEASURE), result.sets.batch(sop.MEASURE)
+    tokens, pairs = result.sets.batch(catalog.MLM), result.sets.batch(catalog.SOP)
     with torch.inference_mode():
         mlm_logits = model(**inputs_of(tokens, CPU)).mlm_logits
         pair_logits = model(**inputs_of(pairs, CPU)).pair_logits
