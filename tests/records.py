@@ -186,7 +186,6 @@ def toy_finetuning(
         last=ends[1],
         evaluations=ends,
         documents=by_block(examples) if examples else None,
-        other_splits={},
         threshold_from=None,
         attempts=(Attempt(learning_rate=0.001, end_loss=0.5, chance_loss=0.7, diverged=()),),
         diverged=(),

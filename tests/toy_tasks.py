@@ -82,11 +82,9 @@ def write_examples(task: TaskConfig, file: Path, examples: Sequence[Any] | None 
     file.parent.mkdir(parents=True, exist_ok=True)
     match task.format:
         case GlueFormat() as form:
-            is_labelled = any(e.label is not None for e in chosen)
-            columns = form.columns if is_labelled else ["index", *filter(None, (form.text_a, form.text_b))]
-            lines = [columns] if form.header or not is_labelled else []
+            lines = [form.columns] if form.header else []
             rows = [{form.text_a: e.text_a, form.text_b: e.text_b, form.label: e.label} for e in chosen]
-            lines += [[str(row.get(name, "")) for name in columns] for row in rows]
+            lines += [[str(row.get(name, "")) for name in form.columns] for row in rows]
             file.write_text("".join("\t".join(line) + "\n" for line in lines))
         case SquadFormat():
             paragraphs = []

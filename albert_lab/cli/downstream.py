@@ -21,7 +21,7 @@ TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A file of conf/ta
     rich_help_panel=DOWNSTREAM,
     epilog=examples(
         "albert-lab finetune RUN --tasks sst2,mnli --seeds 0,1,2",
-        "albert-lab finetune RUN --tasks mnli --predict dev_mismatched,test settings.laptop.steps=400",
+        "albert-lab finetune RUN --tasks mnli settings.laptop.steps=400",
     ),
 )
 def finetune(
@@ -33,9 +33,6 @@ def finetune(
     seeds: Annotated[
         str | None, typer.Option("--seeds", metavar="N,...", help="Fine-tuning seeds; by default those of the scale.")
     ] = None,
-    predict: Annotated[
-        str, typer.Option("--predict", metavar="SPLIT,...", help="Further splits to predict, such as test.")
-    ] = "",
     random: Annotated[
         bool, typer.Option("--random", help="Start from random weights in the run's shape, as a baseline.")
     ] = False,
@@ -48,7 +45,6 @@ def finetune(
         tasks=task_names(tasks) or [],
         seeds=None if seeds is None else single_run.read_seeds(seeds),
         overrides=overrides or [],
-        splits=[split for split in predict.split(",") if split],
         is_random=random,
     )
     records = single_run.finetune_run(run, wanted, to_stderr)
@@ -66,9 +62,6 @@ def ensemble(
     task: TaskName,
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs that were fine-tuned on the task.")],
     which: Annotated[str, typer.Option("--which", help="Which checkpoint of each fine-tuning: best or last.")] = "best",
-    split: Annotated[
-        str, typer.Option("--split", help="dev, or another split that all fine-tunings have predicted.")
-    ] = "dev",
     best: Annotated[
         int | None, typer.Option("--best", min=1, help="Average only this many fine-tunings, the best on dev.")
     ] = None,
@@ -78,5 +71,5 @@ def ensemble(
     """Average the scores of all fine-tunings of runs on a task, as the paper's ensembles do."""
     from albert_lab.runs import single_run
 
-    averaged = single_run.ensemble_runs(task, runs, to_stderr, which=which, split=split, best=best, output=output)
+    averaged = single_run.ensemble_runs(task, runs, to_stderr, which=which, best=best, output=output)
     print(json.dumps(averaged, indent=2) if as_json else single_run.ensemble_text(averaged))

@@ -59,14 +59,13 @@ def load_named(names: Sequence[str], overrides: Sequence[str] = ()) -> dict[str,
     return task_of
 
 
-def check_data(task: TaskConfig, splits: Sequence[str] = ()) -> None:
-    """Check that a task, and each task that it starts from, has training and dev data and the given further splits.
+def check_data(task: TaskConfig) -> None:
+    """Check that a task, and each task that it starts from, has training and dev data.
 
     Raises:
         MissingDataError: a file or folder is missing.
-        ConfigError: the task has no such split.
     """
-    task.check_data(paths.tasks_data(), ("train", "dev", *splits))
+    task.check_data(paths.tasks_data())
     before = load_start(task)
     if before is not None:
         check_data(before)

@@ -1,4 +1,4 @@
-"""Fine-tunings of a single run: with other seeds, settings and splits, from random weights, as ensembles."""
+"""Fine-tunings of a single run: with other seeds, settings, from random weights, as ensembles."""
 
 import json
 from collections.abc import Sequence
@@ -24,12 +24,11 @@ CHECKPOINTS = ("best", "last")
 
 @dataclass(frozen=True)
 class Wanted:
-    """The requested fine-tunings: tasks, seeds (None: those of the scale), overrides of the tasks' files, splits."""
+    """The requested fine-tunings: tasks, seeds (None: those of the scale), overrides of the tasks' files."""
 
     tasks: Sequence[str]
     seeds: Sequence[int] | None
     overrides: Sequence[str]
-    splits: Sequence[str]
     is_random: bool
 
 
@@ -76,8 +75,6 @@ def finetune_run(name: str, wanted: Wanted, say: Say) -> list[FinetuningRecord]:
     tasks = [*columns.load_named(wanted.tasks, wanted.overrides).values()]
     for task in tasks:
         task.fitted(run.config)
-        for split in wanted.splits:
-            task.file(paths.tasks_data(), split)
     runs.use_threads(run.folder, run.config)
     with runs.locked(run.folder, say):
         return _finetune(run, tasks, wanted, say)
@@ -101,11 +98,11 @@ def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: S
     seeds = {task.name: wanted.seeds or task.fitted(run.config).seeds for task in tasks}
     for task in tasks:  # missing data is reported before anything is trained
         if any(read_record(start.folder, task.name, seed) is None for seed in seeds[task.name]):
-            columns.check_data(task, wanted.splits)
+            columns.check_data(task)
     records = []
     for task in tasks:
         for seed in seeds[task.name]:
-            record = finetune(start, task, seed, data=paths.tasks_data(), say=say, splits=wanted.splits)
+            record = finetune(start, task, seed, data=paths.tasks_data(), say=say)
             assert record is not None, "nothing stops it but a signal, which ends this process"
             say(f"{finetunings.describe(record)}; predictions in {output_folder(start.folder, task.name, seed)}")
             records.append(record)
@@ -157,14 +154,14 @@ def _rates(record: FinetuningRecord) -> str:
 
 
 def ensemble_runs(
-    name: str, names: Sequence[str], say: Say, *, which: str, split: str, best: int | None, output: Path | None
+    name: str, names: Sequence[str], say: Say, *, which: str, best: int | None, output: Path | None
 ) -> dict[str, Any]:
     """An ensemble of all fine-tunings of runs on a task: its scores next to those of its members, in percent.
 
-    main is None if the split has no labels; chosen_on_dev has what was chosen by the examples of dev.
+    chosen_on_dev has what was chosen by the examples of dev, which are those that are scored.
 
     Raises:
-        ConfigError, MissingDataError: the run, task, split or fine-tunings are missing, or the members do not match.
+        ConfigError, MissingDataError: the run, task or fine-tunings are missing, or the members do not match.
     """
     if which not in CHECKPOINTS:
         raise ConfigError(f"--which {which}: one of {', '.join(CHECKPOINTS)}")
@@ -175,18 +172,14 @@ def ensemble_runs(
     from albert_lab.tasks.ensemble import ensemble
 
     task, chosen = load_task(name), [find_run(run) for run in names]
-    task.file(paths.tasks_data(), split)
     different = {run.name: run for run in chosen}.values()
-    files = [file for run in different for file in _score_files(run, name, which if split == "dev" else split)]
+    files = [file for run in different for file in _score_files(run, name, which)]
     if not files:
-        tasks = name if split == "dev" else f"{name} --predict {split}"
-        raise MissingDataError(
-            f"none of these runs has scores of {task.name} on {split}: `albert-lab finetune RUN --tasks {tasks}`"
-        )
+        raise MissingDataError(f"none of these runs is fine-tuned on it: `albert-lab finetune RUN --tasks {name}`")
     if best is not None and best > len(files):
         raise ConfigError(f"--best {best}: these runs have only {len(files)} fine-tunings on {task.name}")
     config = chosen[0].config
-    ensembled = ensemble(task, files, paths.tasks_data(), scale=config.scale.name, split=split, best=best)
+    ensembled = ensemble(task, files, paths.tasks_data(), scale=config.scale.name, best=best)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(json.dumps(dict(ensembled.outcome.answers), ensure_ascii=False), encoding="utf-8")
@@ -197,7 +190,6 @@ def ensemble_runs(
         "main": ensembled.main,
         "scores": ensembled.outcome.values,
         "members": {f"{file.parents[2].name}, {file.parent.name}": main for file, main in ensembled.members.items()},
-        "split": split,
         "chosen_on_dev": chosen_on_dev,
         "predictions": str(output) if output else None,
     }
@@ -206,12 +198,11 @@ def ensemble_runs(
 def ensemble_text(ensembled: dict[str, Any]) -> str:
     """An ensemble and its members, a line each."""
     lines = [f"{score:6.2f}  {member}" for member, score in ensembled["members"].items()]
-    if ensembled["main"] is not None:
-        lines.append(f"{ensembled['main']:6.2f}  ensemble of {len(lines)} on {ensembled['task']}")
-        lines.append(", ".join(f"{name} {value:.2f}" for name, value in ensembled["scores"].items()))
+    lines.append(f"{ensembled['main']:6.2f}  ensemble of {len(lines)} on {ensembled['task']}")
+    lines.append(", ".join(f"{name} {value:.2f}" for name, value in ensembled["scores"].items()))
     if ensembled["chosen_on_dev"]:
-        here = ", the examples that are scored here: the score is too high" if ensembled["split"] == "dev" else ""
-        lines.append(f"chosen on dev{here}: {', '.join(ensembled['chosen_on_dev'])}")
+        chosen = ", ".join(ensembled["chosen_on_dev"])
+        lines.append(f"chosen on dev, the examples that are scored here: the score is too high: {chosen}")
     return "\n".join([*lines, *([f"predictions: {ensembled['predictions']}"] if ensembled["predictions"] else [])])
 
 

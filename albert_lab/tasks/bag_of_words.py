@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 
 from albert_lab.data.words import apart, is_unspaced
-from albert_lab.tasks.examples import ChoiceExample, SpanExample, TextExample
-from albert_lab.tasks.kind import Predictions
-from albert_lab.tasks.scoring import score
-from albert_lab.tasks.task import TaskConfig
-from albert_lab.tasks.used_data import subsample
+from albert_lab.tasks.examples import ChoiceExample, SpanExample, TextExample, subsample
 
 MOST_EXAMPLES = 10_000  # of training: a few seconds of one core
 _EPOCHS, _DECAY = 20, 1e-4
@@ -20,18 +16,17 @@ _WORD = re.compile(r"\w+")
 _Words = Counter[str]
 
 
-def bag_of_words(task: TaskConfig, train: Sequence[Any], examples: Sequence[Any]) -> float | None:
-    """The main score of a logistic (for numbers, ridge) regression, in percent; None for answers that are spans.
+def bag_of_words(train: Sequence[Any], examples: Sequence[Any]) -> dict[str, Any] | None:
+    """The answers by example id of a logistic (for numbers, ridge) regression; None for answers that are spans.
 
     The words of each text (characters, where a script has no spaces between them) count by themselves; of an option,
     also those that its passage and question have.
     """
     if isinstance(examples[0], SpanExample):
         return None
-    train = subsample([example for example in train if example.label is not None], MOST_EXAMPLES)
+    train = subsample(train, MOST_EXAMPLES)
     answer = _options if isinstance(train[0], ChoiceExample) else _labels
-    answers = dict(zip((example.id for example in examples), answer(train, examples), strict=True))
-    return task.main_score(score(task, examples, Predictions(answers)).values)
+    return dict(zip((example.id for example in examples), answer(train, examples), strict=True))
 
 
 def _labels(train: Sequence[TextExample], examples: Sequence[TextExample]) -> Sequence[Any]:

@@ -13,7 +13,7 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import TextExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, cut_pair
 from albert_lab.tasks.formats import GlueFormat
-from albert_lab.tasks.kind import UNLABELLED, Predictions, Scores, TaskKind, log_of_right
+from albert_lab.tasks.kind import Predictions, Scores, TaskKind, log_of_right
 from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.task import TaskConfig
 
@@ -73,9 +73,9 @@ class Kind(TaskKind):
 
     def _targets(self, examples: Sequence[TextExample]) -> np.ndarray:
         if self.labels is None:
-            return np.array([math.nan if e.label is None else e.label for e in examples], dtype=np.float32)
-        number = {label: index for index, label in enumerate(self.labels)} | {None: UNLABELLED}
-        return np.array([number[example.label] for example in examples], dtype=np.int64)  # pyright: ignore[reportArgumentType]
+            return np.array([example.label for example in examples], dtype=np.float32)
+        number = {label: index for index, label in enumerate(self.labels)}
+        return np.array([number[str(example.label)] for example in examples], dtype=np.int64)
 
     def build_head(self, shape: EncoderShape) -> ClassificationHead:
         """A head with one output per label, or a single output for regression."""
@@ -91,22 +91,18 @@ class Kind(TaskKind):
 
     def predict(self, examples: Sequence[TextExample], scores: Scores) -> Predictions:
         """The most probable label, or the number."""
-        labels, values = self.labels, scores["values"]
-        if labels is None:
-            return Predictions({example.id: float(row[0]) for example, row in zip(examples, values, strict=True)})
-        best = values.argmax(axis=1)
-        return Predictions({example.id: labels[index] for example, index in zip(examples, best, strict=True)})
+        values, labels = scores["values"], self.labels
+        answers = values[:, 0].tolist() if labels is None else [labels[index] for index in values.argmax(axis=1)]
+        return Predictions(dict(zip((example.id for example in examples), answers, strict=True)))
 
     def log_likelihoods(self, examples: Sequence[TextExample], scores: Scores) -> np.ndarray | None:
         """Log-probabilities of the true labels [examples]; None for numbers."""
         return None if self.labels is None else log_of_right(scores["values"], self._targets(examples))
 
-    def constant(self, train: Sequence[TextExample], examples: Sequence[TextExample]) -> Predictions:
+    def constant(self, examples: Sequence[TextExample]) -> Predictions:
         """The most frequent label of the examples, or the mean of their numbers."""
-        labels = [example.label for example in examples if example.label is not None]
-        labels = labels or [example.label for example in train if example.label is not None]
+        labels = [example.label for example in examples]
+        answer = Counter(labels).most_common(1)[0][0]
         if self.labels is None:
             answer = float(np.mean([float(label) for label in labels]))
-        else:
-            answer = Counter(labels).most_common(1)[0][0]
         return Predictions({example.id: answer for example in examples})

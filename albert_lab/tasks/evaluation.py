@@ -1,22 +1,24 @@
-"""The evaluation of a model on a split: scores of its examples, answers, and one Score per metric."""
+"""From the scores of a model to answers, official scores, floors, and one Score per metric."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from albert_lab.documents import Documents, by_block
 from albert_lab.score import Score, wilson
+from albert_lab.tasks import metrics
 from albert_lab.tasks.bag_of_words import bag_of_words
+from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.features import Features, evaluation_items
-from albert_lab.tasks.kind import Scores, TaskKind
+from albert_lab.tasks.formats import GlueFormat, level
+from albert_lab.tasks.kind import Predictions, Scores, TaskKind
 from albert_lab.tasks.model import TaskModel
 from albert_lab.tasks.records import Evaluation
-from albert_lab.tasks.scoring import Scored, score
+from albert_lab.tasks.squad import SquadFormat
 from albert_lab.tasks.task import TaskConfig
 
 _BATCH_ITEMS = 64
@@ -25,17 +27,39 @@ END_SHARE, NEAR_CHANCE = 0.1, 0.97
 _Z = 1.96
 
 
-@dataclass(frozen=True)
-class Evaluated:
+class Scored(NamedTuple):
+    """Final answers by example id, and their scores.
+
+    values are in percent, by name. shares has the score of each answer, from 0 to 1, by name of the score and example
+    id, of scores that are means over examples: not of correlations or GLUE's F1.
+    """
+
+    answers: Mapping[str, Any]
+    values: dict[str, float]
+    shares: dict[str, dict[str, float]]
+    threshold: float | None
+
+
+class Evaluated(NamedTuple):
     """The final answers, their Scores, and sums of their scores (see FinetuningRecord).
 
     is_constant says whether every example has the same answer, no-answer thresholds aside.
     """
 
-    outcome: Scored
+    answers: Mapping[str, Any]
     evaluation: Evaluation
     documents: Documents | None
     is_constant: bool
+
+
+class Floors(NamedTuple):
+    """The scores of models that need no pre-training, in percent.
+
+    constant: those of the best constant answer, by metric; words: the main score of a bag of words, None for spans.
+    """
+
+    constant: Mapping[str, float]
+    words: float | None
 
 
 def score_examples(
@@ -78,62 +102,81 @@ def join_rows(parts: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate(parts)
 
 
-@dataclass(frozen=True)
-class Floors:
-    """The scores of models that need no pre-training, in percent.
+def score(task: TaskConfig, examples: Sequence[Any], predictions: Predictions) -> Scored:
+    """Final answers to all examples, and their official scores, the metrics of the task first.
 
-    constant: those of the best constant answer, by metric; words: the main score of a bag of words, None for spans.
+    A question that may be unanswerable gets no answer above the threshold that maximizes the F1 of these examples, as
+    the release chooses it on dev.
     """
+    form, (answers, na_probs), threshold = task.format, predictions, None
+    if isinstance(form, SquadFormat):
+        gold = {e.id: [answer.text for answer in e.answers] for e in examples if isinstance(e, SpanExample)}
+        if na_probs is not None:
+            threshold = metrics.best_threshold(gold, answers, na_probs)
+            answers = {id: "" if na_probs[id] > threshold else text for id, text in answers.items()}
+        shares = metrics.match_squad(gold, answers, form.unanswerable)
+        values = {name: metrics.percent([*of.values()]) for name, of in shares.items()}
+        values = {name: values[name] for name in task.metrics if name in values} | values
+        return Scored(answers, values, shares, threshold)
+    right = {example.id: float(answers[example.id] == example.label) for example in examples}
+    if not isinstance(form, GlueFormat):
+        shares = {f"accuracy{part}": {id: right[id] for id in ids} for part, ids in _levels([*right]).items()}
+        return Scored(answers, {name: 100 * (sum(of.values()) / len(of)) for name, of in shares.items()}, shares, None)
+    sides, functions = [[e.label for e in examples], [answers[e.id] for e in examples]], metrics.OF_NUMBERS
+    if form.labels is not None:
+        index = {label: number for number, label in enumerate(form.labels)}
+        sides, functions = [[index[label] for label in side] for side in sides], metrics.OF_CLASSES
+    values = {name: functions[name](*sides) for name in task.metrics}
+    return Scored(answers, values, {"accuracy": right} if "accuracy" in task.metrics else {}, None)
 
-    constant: Mapping[str, float]
-    words: float | None
+
+def _levels(ids: Sequence[str]) -> dict[str, list[str]]:
+    """All questions and, if there are several levels, those of each level, by the suffix of the scores' names."""
+    by_level: dict[str, list[str]] = {}
+    for id in sorted(ids, key=level):
+        by_level.setdefault(f"_{level(id)}", []).append(id)
+    return {"": [*ids]} | (by_level if len(by_level) > 1 else {})
 
 
 def floors_of(task: TaskConfig, kind: TaskKind, train: Sequence[Any], examples: Sequence[Any]) -> Floors:
-    """The floors of examples, which need labels; bags of words are fitted on the training examples."""
-    constant = score(task, examples, kind.constant(train, examples)).values
-    return Floors(constant, bag_of_words(task, train, examples))
+    """The floors of examples; bags of words are fitted on the training examples."""
+    words = bag_of_words(train, examples)
+    return Floors(
+        score(task, examples, kind.constant(examples)).values,
+        None if words is None else task.main_score(score(task, examples, Predictions(words)).values),
+    )
 
 
 def evaluate_scores(
-    task: TaskConfig,
-    kind: TaskKind,
-    examples: Sequence[Any],
-    scores: Scores,
-    floors: Floors,
-    *,
-    step: int,
-    threshold: float | None = None,
+    task: TaskConfig, kind: TaskKind, examples: Sequence[Any], scores: Scores, floors: Floors, *, step: int
 ) -> Evaluated:
-    """Answers and metrics from the scores of labelled examples; threshold: see scoring.score()."""
+    """Answers and metrics from the scores of examples after `step` steps."""
     predictions = kind.predict(examples, scores)
-    outcome = score(task, examples, predictions, threshold)
-    shares = {name: [*of.values()] for name, of in outcome.shares.items()}
-    labelled = sum(getattr(example, "label", "a span") is not None for example in examples)
+    answers, values, shares, threshold = score(task, examples, predictions)
     scored = {
-        name: _score(value, shares.get(name), labelled, floors.constant[name]) for name, value in outcome.values.items()
+        name: _score(value, [*shares[name].values()] if name in shares else None, len(examples), floors.constant[name])
+        for name, value in values.items()
     }
     of_main = None
     if set(task.main) <= shares.keys():
-        of_main = [sum(values) / len(values) for values in zip(*(shares[name] for name in task.main), strict=True)]
-    main = _score(task.main_score(outcome.values), of_main, labelled, task.main_score(floors.constant))
+        columns = zip(*(shares[name].values() for name in task.main), strict=True)
+        of_main = [sum(column) / len(column) for column in columns]
+    main = _score(task.main_score(values), of_main, len(examples), task.main_score(floors.constant))
     logs = kind.log_likelihoods(examples, scores)
     loss = None if logs is None or np.isnan(logs).all() else -float(np.nanmean(logs))
     main = main.model_copy(update={"lexical_floor": floors.words, "loss": loss})
-    answers = predictions.answers.values()
+    different = {round(answer, 2) if isinstance(answer, float) else answer for answer in predictions.answers.values()}
     return Evaluated(
-        outcome=outcome,
-        evaluation=Evaluation(step=step, main=main, scores=scored, threshold=outcome.threshold),
-        documents=by_block(of_main) if of_main else None,
-        is_constant=len({round(answer, 2) if isinstance(answer, float) else answer for answer in answers}) == 1
-        and len(examples) > 1,
+        answers,
+        Evaluation(step=step, main=main, scores=scored, threshold=threshold),
+        by_block(of_main) if of_main else None,
+        len(different) == 1 and len(examples) > 1,
     )
 
 
 def _score(value: float, shares: Sequence[float] | None, n: int, floor: float) -> Score:
     low, high = (None, None) if shares is None else wilson(sum(shares), len(shares))
-    n = n if shares is None else len(shares)
-    return Score(value=value, n=n, low=low, high=high, floor=floor, by="fine-tuned")
+    return Score(value=value, n=n if shares is None else len(shares), low=low, high=high, floor=floor, by="fine-tuned")
 
 
 def signs_of(end_loss: float, chance_loss: float, last: Score, is_constant: bool) -> tuple[str, ...]:

@@ -1,23 +1,26 @@
-"""The examples in the files of a task: one dataclass per kind of example, and the problems of examples."""
+"""The examples in the files of a task, one dataclass per kind of example, and what is wrong with others."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 from albert_lab.errors import ConfigError
 
 T = TypeVar("T")
+# The choice of examples does not depend on the seed of a fine-tuning, so that seeds differ only by chance.
+_SUBSAMPLE_SEED = 2020
 
 
 @dataclass(frozen=True, slots=True)
 class TextExample:
-    """One or two texts and the label: the name of a class, a number for regression, or None if the file has none."""
+    """One or two texts and the label: the name of a class, or a number."""
 
     id: str
     text_a: str
     text_b: str | None
-    label: str | float | None
+    label: str | float
 
 
 class Answer(NamedTuple):
@@ -29,7 +32,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SpanExample:
-    """A question about a context. Without answers, it is unanswerable or the file has no labels."""
+    """A question about a context; without answers, it is unanswerable."""
 
     id: str
     question: str
@@ -41,13 +44,13 @@ class SpanExample:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceExample:
-    """A question about a passage, its options, and the index of the right one; None if the file has no labels."""
+    """A question about a passage, its options, and the index of the right one."""
 
     id: str
     passage: str
     question: str
     options: tuple[str, ...]
-    label: int | None
+    label: int
 
 
 class Issue(NamedTuple):
@@ -57,54 +60,43 @@ class Issue(NamedTuple):
     reason: str
 
 
-def text_of(example: TextExample | SpanExample | ChoiceExample) -> str:
-    """The text by which examples belong together: questions on one passage have the same."""
+def texts_of(example: TextExample | SpanExample | ChoiceExample) -> tuple[str, ...]:
+    """The texts of an example; examples with the same first text belong together, as questions on one passage do."""
     match example:
         case TextExample():
-            return example.text_a
+            return example.text_a, example.text_b or ""
         case SpanExample():
-            return example.context
+            return (example.context,)
         case ChoiceExample():
-            return example.passage or example.question
+            return example.passage or example.question, example.question, *example.options
 
 
-def cannot_be_learnt(examples: Sequence[TextExample | SpanExample | ChoiceExample]) -> str | None:
-    """Why nothing can be learnt from examples or told by them: no text, or one label for all texts; else None."""
-    if len(examples) < 2:
-        return None
-    if not any(_text(example).strip() for example in examples):
-        return f"the texts of all {len(examples):,} examples are empty"
-    labels = {example.label for example in examples if isinstance(example, TextExample)}
-    if len(labels) == 1 and None not in labels:
-        return f"all {len(examples):,} examples have the label {labels.pop()}: there is nothing to tell apart"
-    return None
-
-
-def _text(example: TextExample | SpanExample | ChoiceExample) -> str:
-    match example:
-        case TextExample():
-            return example.text_a + (example.text_b or "")
-        case SpanExample():
-            return example.context
-        case ChoiceExample():
-            return example.passage + example.question + "".join(example.options)
-
-
-def enumerate_few(names: Sequence[str]) -> str:
-    """The number of names and the first of them: `5 (a, b, c, ...)`."""
-    return f"{len(names)} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
+def collect(rows: Iterable[tuple[str, Any]], make: Callable[[int, Any], T]) -> tuple[list[T], list[Issue]]:
+    """The examples that `make` can make of numbered rows, given by place and content; an issue for each ValueError."""
+    examples, issues = [], []
+    for number, (place, content) in enumerate(rows):
+        try:
+            examples.append(make(number, content))
+        except ConfigError:  # of the whole file
+            raise
+        except ValueError as error:
+            issues.append(Issue(place, str(error)))
+    return examples, issues
 
 
 def describe(issues: Sequence[Issue]) -> str:
-    """One line: each reason with its count and the first examples."""
-    by_reason: dict[str, list[str]] = {}
+    """One line: each reason with its count and the first examples, as in `no answer: 5 (a, b, c, ...)`."""
+    of: dict[str, list[str]] = {}
     for issue in issues:
-        by_reason.setdefault(issue.reason, []).append(issue.example)
-    return "; ".join(f"{reason}: {enumerate_few(examples)}" for reason, examples in by_reason.items())
+        of.setdefault(issue.reason, []).append(issue.example)
+    return "; ".join(
+        f"{reason}: {len(names)} ({', '.join(names[:3])}{', ...' * (len(names) > 3)})" for reason, names in of.items()
+    )
 
 
-def usable(file: Path, examples: list[T], issues: list[Issue], what: str = "question") -> tuple[list[T], list[Issue]]:
-    """The examples of a file and their issues; an error if there is no example."""
-    if not examples:
-        raise ConfigError(f"{file}: no {what} can be used: {describe(issues) or 'it has none'}")
-    return examples, issues
+def subsample(examples: Sequence[T], size: int | None) -> list[T]:
+    """A fixed subsample of `size` examples, in order; all examples if size is None."""
+    if size is None or size >= len(examples):
+        return list(examples)
+    rng = np.random.Generator(np.random.Philox(key=_SUBSAMPLE_SEED))
+    return [examples[index] for index in np.sort(rng.permutation(len(examples))[:size])]

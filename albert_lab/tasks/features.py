@@ -1,18 +1,72 @@
 """Examples as sequences of tokens, and batches of these with little padding."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, partial
 
 import numpy as np
 import torch
 
 from albert_lab.data.tokenizer.base import Tokenizer
-from albert_lab.tasks.alignment import AlignedText, align
 from albert_lab.training.device import tensor_on
 
 # Items are sorted by length within groups of this many batches: similar lengths in a batch, and still shuffled.
 POOLED_BATCHES = 50
+
+
+@dataclass(frozen=True)
+class AlignedText:
+    """A raw text and its tokens; token i covers text[starts[i]:ends[i]], without surrounding spaces.
+
+    starts and ends ascend. A token that consists of spaces covers an empty range; a comma after a digit has no token.
+    """
+
+    text: str
+    ids: list[int]
+    starts: list[int]
+    ends: list[int]
+
+    def tokens_of(self, start: int, end: int) -> tuple[int, int] | None:
+        """First and last of the fewest consecutive tokens that cover text[start:end]; None if no tokens cover it."""
+        first = bisect_right(self.ends, start)
+        last = bisect_left(self.starts, end) - 1
+        while last > first and self.starts[last] == self.ends[last]:
+            last -= 1
+        return (first, last) if first <= last else None
+
+
+def align(text: str, tokenizer: Tokenizer) -> AlignedText:
+    """The tokens of a text, with the characters that they cover.
+
+    A character that cleaning drops (an accent) belongs to the token before it, or to the next one at the start of a
+    word.
+    """
+    ids, offsets = tokenizer.encode_with_offsets(text)
+    starts: list[int] = []
+    ends: list[int] = []
+    reached = 0
+
+    def is_dropped(place: int) -> bool:
+        return not text[place].isspace() and text[place] != ","
+
+    for first, end in [*offsets, (len(text), len(text))]:
+        while first < end and text[first].isspace():
+            first += 1
+        while first < end and text[end - 1].isspace():
+            end -= 1
+        # The release splits the comma off a token such as "2006,"; here an answer ends before the comma.
+        if end - first > 1 and text[end - 1] == "," and text[end - 2].isdigit():
+            end -= 1
+        start = max(reached, first)
+        while ends and reached < start and is_dropped(reached):
+            ends[-1] = reached = reached + 1
+        while start > reached and is_dropped(start - 1):
+            start -= 1
+        reached = max(start, end)
+        starts.append(start)
+        ends.append(reached)
+    return AlignedText(text, ids, starts[:-1], ends[:-1])
 
 
 class TextEncoder:
@@ -21,14 +75,11 @@ class TextEncoder:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self.pad_id = tokenizer.pad_id
-        self.align = lru_cache(maxsize=None)(self._align)
+        self.align = cache(partial(align, tokenizer=tokenizer))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, without special tokens."""
         return self._tokenizer.encode(texts)
-
-    def _align(self, text: str) -> AlignedText:
-        return align(text, self._tokenizer)
 
     def join(self, first: Sequence[int], second: Sequence[int] | None) -> tuple[list[int], int]:
         """`[CLS] first [SEP] second [SEP]` (second is optional), and the number of tokens with token type 0."""
@@ -117,12 +168,12 @@ def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[
     while True:
         rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
         order = rng.permutation(len(lengths))
-        pools = [
-            order[at : at + POOLED_BATCHES * batch_size] for at in range(0, len(order), POOLED_BATCHES * batch_size)
-        ]
         # Differs from the release, which shuffles examples that are padded to the maximal length of the settings.
-        by_length = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
-        batches = [pool[at : at + batch_size] for pool in by_length for at in range(0, len(pool), batch_size)]
+        batches = [
+            batch
+            for pool in _chunks(order, POOLED_BATCHES * batch_size)
+            for batch in _chunks(pool[np.argsort(lengths[pool], kind="stable")], batch_size)
+        ]
         for index in rng.permutation(len(batches)):
             yield batches[index]
         epoch += 1
@@ -130,6 +181,8 @@ def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[
 
 def evaluation_items(lengths: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
     """Batches with every item once, the shortest first."""
-    order = np.argsort(lengths, kind="stable")
-    for at in range(0, len(order), batch_size):
-        yield order[at : at + batch_size]
+    return _chunks(np.argsort(lengths, kind="stable"), batch_size)
+
+
+def _chunks(items: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    return (items[at : at + size] for at in range(0, len(items), size))

@@ -4,34 +4,29 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch.optim import Optimizer
+from pydantic import Field
+from torch import nn
+from torch.optim import AdamW, Optimizer
 
 from albert_lab.config.schema import digest
+from albert_lab.data.fingerprint import remember_fingerprints
 from albert_lab.messages import Say
+from albert_lab.record import Record
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.evaluation import (
-    END_SHARE,
-    Evaluated,
-    Floors,
-    evaluate_scores,
-    floors_of,
-    score_examples,
-    signs_of,
-)
-from albert_lab.tasks.examples import describe
+from albert_lab.tasks.evaluation import END_SHARE, Evaluated, evaluate_scores, floors_of, score_examples, signs_of
+from albert_lab.tasks.examples import describe, subsample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, training_items
 from albert_lab.tasks.kind import Scores, load_kind
 from albert_lab.tasks.model import InitialModel, TaskModel, build_model
-from albert_lab.tasks.optimizer import build_optimizer
 from albert_lab.tasks.records import (
     WEIGHTS,
     Attempt,
@@ -47,17 +42,19 @@ from albert_lab.tasks.records import (
     save_scores,
     write_record,
 )
-from albert_lab.tasks.scoring import Scored, has_gold, score
 from albert_lab.tasks.task import TaskConfig, load_start
-from albert_lab.tasks.used_data import has_same_data, remember_data, subsample
+from albert_lab.tasks.used_data import has_same_data
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, autocast, choose_device, choose_precision, loss_scaler
 from albert_lab.training.evaluate import DivergedError
-from albert_lab.training.optimizer import learning_rate_factor
+from albert_lab.training.lamb import Lamb
+from albert_lab.training.optimizer import can_fuse, learning_rate_factor, split_parameters
 
 CHECKPOINTS = "checkpoint"
 SAVED = ("best", "last")  # evaluations whose scores and predictions are kept
-MAX_GRAD_NORM = 1.0  # optimization.py of the release
+# Of optimization.py of the release.
+MAX_GRAD_NORM = 1.0
+BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-6, 0.01
 
 
 def finetune(
@@ -68,7 +65,6 @@ def finetune(
     data: Path,
     say: Say,
     is_stopped: Callable[[], bool] = lambda: False,
-    splits: Sequence[str] = (),
     keep_weights: bool = False,
 ) -> FinetuningRecord | None:
     """The record of a fine-tuning; runs it first if it is not finished. None if stopped before the end.
@@ -79,7 +75,6 @@ def finetune(
     Args:
         task: The task; its settings are those of the run's scale, its lengths at most the run's.
         seed: Seed of the head's weights, the order of the examples and dropout.
-        splits: Further splits to predict with the best weights: test files, MNLI's mismatched dev set.
         keep_weights: Whether to keep the best weights, so that other tasks can start from them.
 
     Raises:
@@ -90,27 +85,38 @@ def finetune(
         DamagedFileError: the weights are damaged.
     """
     identity = identity_of(start.name, start.config, task, seed)
-    outputs = output_folder(start.folder, task.name, seed)
     record = read_record(start.folder, task.name, seed)
     is_current = record is not None and record.identity == identity and has_same_data(record, task, start.folder, data)
+    if is_current and (not keep_weights or (output_folder(start.folder, task.name, seed) / WEIGHTS).exists()):
+        return record
     if record is not None and not is_current:
         say(f"{task.title}, seed {seed}: its settings or its data have changed, so it runs again")
-    elif record is not None:
-        has_weights = not keep_weights or (outputs / WEIGHTS).exists()
-        if has_weights and set(splits) <= set(record.other_splits):
-            return record
     before = load_start(task)
     if before and not finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True):
         return None
-    if record is not None and is_current:
-        splits = tuple(dict.fromkeys([*record.other_splits, *splits]))
-    elif record is not None:
+    if not is_current:
         remove_record(start.folder, task.name, seed)
-    record = _Finetuning(start, task, seed, identity, before, data, say, is_stopped).run(splits, keep_weights)
+    record = _Finetuning(start, task, seed, identity, before, data, say, is_stopped).run(keep_weights)
     if record is not None:
         write_record(start.folder, record)
-        remember_data(record, task, start.folder, data)
+        has_same_data(record, task, start.folder, data)  # so that no later process reads the files to compare them
+        remember_fingerprints()
     return record
+
+
+def build_optimizer(model: nn.Module, name: str, learning_rate: float) -> Optimizer:
+    """An optimizer over a model's parameters, without weight decay for LayerNorm and biases.
+
+    Args:
+        name: adamw, or adam-release, which has no bias correction of the moments: its first steps are up to 6.6 times
+            as long.
+    """
+    adapted, excluded = split_parameters(model)
+    groups = [{"params": adapted}, {"params": excluded, "weight_decay": 0.0}]
+    if name == "adam-release":
+        return Lamb(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, trust_ratio=False)
+    # Differs from the release: AdamW corrects the bias of the moments.
+    return AdamW(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=can_fuse(groups))
 
 
 def take_step(
@@ -132,29 +138,30 @@ def take_step(
     return loss.detach()
 
 
-@dataclass
-class _Progress:
+class _Progress(Record, frozen=False):
     """Progress of a fine-tuning: the content of a checkpoint besides weights and moments."""
 
     step: int = 0
     examples: int = 0
     tokens: int = 0
     places: int = 0
-    end_losses: list[float] = field(default_factory=list)
-    evaluations: list[dict[str, Any]] = field(default_factory=list)
-    attempts: list[dict[str, Any]] = field(default_factory=list)  # earlier attempts
+    end_losses: list[float] = Field(default_factory=list)
+    evaluations: list[Evaluation] = Field(default_factory=list)
+    attempts: list[Attempt] = Field(default_factory=list)  # earlier attempts
+
+    @property
+    def best(self) -> Evaluation:
+        return max(self.evaluations, key=lambda evaluation: evaluation.main.value)
 
 
 class _Split:
     """The used examples of a split, in order, with their sequences; record describes both."""
 
     def __init__(self, tuning: "_Finetuning", name: str) -> None:
-        task, settings = tuning.task, tuning.settings
-        size = settings.train_examples if name == "train" else settings.dev_examples if name.startswith("dev") else None
-        examples, issues = task.read(tuning.data, name)
+        examples, issues = tuning.task.read(tuning.data, name)
         if issues:
-            tuning.say(f"{task.file(tuning.data, name)}: {describe(issues)}")
-        self.examples = subsample(examples, size)
+            tuning.say(f"{tuning.task.file(tuning.data, name)}: {describe(issues)}")
+        self.examples = subsample(examples, getattr(tuning.settings, f"{name}_examples"))
         self.features: Features = tuning.kind.make_features(self.examples, tuning.encoder, training=name == "train")
         self.record = ExampleSet(
             used=len(self.examples),
@@ -188,30 +195,25 @@ class _Finetuning:
         self.progress = _Progress()
         self.clock = Clock(self.device)
 
-    def run(self, splits: Sequence[str], keep_weights: bool) -> FinetuningRecord | None:
+    def run(self, keep_weights: bool) -> FinetuningRecord | None:
         self.outputs.mkdir(parents=True, exist_ok=True)
-        train, dev = _Split(self, "train"), _Split(self, "dev")
+        self.train, self.dev = _Split(self, "train"), _Split(self, "dev")
         # Named by what determines it, so that no checkpoint of other settings or data is resumed.
-        inputs = [self.identity, train.record.fingerprint, dev.record.fingerprint]
+        inputs = [self.identity, self.train.record.fingerprint, self.dev.record.fingerprint]
         self.checkpoints = self.outputs / CHECKPOINTS / digest(inputs)
-        self.floors = floors_of(self.task, self.kind, train.examples, dev.examples)
-        others = {name: _Split(self, name) for name in splits}  # now: a file may be unusable
-        keeps_best = keep_weights or bool(splits)
-        attempt = self._train(train, dev, keeps_best)
+        self.floors = floors_of(self.task, self.kind, self.train.examples, self.dev.examples)
+        attempt = self._train(keep_weights)
         while attempt is not None and attempt.diverged and len(self.progress.attempts) < self.settings.retries:
             # Differs from the paper, which mentions no fine-tuning that does not learn.
             self.say(f"{self._name}: {'; '.join(attempt.diverged)}; again at half the learning rate")
             shutil.rmtree(self.checkpoints, ignore_errors=True)
-            self.progress = _Progress(attempts=[*self.progress.attempts, attempt.model_dump()])
-            attempt = self._train(train, dev, keeps_best)
+            self.progress = _Progress(attempts=[*self.progress.attempts, attempt])
+            attempt = self._train(keep_weights)
         if attempt is None:
             return None
         if attempt.end_loss is None:
             raise DivergedError(f"{self._name}: {'; '.join(attempt.diverged)}")
-        evaluations = [Evaluation(**evaluation) for evaluation in self.progress.evaluations]
-        best = max(evaluations, key=lambda evaluation: evaluation.main.value)
-        further = {name: self._predict(name, split, best, train) for name, split in others.items()}
-        record = self._record(train, dev, attempt, evaluations, best, further)
+        record = self._record(attempt)
         shutil.rmtree(self.outputs / CHECKPOINTS, ignore_errors=True)
         if not keep_weights:
             (self.outputs / WEIGHTS).unlink(missing_ok=True)
@@ -235,46 +237,43 @@ class _Finetuning:
             model = TaskModel(tuned.encoder, tuned.pooler, model.head)
         return model.to(self.device)
 
-    def _train(self, train: _Split, dev: _Split, keeps_best: bool) -> Attempt | None:
+    def _train(self, keep_weights: bool) -> Attempt | None:
         """One attempt or its remaining steps; None if stopped."""
         model = self._build()
         optimizer = build_optimizer(model, self.settings.optimizer, self._learning_rate)
         state = checkpoint.load_latest(self.checkpoints, model, optimizer, self.identity, self.say)
         if state:
-            self.progress = _Progress(**state["progress"])
+            self.progress = _Progress.model_validate(state["progress"])
             self.clock.load_state_dict(state["clock"])
         self.scaler = loss_scaler(self.precision, self.device)
         if state and state["loss_scale"]:  # empty without a scale
             self.scaler.load_state_dict(state["loss_scale"])
-        chance_loss = self.kind.chance_loss(train.features)
-        batches = training_items(train.features.lengths, self.settings.batch_size, self.seed)
-        stream = islice(batches, self.progress.step, None)
+        features = self.train.features
+        stream = islice(training_items(features.lengths, self.settings.batch_size, self.seed), self.progress.step, None)
         saved = time.perf_counter()
+        chance_loss, end_loss, signs = self.kind.chance_loss(features), None, ()
         is_constant = False
         model.train()
-        while self.progress.step < self.settings.steps:
+        while self.progress.step < self.settings.steps and not signs:
             if time.perf_counter() - saved >= self.start.config.machine.checkpoint_seconds:
                 self._save(model, optimizer)
                 saved = time.perf_counter()
             first = self.progress.step
             with self.clock.training():
-                loss = self._train_interval(model, optimizer, train.features, stream)
+                loss = self._train_interval(model, optimizer, features, stream)
+            # The loss of a step is that of the weights before it.
             if not math.isfinite(loss):
                 signs = (f"the loss is {loss} at step {self.progress.step:,}",)
-                return self._attempt(None, chance_loss, signs)
-            # The loss of a step is that of the weights before it.
-            if not all(weights.isfinite().all() for weights in model.parameters()):
+            elif not all(weights.isfinite().all() for weights in model.parameters()):
                 signs = (f"weights are not finite at step {self.progress.step:,}",)
-                return self._attempt(None, chance_loss, signs)
-            if self.progress.step == first or not self._is_evaluated:  # stopped
+            elif self.progress.step == first or not self._is_evaluated:  # stopped
                 self._save(model, optimizer)
                 return None
-            is_constant = self._evaluate(model, dev, keeps_best).is_constant
-        end_loss = float(np.mean(self.progress.end_losses))
-        last = Evaluation(**self.progress.evaluations[-1]).main
-        return self._attempt(end_loss, chance_loss, signs_of(end_loss, chance_loss, last, is_constant))
-
-    def _attempt(self, end_loss: float | None, chance_loss: float, signs: tuple[str, ...]) -> Attempt:
+            else:
+                is_constant = self._evaluate(model, keep_weights)
+        if not signs:
+            end_loss = float(np.mean(self.progress.end_losses))
+            signs = signs_of(end_loss, chance_loss, self.progress.evaluations[-1].main, is_constant)
         return Attempt(learning_rate=self._learning_rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs)
 
     @property
@@ -310,63 +309,35 @@ class _Finetuning:
         state = {
             "run_name": self.identity,
             "step": self.progress.step,
-            "progress": asdict(self.progress),
+            "progress": self.progress.model_dump(),
             "clock": self.clock.state_dict(),
             "loss_scale": self.scaler.state_dict(),
         }
         checkpoint.save(self.checkpoints, model, optimizer, state)
 
-    def _evaluate(self, model: TaskModel, dev: _Split, keeps_best: bool) -> Evaluated:
-        scores = self._scores(model, dev)
-        evaluated = self._judge(dev, scores, self.floors)
-        mains = [Evaluation(**earlier).main.value for earlier in self.progress.evaluations]
-        if evaluated.evaluation.main.value > max(mains, default=-math.inf):
+    def _evaluate(self, model: TaskModel, keep_weights: bool) -> bool:
+        """Keeps the scores of an evaluation that is the best yet or the last; whether all answers are the same."""
+        dev, evaluations = self.dev, self.progress.evaluations
+        scores = score_examples(model, self.kind, dev.examples, dev.features, self.device, self.autocast)
+        evaluated = self._judge(scores)
+        evaluations.append(evaluated.evaluation)
+        if self.progress.best is evaluated.evaluation:
             save_scores(scores, self.outputs / "best.npz")
-            if keeps_best:
+            if keep_weights:
                 checkpoint.save_weights(self.outputs / WEIGHTS, model)
         if self.progress.step == self.settings.steps:
             save_scores(scores, self.outputs / "last.npz")
-        self.progress.evaluations.append(evaluated.evaluation.model_dump())
-        return evaluated
+        return evaluated.is_constant
 
-    def _scores(self, model: TaskModel, split: _Split) -> Scores:
-        return score_examples(model, self.kind, split.examples, split.features, self.device, self.autocast)
+    def _judge(self, scores: Scores) -> Evaluated:
+        return evaluate_scores(self.task, self.kind, self.dev.examples, scores, self.floors, step=self.progress.step)
 
-    def _judge(self, split: _Split, scores: Scores, floors: Floors, threshold: float | None = None) -> Evaluated:
-        step = self.progress.step
-        return evaluate_scores(self.task, self.kind, split.examples, scores, floors, step=step, threshold=threshold)
-
-    def _predict(self, name: str, split: _Split, best: Evaluation, train: _Split) -> Evaluation | None:
-        """Predictions for a further split with the best weights, and its scores if it has labels."""
-        model = self._build()
-        checkpoint.load_weights(self.outputs / WEIGHTS, model)
-        scores = self._scores(model, split)
-        save_scores(scores, self.outputs / f"{name}.npz")
-        if not has_gold(split.examples):
-            predictions = self.kind.predict(split.examples, scores)
-            self._save_answers(name, score(self.task, split.examples, predictions, best.threshold))
-            return None
-        floors = floors_of(self.task, self.kind, train.examples, split.examples)
-        evaluated = self._judge(split, scores, floors, best.threshold)
-        self._save_answers(name, evaluated.outcome)
-        return evaluated.evaluation.model_copy(update={"step": best.step})
-
-    def _save_answers(self, name: str, outcome: Scored) -> None:
-        write_atomically(self.outputs / f"{name}.json", json.dumps(dict(outcome.answers), ensure_ascii=False))
-
-    def _record(
-        self,
-        train: _Split,
-        dev: _Split,
-        attempt: Attempt,
-        evaluations: Sequence[Evaluation],
-        best: Evaluation,
-        others: dict[str, Evaluation | None],
-    ) -> FinetuningRecord:
-        judged = {name: self._judge(dev, load_scores(self.outputs / f"{name}.npz"), self.floors) for name in SAVED}
+    def _record(self, attempt: Attempt) -> FinetuningRecord:
+        judged = {name: self._judge(load_scores(self.outputs / f"{name}.npz")) for name in SAVED}
         for name, evaluated in judged.items():
-            self._save_answers(name, evaluated.outcome)
+            write_atomically(self.outputs / f"{name}.json", json.dumps(dict(evaluated.answers), ensure_ascii=False))
         progress, seconds = self.progress, self.clock.training_seconds
+        is_chosen = progress.best.threshold is not None
         return FinetuningRecord(
             task=self.task.name,
             title=self.task.title,
@@ -378,15 +349,14 @@ class _Finetuning:
             seed=self.seed,
             scale=self.start.config.scale.name,
             settings=self.settings,
-            train=train.record,
-            dev=dev.record,
-            best=best,
-            last=evaluations[-1],
-            evaluations=tuple(evaluations),
+            train=self.train.record,
+            dev=self.dev.record,
+            best=progress.best,
+            last=progress.evaluations[-1],
+            evaluations=tuple(progress.evaluations),
             documents=judged["best"].documents,
-            other_splits=others,
-            threshold_from=None if best.threshold is None else "dev: it makes the F1 of these very examples highest",
-            attempts=(*(Attempt(**earlier) for earlier in progress.attempts), attempt),
+            threshold_from="dev: it makes the F1 of these very examples highest" if is_chosen else None,
+            attempts=(*progress.attempts, attempt),
             diverged=attempt.diverged,
             training_seconds=seconds,
             total_seconds=self.clock.total_seconds,

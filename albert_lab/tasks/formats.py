@@ -1,32 +1,27 @@
 """The forms of the tasks' files: a section of a task's YAML with read(), which returns examples and issues.
 
-read(file, labelled) leaves out examples without a usable label if labelled, and keeps them otherwise. `scores` has the
-names of the possible scores, `needs` the required settings of the kind, `sequences` the sequences per example. Readers
-raise MissingDataError if a file does not exist, and ConfigError if it has another form or nothing in it can be used;
-both name the file.
+read(file, training) leaves out examples without a usable label. `scores` has the names of the possible scores, `needs`
+the required settings of the kind, `sequences` the sequences per example. Readers raise MissingDataError if a file does
+not exist, and ConfigError if it has another form; both name the file.
 """
 
 import math
 import string
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, model_validator
 
 from albert_lab import files
 from albert_lab.config.section import Section
 from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.tasks import metrics
-from albert_lab.tasks.examples import ChoiceExample, Issue, TextExample, usable
-from albert_lab.tasks.rows import Row, as_text, check_columns, check_file, read_rows
+from albert_lab.tasks.examples import ChoiceExample, Issue, TextExample, collect
+from albert_lab.tasks.rows import as_text, read_rows, text
 
-T = TypeVar("T")
 LETTERS = tuple(string.ascii_uppercase)
 FEWEST = 2
 BLANK = "_"  # in a question of RACE
@@ -44,21 +39,22 @@ def _as_texts(labels: Any) -> Any:
 Labels = Annotated[tuple[str, ...] | None, BeforeValidator(_as_texts), Distinct]
 
 
-def _known(text: str, labels: Sequence[str]) -> str | None:
-    """The label that a cell has, `2` also as `2.0`; None if it has none."""
-    if text in labels:
-        return text
+def _known(cell: str, labels: Sequence[str]) -> str:
+    """The label that a cell has, `2` also as `2.0`."""
     try:
-        number = as_text(float(text))
+        number = as_text(float(cell))
     except ValueError:
-        return None
-    return number if number in labels else None
+        number = None
+    for label in (cell, number):
+        if label in labels:
+            return str(label)
+    raise ValueError(f"{cell!r} is none of the labels {', '.join(labels)}")
 
 
 class GlueFormat(Section):
     """One or two texts with a label, one example per row; if labels is null, the label is a number.
 
-    columns are those of a tab-separated file without a header line.
+    columns are those of a table without a header line.
     """
 
     name: Literal["glue"]
@@ -78,35 +74,19 @@ class GlueFormat(Section):
             return tuple(metrics.OF_NUMBERS)
         return tuple(name for name in metrics.OF_CLASSES if name != "f1" or len(self.labels) == 2)
 
-    def read(self, file: Path, labelled: bool) -> tuple[list[TextExample], list[Issue]]:
+    def read(self, file: Path, training: bool) -> tuple[list[TextExample], list[Issue]]:
         """The examples of a file. Their ids are the line numbers after the header, from 0."""
-        # The marker is needed since CoLA's test file has a header, but its other files have none.
-        rows = read_rows(file, self.columns, self.header, self.text_a)
-        check_columns(file, rows, [self.text_a, self.text_b, self.label if labelled else None])
-        examples, issues = [], []
-        for row in rows:
-            text_a, text_b = row.text(self.text_a), row.text(self.text_b)
-            if text_a is None or (text_b is None and self.text_b):
-                absent = self.text_a if text_a is None else self.text_b
-                issues.append(Issue(row.place, row.flaw or f"no text in {absent}"))
-                continue
-            cell = row.text(self.label)
-            label = None if cell is None else self._label(cell)
-            if label is None and self.label in row.cells:
-                allowed = "a number" if self.labels is None else f"one of {', '.join(self.labels)}"
-                issues.append(Issue(row.place, f"{self.label} is {cell!r}, not {allowed}"))
-            if label is not None or not labelled:
-                examples.append(TextExample(str(row.number), text_a, text_b, label))
-        return usable(file, examples, issues, "example")
+        wanted = [self.text_a, self.text_b, self.label]
+        return collect(read_rows(file, wanted, self.columns, self.header), self._example)
 
-    def _label(self, text: str) -> str | float | None:
+    def _example(self, number: int, cells: dict[str, Any]) -> TextExample:
+        text_a, text_b = text(cells, self.text_a), text(cells, self.text_b) if self.text_b else None
+        label = text(cells, self.label)
         if self.labels is not None:
-            return _known(text, self.labels)
-        try:
-            number = float(text)
-        except ValueError:
-            return None
-        return number if math.isfinite(number) else None
+            return TextExample(str(number), text_a, text_b, _known(label, self.labels))
+        if not math.isfinite(float(label)):
+            raise ValueError(f"{self.label} is {label}, not a finite number")
+        return TextExample(str(number), text_a, text_b, float(label))
 
 
 class ChoicesFormat(Section):
@@ -145,85 +125,46 @@ class ChoicesFormat(Section):
             raise ValueError(f"{len(self.labels)} labels for {len(self.options)} options")
         return self
 
-    def read(self, file: Path, labelled: bool) -> tuple[list[ChoiceExample], list[Issue]]:
+    def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], list[Issue]]:
         """The questions of a file. Their ids are the line numbers after the header, from 0."""
-        texts = [name for name in (self.passage, self.question) if name]
-        named = [self.options] if isinstance(self.options, str) else list(self.options)
-        rows = read_rows(file, self.columns, self.header, texts[0])
-        check_columns(file, rows, [*texts, *named, self.label if labelled else None])
-        options_of = {row.number: self._options(row) for row in rows}
-        if self.labels is None:
-            self._check_labels(
-                file, [(row.text(self.label), len(options_of[row.number])) for row in rows if self._labels(row) is None]
-            )
-        examples, issues = [], []
-        for row in rows:
-            options = options_of[row.number]
-            absent = [name for name in texts if row.text(name) is None]
-            flaw = row.flaw or (f"no text in {absent[0]}" if absent else "")
-            if not flaw and not FEWEST <= len(options) <= len(LETTERS):
-                flaw = f"{len(options)} options"
-            if flaw:
-                issues.append(Issue(row.place, flaw))
-                continue
-            cell = row.text(self.label)
-            label = None if cell is None else self._index(cell, len(options), self._labels(row))
-            if label is None and self.label in row.cells:
-                issues.append(Issue(row.place, f"{self.label} is {cell!r}, none of the {len(options)} options"))
-            if label is not None or not labelled:
-                passage, question = row.text(self.passage) or "", row.text(self.question) or ""
-                examples.append(ChoiceExample(str(row.number), passage, question, options, label))
-        return usable(file, examples, issues)
+        named = [self.options] if isinstance(self.options, str) else self.options
+        wanted = [self.passage, self.question, *named, self.label]
+        return collect(read_rows(file, wanted, self.columns, self.header), partial(self._example, file))
 
-    def _options(self, row: Row) -> tuple[str, ...]:
-        if isinstance(self.options, str):
-            return row.texts(self.options)
-        texts = [row.text(name) or "" for name in self.options]
-        while texts and not texts[-1]:
-            texts.pop()
-        return tuple(texts)
-
-    def _labels(self, row: Row) -> Sequence[str] | None:
-        """The labels of the options of a row, if the file or the task's file names them."""
-        cell = row.cells.get(self.options) if isinstance(self.options, str) else None
-        own = cell.get("label") if isinstance(cell, dict) else None
-        return self.labels or ([as_text(label) or "" for label in own] if isinstance(own, list) else None)
-
-    def _check_labels(self, file: Path, found: Sequence[tuple[str | None, int]]) -> None:
-        """Refuses labels without names that are both letters and numbers, or numbers from 1."""
-        numbers = [
-            (int(text), count)
-            for text, count in found
-            if text and text.isdecimal() and text.isascii() and len(text) < 3
-        ]
-        letters = sorted({text for text, _ in found if text in LETTERS})
-        if numbers and letters:
-            raise ConfigError(
-                f"{file}: {self.label} has both letters and numbers ({letters[0]}, {numbers[0][0]}): write one of them"
-            )
-        if numbers and min(number for number, _ in numbers) > 0 and any(number == count for number, count in numbers):
-            most = max(count for _, count in numbers)
-            raise ConfigError(
-                f"{file}: {self.label} has numbers up to {most}, the number of options, and is read as counting from 0;"
-                f" if labels start at 1: labels: [{', '.join(map(str, range(1, most + 1)))}]"
-            )
-
-    def _index(self, text: str, count: int, labels: Sequence[str] | None) -> int | None:
-        if labels is not None:
-            label = _known(text, labels)
-            index = count if label is None else labels.index(label)
-        elif text.isdecimal() and text.isascii():
-            index = int(text[:3])
+    def _example(self, file: Path, number: int, cells: dict[str, Any]) -> ChoiceExample:
+        passage, question = (text(cells, name) if name else "" for name in (self.passage, self.question))
+        listed = cells.get(self.options) if isinstance(self.options, str) else [*map(cells.get, self.options)]
+        labels = self.labels
+        if isinstance(listed, dict):
+            labels, listed = labels or listed.get("label"), listed.get("text")
+        options = [as_text(option) or "" for option in listed] if isinstance(listed, list) else []
+        while options and not options[-1]:
+            options.pop()
+        if not FEWEST <= len(options) <= len(LETTERS):
+            raise ValueError(f"{len(options)} options, not {FEWEST} to {len(LETTERS)}")
+        label = text(cells, self.label)
+        if isinstance(labels, list | tuple):
+            names = [as_text(name) or "" for name in labels]
+            index = names.index(_known(label, names))
+        elif label.isdecimal() and label.isascii():
+            index = int(label[:3])
+            if index >= len(options):
+                raise ConfigError(
+                    f"{file}: {self.label}={label} of {len(options)} options, numbered from 0; if the first one is 1:"
+                    f" format.labels=[{','.join(str(place) for place in range(1, index + 1))}]"
+                )
         else:
-            index = LETTERS.index(text) if text in LETTERS else count
-        return index if index < count else None
+            index = LETTERS.index(_known(label, LETTERS))
+        if index >= len(options):
+            raise ValueError(f"{self.label} is {label!r}, none of the {len(options)} options")
+        return ChoiceExample(str(number), passage, question, tuple(options), index)
 
 
 class _Passage(BaseModel):
     article: str
     questions: list[str]
     options: list[list[str]]
-    answers: list[str] | None = None
+    answers: list[str]
 
 
 class RaceFormat(Section):
@@ -232,43 +173,31 @@ class RaceFormat(Section):
     name: Literal["race"]
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
     needs: ClassVar[tuple[str, ...]] = ("question_length",)
-    letters: ClassVar[tuple[str, ...]] = LETTERS[:4]
     sequences: ClassVar[int] = 4
 
-    def read(self, file: Path, labelled: bool) -> tuple[list[ChoiceExample], list[Issue]]:
+    def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], list[Issue]]:
         """The questions of a split's folder. Their ids are level/file/number, the number from 0."""
         # The release reads a folder from an additional file, all.txt, which repeats the others.
         names = sorted(path.relative_to(file).as_posix() for path in file.rglob("*.txt") if path.name != "all.txt")
         if not names:
             raise MissingDataError(f"{file} has no passage (*.txt in one sub-folder per level)")
-        examples, issues = [], []
+        questions = []
         for name in names:
-            check_file(file / name)
             passage = files.read_json(file / name, _Passage)
-            answers = _answers(file / name, passage, labelled)
-            for number, (question, options) in enumerate(zip(passage.questions, passage.options, strict=True)):
-                id = f"{name}/{number}"
-                letter = answers[number] if answers else None
-                if len(options) != len(self.letters):
-                    issues.append(Issue(id, f"{len(options)} options instead of {len(self.letters)}"))
-                    continue
-                label = self.letters.index(letter) if letter in self.letters else None
-                if label is None and letter is not None:
-                    issues.append(Issue(id, f"the answer is {letter!r}, not one of {', '.join(self.letters)}"))
-                if label is not None or not labelled:
-                    examples.append(ChoiceExample(id, passage.article, question, tuple(options), label))
-        return usable(file, examples, issues)
+            asked = (passage.questions, passage.options, passage.answers)
+            if len({*map(len, asked)}) > 1:
+                raise ConfigError(f"{file / name}: as many questions as options and answers, not {[*map(len, asked)]}")
+            for number, parts in enumerate(zip(*asked, strict=True)):
+                questions.append((f"{name}/{number}", (f"{name}/{number}", passage.article, *parts)))
+        return collect(questions, lambda _, parts: self._example(*parts))
 
-
-def _answers(path: Path, passage: _Passage, labelled: bool) -> list[str] | None:
-    counts = {"questions": len(passage.questions), "options": len(passage.options)}
-    if passage.answers is not None:
-        counts["answers"] = len(passage.answers)
-    elif labelled:
-        raise ConfigError(f"{path}: answers are missing")
-    if len(set(counts.values())) > 1:
-        raise ConfigError(f"{path}: {', '.join(f'{count} {key}' for key, count in counts.items())}")
-    return passage.answers
+    def _example(self, id: str, article: str, question: str, options: list[str], letter: str) -> ChoiceExample:
+        letters = LETTERS[: self.sequences]
+        if len(options) != len(letters):
+            raise ValueError(f"{len(options)} options instead of {len(letters)}")
+        if letter not in letters:
+            raise ValueError(f"the answer is {letter!r}, not one of {', '.join(letters)}")
+        return ChoiceExample(id, article, question, tuple(options), letters.index(letter))
 
 
 def level(id: str) -> str:

@@ -1,9 +1,8 @@
 """What a kind of task is; each kind is one module of this package with a class `Kind`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,11 +13,9 @@ from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.task import KINDS, TaskConfig
 
 Scores = dict[str, np.ndarray]
-UNLABELLED = -1
 
 
-@dataclass(frozen=True)
-class Predictions:
+class Predictions(NamedTuple):
     """Answers by example id: label, text or index; also no-answer probabilities if questions may be unanswerable."""
 
     answers: Mapping[str, Any]
@@ -37,7 +34,7 @@ class TaskKind:
         self.settings = settings
 
     def make_features(self, examples: Sequence[Any], encoder: TextEncoder, *, training: bool) -> Features:
-        """The sequences of examples for training or prediction; without a label, the target is -1 or NaN."""
+        """The sequences of examples for training or prediction."""
         raise NotImplementedError
 
     def build_head(self, shape: EncoderShape) -> torch.nn.Module:
@@ -59,11 +56,11 @@ class TaskKind:
     def log_likelihoods(self, examples: Sequence[Any], scores: Scores) -> np.ndarray | None:
         """Log-probabilities of the right answers [examples], in nats; None if answers have no probabilities.
 
-        NaN if the right answer is unknown or cannot be given.
+        NaN if the right answer cannot be given.
         """
         raise NotImplementedError
 
-    def constant(self, train: Sequence[Any], examples: Sequence[Any]) -> Predictions:
+    def constant(self, examples: Sequence[Any]) -> Predictions:
         """The best answers that ignore the example, by the labels of the scored examples; their score is the floor."""
         raise NotImplementedError
 
@@ -77,10 +74,9 @@ class TaskKind:
 
 
 def log_of_right(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Logarithms of the probabilities [examples, answers] at the labels [examples]; NaN at UNLABELLED."""
+    """Logarithms of the probabilities [examples, answers] at the labels [examples]."""
     right = probabilities[np.arange(len(labels)), labels].astype(np.float64)
-    logs = np.log(np.maximum(right, np.finfo(np.float32).tiny))
-    return np.where(labels == UNLABELLED, np.nan, logs)
+    return np.log(np.maximum(right, np.finfo(np.float32).tiny))
 
 
 def load_kind(task: TaskConfig, settings: TaskSettings) -> TaskKind:

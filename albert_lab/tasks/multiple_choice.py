@@ -13,7 +13,7 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
 from albert_lab.tasks.formats import BLANK
-from albert_lab.tasks.kind import UNLABELLED, Predictions, Scores, TaskKind, log_of_right
+from albert_lab.tasks.kind import Predictions, Scores, TaskKind, log_of_right
 from albert_lab.tasks.settings import NUM_SPECIAL_TOKENS
 
 
@@ -71,7 +71,7 @@ class Kind(TaskKind):
         return Features(
             input_ids=[ids for ids, _ in rows],
             first_lengths=[first for _, first in rows],
-            targets={"labels": _labels(examples), "options": counts},
+            targets={"labels": np.array([example.label for example in examples], dtype=np.int64), "options": counts},
             counts={"cut_questions": cut_questions, "cut_passages": cut_passages},
             pad_id=encoder.pad_id,
             rows_per_item=most,
@@ -93,16 +93,15 @@ class Kind(TaskKind):
 
     def log_likelihoods(self, examples: Sequence[ChoiceExample], scores: Scores) -> np.ndarray | None:
         """Log-probabilities of the right options [examples]."""
-        return log_of_right(scores["values"], _labels(examples))
+        return log_of_right(scores["values"], np.array([example.label for example in examples]))
 
-    def constant(self, train: Sequence[ChoiceExample], examples: Sequence[ChoiceExample]) -> Predictions:
+    def constant(self, examples: Sequence[ChoiceExample]) -> Predictions:
         """The place that is right most often, or the last option of a question with fewer."""
-        known = [example for example in examples if example.label is not None] or train
 
         def right(place: int) -> int:
-            return sum(example.label == min(place, len(example.options) - 1) for example in known)
+            return sum(example.label == min(place, len(example.options) - 1) for example in examples)
 
-        answer = max(range(max(len(example.options) for example in known)), key=right)
+        answer = max(range(max(len(example.options) for example in examples)), key=right)
         return Predictions({example.id: min(answer, len(example.options) - 1) for example in examples})
 
 
@@ -111,8 +110,3 @@ def fill_in(question: str, option: str) -> str:
     if not question:
         return option
     return question.replace(BLANK, option) if BLANK in question else f"{question} {option}"
-
-
-def _labels(examples: Sequence[ChoiceExample]) -> np.ndarray:
-    labels = [UNLABELLED if example.label is None else example.label for example in examples]
-    return np.array(labels, dtype=np.int64)

@@ -3,12 +3,13 @@
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
@@ -63,9 +64,9 @@ class Attempt(Record):
 class FinetuningRecord(Record):
     """One fine-tuning. best is the best of all evaluations on dev, last that after the last step; never mix them.
 
-    weights are pre-trained or random. other_splits has None for a split without labels. documents are sums of the main
-    score of best by blocks of dev examples; None if it is no mean, such as a correlation. threshold_from says on which
-    examples a no-answer threshold was chosen. training_seconds excludes reading and evaluation.
+    weights are pre-trained or random. documents are sums of the main score of best by blocks of dev examples; None if
+    it is no mean, such as a correlation. other_splits is of older records. threshold_from says on which examples a
+    no-answer threshold was chosen. training_seconds excludes reading and evaluation.
     """
 
     task: str
@@ -84,7 +85,7 @@ class FinetuningRecord(Record):
     last: Evaluation
     evaluations: tuple[Evaluation, ...] = ()  # not in reports
     documents: Documents | None
-    other_splits: dict[str, Evaluation | None]
+    other_splits: dict[str, Any] = Field(default={}, exclude=True)
     threshold_from: str | None
     attempts: tuple[Attempt, ...]
     diverged: tuple[str, ...]
@@ -95,8 +96,7 @@ class FinetuningRecord(Record):
     padding_share: float
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """Medians over the seeds of one task, in percent."""
 
     best: Score
@@ -104,13 +104,11 @@ class Summary:
 
 
 def summarize(records: Sequence[FinetuningRecord]) -> Summary:
-    """Medians over the seeds of the main score (section 4.1 of the paper: median of five runs)."""
-    best, last = ([getattr(record, which).main for record in records] for which in ("best", "last"))
-    return Summary(median_score(best), median_score(last))
+    """Medians over the seeds of the main score (section 4.1 of the paper); their intervals cover only the examples."""
+    return Summary(_median([record.best.main for record in records]), _median([record.last.main for record in records]))
 
 
-def median_score(scores: Sequence[Score]) -> Score:
-    """The median of several fine-tunings' scores on the same examples; its interval covers only those examples."""
+def _median(scores: Sequence[Score]) -> Score:
     value, first = median(score.value for score in scores), scores[0]
     low, high = (None, None) if first.low is None else wilson(value / 100 * first.n, first.n)
     losses = [score.loss for score in scores if score.loss is not None]
@@ -122,7 +120,7 @@ def median_score(scores: Sequence[Score]) -> Score:
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:
     """Short identifier of a fine-tuning's inputs: run, task, settings, seed, and the data of a user's file.
 
-    A task of the user's own that it starts from counts, too.
+    A task of the user's own that it starts from counts, too; one of the package is part of the version.
 
     Raises:
         ConfigError: the task has no settings for the run's scale, or needs longer sequences.
@@ -131,7 +129,6 @@ def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str
     own = [own_digest] if (own_digest := task.digest_own_data()) else []
     if not (module := KINDS[task.kind].module).startswith("albert_lab."):
         own.append(module)  # its name has the digest of the file
-    # One of the package is part of the version.
     if task.start_from is not None and task.start_from.endswith(".yaml") and (first := load_start(task)):
         own.append(identity_of(run, config, first, seed))
     return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).identity(), *own])
@@ -164,12 +161,6 @@ def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
     return files.read_json(file, FinetuningRecord, "remove it, and the same command makes the fine-tuning again")
 
 
-def record_of_output(outputs: Path) -> FinetuningRecord | None:
-    """The record that belongs to an output folder; None if there is none."""
-    task, _, seed = outputs.name.rpartition("-seed")
-    return read_record(outputs.parent.parent, task, int(seed)) if task and seed.isdecimal() else None
-
-
 def remove_record(folder: Path, task: str, seed: int) -> None:
     """Removes the record of a fine-tuning; before it those of the fine-tunings that started from its weights."""
     end = f"-seed{seed}.json"
@@ -191,8 +182,7 @@ def load_scores(file: Path) -> dict[str, np.ndarray]:
     """Reads the scores of examples.
 
     Raises:
-        MissingDataError: the file does not exist.
-        DamagedFileError: it has no scores.
+        MissingDataError: the file does not exist. DamagedFileError: it has no scores.
     """
     if not file.exists():
         raise MissingDataError(f"{file} does not exist")

@@ -2,34 +2,52 @@
 
 import csv
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from albert_lab.data.lines import lines_of, suffixes
 from albert_lab.errors import ConfigError, MissingDataError
 
 JSON_LINES = (".jsonl", ".ndjson")
+Row = tuple[str, dict[str, Any]]  # file:line, and the values by column; none if the line has more or fewer of them
 
 
-class Row(NamedTuple):
-    """One example of a file: file:line, its number from 0, its values by column, and what is wrong with its line."""
+def read_rows(
+    file: Path, wanted: Sequence[str | None] = (), columns: Sequence[str] = (), header: bool = True
+) -> list[Row]:
+    """The rows of a file, which has the form that its name ends in; any other name means tab-separated.
 
-    place: str
-    number: int
-    cells: dict[str, Any]
-    flaw: str = ""
+    In tab-separated files quotation marks are text, as in GLUE's.
 
-    def text(self, name: str | None) -> str | None:
-        """The text or number of a column as text; None if there is none."""
-        return as_text(self.cells.get(name)) if name else None
+    Args:
+        wanted: columns that the file must have.
+        columns: the columns of a table without a header line.
+        header: whether the first line of a table is a header line.
 
-    def texts(self, name: str) -> tuple[str, ...]:
-        """The texts of a column that has a list of them, or an object with a list `text` (as `datasets` has it)."""
-        cell = self.cells.get(name)
-        cell = cell.get("text") if isinstance(cell, dict) else cell
-        texts = [as_text(value) for value in cell] if isinstance(cell, list | tuple) else []
-        return tuple(text for text in texts if text is not None) if None not in texts else ()
+    Raises:
+        MissingDataError: the file does not exist. ConfigError: it is empty, lacks a column, or has another form.
+    """
+    suffix = suffixes(file)[0]
+    lines = [] if suffix == ".parquet" else [line for _, line in lines_of(file)]
+    try:
+        if suffix == ".parquet":
+            rows = [*enumerate(_parquet(file), 1)]
+        elif suffix in JSON_LINES:
+            rows = [(number, json.loads(line)) for number, line in enumerate(lines, 1)]
+        elif suffix == ".json":
+            content = json.loads("\n".join(lines))
+            rows = [*enumerate(content["data"] if isinstance(content, dict) else content, 1)]
+        else:
+            rows = _table(suffix, lines, columns, header)
+    except (ValueError, KeyError, TypeError, RecursionError, OSError, csv.Error) as error:
+        raise ConfigError(f"{file} cannot be read as {suffix or 'a table'}: {error!r}") from error
+    if not rows or not all(isinstance(cells, dict) for _, cells in rows):
+        raise ConfigError(f"{file} has {'an item that is no object' if rows else 'no examples'}")
+    names = dict.fromkeys(name for _, cells in rows for name in cells)
+    if lacking := [name for name in wanted if name and name not in names]:
+        raise ConfigError(f"{file}: no column {', '.join(lacking)}; its columns: {', '.join(names)}")
+    return [(f"{file.name}:{number}", cells) for number, cells in rows]
 
 
 def as_text(value: Any) -> str | None:
@@ -41,49 +59,17 @@ def as_text(value: Any) -> str | None:
     return str(value) if isinstance(value, str | int | float) else None
 
 
-def check_file(file: Path) -> None:
-    """Raise MissingDataError if a file does not exist, and ConfigError if it is a folder, a pipe or a device."""
-    if not file.exists():
-        raise MissingDataError(f"{file} does not exist")
-    if not file.is_file():
-        raise ConfigError(f"{file} is {'a folder' if file.is_dir() else 'no ordinary file'}, but a file is expected")
-
-
-def read_rows(file: Path, columns: Sequence[str] = (), header: bool = True, marker: str = "") -> list[Row]:
-    """The rows of a file, which has the form that its name ends in; any other name means tab-separated.
-
-    In tab-separated files quotation marks are text, as in GLUE's, unless the whole file is quoted as CSV is.
-
-    Args:
-        columns: column names of a tab-separated file without a header line.
-        header: whether the first line of a tab-separated file is a header line.
-        marker: a column name; a first line that contains it is always a header line.
+def text(cells: dict[str, Any], name: str) -> str:
+    """The text or number of a column, as text.
 
     Raises:
-        MissingDataError: the file does not exist. ConfigError: it is empty, or has another form than its name says.
+        ValueError: there is none.
     """
-    check_file(file)
-    suffix = suffixes(file)[0]
-    if suffix == ".parquet":
-        return [Row(f"{file.name}:{number}", number, cells) for number, cells in enumerate(_parquet(file))]
-    lines = [line for _, line in lines_of(file)]
-    if not any(lines):
-        raise ConfigError(f"{file} is empty")
-    if suffix in JSON_LINES:
-        rows = [_object(file, number, line) for number, line in enumerate(lines)]
-        if all(row.flaw for row in rows):
-            raise ConfigError(f"{file}: no line is a JSON object; the first one is {rows[0].flaw}")
-        return rows
-    if suffix == ".json":
-        return _items(file, "\n".join(lines))
-    return _table(file, lines, columns, header, marker)
-
-
-def check_columns(file: Path, rows: Sequence[Row], wanted: Iterable[str | None]) -> None:
-    """Raises ConfigError if a column is missing in all rows of a file."""
-    names = list(dict.fromkeys(name for row in rows for name in row.cells))
-    if names and (missing := [name for name in wanted if name and name not in names]):
-        raise ConfigError(f"{file}: no column {', '.join(missing)}; its columns: {', '.join(names)}")
+    if not cells:
+        raise ValueError("more or fewer columns than in the first line")
+    if (found := as_text(cells.get(name))) is None:
+        raise ValueError(f"no text in {name}")
+    return found
 
 
 def _parquet(file: Path) -> list[dict[str, Any]]:
@@ -91,62 +77,18 @@ def _parquet(file: Path) -> list[dict[str, Any]]:
         from datasets import Dataset
     except ImportError as error:
         raise MissingDataError(f"{file} needs the package datasets: pip install 'albert-lab[hub]'") from error
-    try:
-        return Dataset.from_parquet(str(file)).to_list()  # pyright: ignore[reportAttributeAccessIssue]
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{file} cannot be read as parquet: {error}") from error
+    return Dataset.from_parquet(str(file)).to_list()  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _object(file: Path, number: int, line: str) -> Row:
-    place = f"{file.name}:{number + 1}"
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError):
-        return Row(place, number, {}, "no JSON")
-    return Row(place, number, content) if isinstance(content, dict) else Row(place, number, {}, "no JSON object")
-
-
-def _items(file: Path, text: str) -> list[Row]:
-    """The rows of a JSON file: a list of objects, or an object whose `data` is one."""
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{file}: invalid or truncated JSON: {error}") from error
-    items = content.get("data") if isinstance(content, dict) else content
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ConfigError(f"{file}: neither a list of JSON objects nor an object with one as data")
-    return [Row(f"{file.name}:{number + 1}", number, item) for number, item in enumerate(items)]
-
-
-def _table(file: Path, lines: list[str], columns: Sequence[str], header: bool, marker: str) -> list[Row]:
-    is_csv = suffixes(file)[0] == ".csv"
-    separator = "\t" if not is_csv else ";" if lines[0].count(";") > lines[0].count(",") else ","
-    try:
-        table = _quoted(lines, separator) if is_csv else _plain(lines, may_be_quoted=header and not columns)
-    except csv.Error as error:
-        raise ConfigError(f"{file}: {error}") from error
-    has_header = header or marker in table[0][1]
-    names = table[0][1] if has_header else list(columns)
-    rows = []
-    for number, (line, cells) in enumerate(table[has_header:]):
-        flaw = "" if len(cells) == len(names) else f"{len(cells)} columns instead of {len(names)}"
-        rows.append(Row(f"{file.name}:{line}", number, {} if flaw else dict(zip(names, cells, strict=True)), flaw))
-    return rows
-
-
-def _plain(lines: list[str], may_be_quoted: bool) -> list[tuple[int, list[str]]]:
-    table = [(number, line.split("\t")) for number, line in enumerate(lines, 1)]
-    is_ragged = len({len(cells) for _, cells in table}) > 1
-    if may_be_quoted and (is_ragged or any('""' in line for line in lines)):  # perhaps as pandas writes it
-        try:
-            quoted = _quoted(lines, "\t")
-        except csv.Error:
-            return table
-        if len({len(cells) for _, cells in quoted}) == 1:
-            return quoted
-    return table
-
-
-def _quoted(lines: list[str], separator: str) -> list[tuple[int, list[str]]]:
-    reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator, strict=True)
-    return [(reader.line_num, row) for row in reader]
+def _table(suffix: str, lines: list[str], columns: Sequence[str], header: bool) -> list[tuple[int, dict[str, str]]]:
+    if suffix == ".csv":
+        separator = ";" if "".join(lines[:1]).count(";") > "".join(lines[:1]).count(",") else ","
+        reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator, strict=True)
+        table = [(reader.line_num, row) for row in reader]
+    else:
+        table = [(number, line.split("\t")) for number, line in enumerate(lines, 1)]
+    names = table[0][1] if header and table else list(columns)
+    return [
+        (number, dict(zip(names, cells, strict=True)) if len(cells) == len(names) else {})
+        for number, cells in table[header:]
+    ]

@@ -10,9 +10,8 @@ import numpy as np
 
 from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
-from albert_lab.tasks.alignment import AlignedText
 from albert_lab.tasks.examples import SpanExample
-from albert_lab.tasks.features import Features, TextEncoder
+from albert_lab.tasks.features import AlignedText, Features, TextEncoder
 from albert_lab.tasks.kind import Predictions, Scores, TaskKind
 from albert_lab.tasks.settings import NUM_SPECIAL_TOKENS, TaskSettings
 from albert_lab.tasks.span_heads import NO_SPAN, SpanHead, SpanOrNothingHead
@@ -127,57 +126,39 @@ class Kind(TaskKind):
         right answer, the maximum over the windows.
         """
         assert isinstance(features, SpanFeatures)
-        assert self.settings.n_best is not None
-        targets = features.targets
+        rows, count = features.targets["example"], len(examples)
         # One constant per example keeps the order of logits between its windows, which the release compares.
-        norms = np.zeros((len(examples), 2))
+        norms = np.zeros((count, 2))
         if "norms" in outputs:
             norms.fill(-np.inf)
-            np.logaddexp.at(norms, targets["example"], outputs["norms"])
+            np.logaddexp.at(norms, rows, outputs["norms"])
         spans: list[dict[tuple[int, int], float]] = [{} for _ in examples]
         for row, column in zip(*np.nonzero(np.isfinite(outputs["score"])), strict=True):
-            example = int(targets["example"][row])
-            context = features.contexts[example]
-            shift = targets["shift"][row]
+            context, of = features.contexts[rows[row]], spans[rows[row]]
+            shift = features.targets["shift"][row]
             start = context.starts[outputs["start"][row, column] + shift]
             end = context.ends[outputs["end"][row, column] + shift]
-            score = float(outputs["score"][row, column] - norms[example].sum())
             if start < end:
-                spans[example][start, end] = max(score, spans[example].get((start, end), -math.inf))
-        return self.pack(
-            np.array([example.id for example in examples]),
-            [sorted(of.items(), key=lambda item: (-item[1], item[0]))[: self.settings.n_best] for of in spans],
-            self._lowest(len(examples), targets["example"], outputs),
-        ) | {"right": self._right(examples, targets["example"], outputs, norms.sum(axis=1))}
-
-    def _right(
-        self, examples: Sequence[SpanExample], rows: np.ndarray, outputs: Mapping[str, np.ndarray], norms: np.ndarray
-    ) -> np.ndarray:
-        right = np.full(len(examples), -np.inf)
+                score = float(outputs["score"][row, column] - norms[rows[row]].sum())
+                of[start, end] = max(score, of.get((start, end), -math.inf))
+        right = np.full(count, -np.inf)
         np.maximum.at(right, rows, outputs["right"])
-        right -= norms
-        if self.unanswerable:  # log-sigmoid of the logit
-            no_answer = -np.logaddexp(0, -self._lowest(len(examples), rows, outputs))
-            right = np.where([example.is_impossible for example in examples], no_answer, right)
-        return np.where(np.isfinite(right), right, np.nan)
-
-    def _lowest(self, count: int, rows: np.ndarray, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
+        right -= norms.sum(axis=1)
         lowest = np.full(count, np.inf)
-        if "no_answer" in outputs:
+        if self.unanswerable:
             np.minimum.at(lowest, rows, outputs["no_answer"])
-        return lowest
+            no_answer = -np.logaddexp(0, -lowest)  # log-sigmoid of the logit
+            right = np.where([example.is_impossible for example in examples], no_answer, right)
+        ids = np.array([example.id for example in examples])
+        packed = self.pack(ids, [_sorted(of)[: self.settings.n_best] for of in spans], lowest)
+        return packed | {"right": np.where(np.isfinite(right), right, np.nan)}
 
     def pack(self, ids: np.ndarray, spans: list[list[tuple[tuple[int, int], float]]], no_answer: np.ndarray) -> Scores:
         offsets = np.concatenate([[0], np.cumsum([len(of) for of in spans])]).astype(np.int64)
-        flat = [(start, end, score) for of in spans for (start, end), score in of]
-        starts, ends, scores = zip(*flat, strict=True) if flat else ((), (), ())
-        packed = {
-            "ids": ids,
-            "offsets": offsets,
-            "starts": np.array(starts, dtype=np.int64),
-            "ends": np.array(ends, dtype=np.int64),
-            "scores": np.array(scores, dtype=np.float64),
-        }
+        flat = [item for of in spans for item in of]
+        places = np.array([place for place, _ in flat], dtype=np.int64).reshape(-1, 2)
+        packed = {"ids": ids, "offsets": offsets, "starts": places[:, 0], "ends": places[:, 1]}
+        packed["scores"] = np.array([score for _, score in flat], dtype=np.float64)
         return packed | ({"no_answer": no_answer} if self.unanswerable else {})
 
     def average(self, members: Sequence[Scores]) -> Scores:
@@ -192,26 +173,24 @@ class Kind(TaskKind):
                 for span, score in of_member:
                     sums[span] = np.logaddexp(sums.get(span, -math.inf), score)
             means = {span: float(score - math.log(len(members))) for span, score in sums.items()}
-            merged.append(sorted(means.items(), key=lambda item: (-item[1], item[0])))
+            merged.append(_sorted(means))
         no_answer = np.mean([member["no_answer"] for member in members], axis=0) if self.unanswerable else np.zeros(0)
         return self.pack(members[0]["ids"], merged, no_answer)
 
     def predict(self, examples: Sequence[SpanExample], scores: Scores) -> Predictions:
         """The text of the most probable span (empty if there is none) and the probability of no answer."""
-        answers = {}
-        for example, spans in zip(examples, _spans(scores), strict=True):
-            start, end = spans[0][0] if spans else (0, 0)
-            answers[example.id] = example.context[start:end]
+        places = [spans[0][0] if spans else (0, 0) for spans in _spans(scores)]
+        answers = {e.id: e.context[start:end] for e, (start, end) in zip(examples, places, strict=True)}
         if not self.unanswerable:
             return Predictions(answers)
         probabilities = 1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))
-        return Predictions(answers, {e.id: float(p) for e, p in zip(examples, probabilities, strict=True)})
+        return Predictions(answers, dict(zip(answers, probabilities.tolist(), strict=True)))
 
     def log_likelihoods(self, examples: Sequence[SpanExample], scores: Scores) -> np.ndarray | None:
         """Log-probabilities of the true spans, or of no answer for unanswerable questions [examples]."""
         return scores["right"]
 
-    def constant(self, train: Sequence[SpanExample], examples: Sequence[SpanExample]) -> Predictions:
+    def constant(self, examples: Sequence[SpanExample]) -> Predictions:
         """The whole context, or no answer if some of the questions are unanswerable."""
         is_empty = any(example.is_impossible for example in examples)
         return Predictions({example.id: "" if is_empty else example.context for example in examples})
@@ -237,6 +216,11 @@ def _row_targets(window: Window, offset: int, answer: tuple[int, int] | None) ->
     in_row = [place - shift for place in (window.first, window.end, window.best_first, window.best_end)]
     span = [place - shift for place in answer] if answer and window.contains(answer) else [NO_SPAN, NO_SPAN]
     return (shift, *in_row, *span)
+
+
+def _sorted(spans: dict[tuple[int, int], float]) -> list[tuple[tuple[int, int], float]]:
+    """The spans with their scores, the best first."""
+    return sorted(spans.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _spans(scores: Scores) -> Iterator[list[tuple[tuple[int, int], float]]]:

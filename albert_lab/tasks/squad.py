@@ -1,8 +1,7 @@
 """SQuAD's form, official or as `datasets` saves it: questions about contexts, with answers that are spans of them."""
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_validator
 
@@ -10,21 +9,26 @@ from albert_lab import files
 from albert_lab.config.section import Section
 from albert_lab.errors import ConfigError
 from albert_lab.tasks import metrics
-from albert_lab.tasks.examples import Answer, Issue, SpanExample, usable
+from albert_lab.tasks.examples import Answer, Issue, SpanExample
 from albert_lab.tasks.rows import read_rows
-
-T = TypeVar("T")
 
 
 class _Answer(BaseModel):
     text: str
     answer_start: int
 
+    def located(self, context: str) -> Answer:
+        start = self.answer_start
+        is_there = self.text and start >= 0 and context.startswith(self.text, start)
+        return Answer(self.text, start if is_there else None)
+
 
 class _Question(BaseModel):
     model_config = ConfigDict(coerce_numbers_to_str=True)
     id: str
     question: str
+    context: str
+    title: str = ""
     answers: tuple[_Answer, ...] = ()
     is_impossible: bool | None = None
 
@@ -40,14 +44,9 @@ class _Question(BaseModel):
         return [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
 
 
-class _FlatQuestion(_Question):
-    context: str
-    title: str = ""
-
-
 class _Paragraph(BaseModel):
     context: str
-    qas: list[_Question]
+    qas: list[dict[str, Any]]
 
 
 class _Article(BaseModel):
@@ -71,82 +70,57 @@ class SquadFormat(Section):
         """Names of the possible scores, as in the official scripts."""
         return metrics.OF_SQUAD2 if self.unanswerable else metrics.OF_SQUAD1
 
-    def read(self, file: Path, labelled: bool) -> tuple[list[SpanExample], list[Issue]]:
-        """The questions of a file of this version, in order."""
-        asked, is_flat = self._asked(file)
-        questions = [question for _, _, question in asked]
-        is_unlabelled = not any(question.answers or question.is_impossible for question in questions)
-        if (labelled or not is_unlabelled) and not is_flat:
-            self._refuse_other_version(file, questions)
+    def read(self, file: Path, training: bool) -> tuple[list[SpanExample], list[Issue]]:
+        """The questions of a file of this version, in order; for training, only those with a usable answer."""
         examples, issues, seen = [], [], set()
-        for title, context, question in asked:
-            answers = tuple(_locate(answer, context) for answer in question.answers)
-            problem = "" if is_unlabelled and not labelled else self._problem(question, answers)
-            problem = "its id occurs twice" if question.id in seen else problem
+        for question in self._questions(file):
+            answers = tuple(answer.located(question.context) for answer in question.answers)
+            located = [answer.start is not None for answer in answers]
+            mark = question.is_impossible if self.unanswerable else None
+            is_unusable = not answers and not self.unanswerable
+            problem, is_left_out = next(
+                (
+                    (reason, is_left_out)
+                    for reason, holds, is_left_out in (
+                        ("its id occurs twice", question.id in seen, True),
+                        ("marked impossible, with an answer", mark is True and answers, training),
+                        ("not marked impossible, without an answer", mark is False and not answers, training),
+                        ("no answer", is_unusable, True),
+                        ("no answer is in the context where it says", answers and not any(located), training),
+                        ("an answer is not in the context", not all(located), False),
+                    )
+                    if holds
+                ),
+                ("", False),
+            )
             if problem:
                 issues.append(Issue(question.id, problem))
-            if question.id in seen:
-                continue
             seen.add(question.id)
-            is_impossible = self.unanswerable and not answers and not is_unlabelled
-            if labelled and (self._is_mismarked(question) or not (is_impossible or _located(answers))):
-                continue
-            examples.append(SpanExample(question.id, question.question, context, answers, is_impossible, title))
-        return usable(file, examples, issues)
+            if not is_left_out:
+                parts = (question.id, question.question, question.context, answers)
+                examples.append(SpanExample(*parts, self.unanswerable and not answers, question.title))
+        return examples, issues
 
-    def _asked(self, file: Path) -> tuple[list[tuple[str, str, _Question]], bool]:
-        """Title, context and question of each, and whether the file has one row per question."""
-        rows = read_rows(file)
-        if flawed := [row for row in rows if row.flaw]:
-            raise ConfigError(f"{file}: {flawed[0].place} is {flawed[0].flaw}")
-        items = [row.cells for row in rows]
-        if any("paragraphs" in item for item in items):
-            articles = _checked(file, list[_Article], items)
-            places = ((article.title, paragraph) for article in articles for paragraph in article.paragraphs)
-            return [
-                (title, paragraph.context, question) for title, paragraph in places for question in paragraph.qas
-            ], False
-        flat = _checked(file, list[_FlatQuestion], items)
-        return [(question.title, question.context, question) for question in flat], True
-
-    def _refuse_other_version(self, file: Path, questions: Sequence[_Question]) -> None:
-        marked = next((question.id for question in questions if question.is_impossible is not None), None)
-        if marked is not None and not self.unanswerable:
-            raise ConfigError(f"{file}: a SQuAD 2.0 file (question {marked} has is_impossible), not 1.1")
-        if marked is None and questions and self.unanswerable:
-            raise ConfigError(f"{file}: a SQuAD 1.1 file (no question has is_impossible), not 2.0")
-
-    def _is_mismarked(self, question: _Question) -> bool:
-        is_marked = question.is_impossible is not None
-        return self.unanswerable and is_marked and question.is_impossible == bool(question.answers)
-
-    def _problem(self, question: _Question, answers: Sequence[Answer]) -> str:
-        if self._is_mismarked(question):
-            return "marked impossible, with an answer" if answers else "not marked impossible, without an answer"
-        if not answers:
-            return "" if self.unanswerable else "no answer"
-        if not _located(answers):
-            return "no answer is in the context where it says"
-        return "" if all(answer.start is not None for answer in answers) else "an answer is not in the context"
-
-
-def _checked(file: Path, form: type[T], content: object) -> T:
-    try:
-        return TypeAdapter(form).validate_python(content)
-    except ValidationError as error:
-        details = files.details_of(error)
-        raise ConfigError(
-            f"{file}: {files.describe(details[0])}{f' (and {len(details) - 1} more)' if len(details) > 1 else ''};"
-            " SQuAD's form has data: [{title, paragraphs: [{context, qas}]}], that of `datasets` rows of id, context,"
-            " question and answers: {text, answer_start}"
-        ) from error
-
-
-def _locate(answer: _Answer, context: str) -> Answer:
-    start = answer.answer_start
-    is_there = answer.text and start >= 0 and context.startswith(answer.text, start)
-    return Answer(answer.text, start if is_there else None)
-
-
-def _located(answers: Iterable[Answer]) -> bool:
-    return any(answer.start is not None for answer in answers)
+    def _questions(self, file: Path) -> list[_Question]:
+        items = [cells for _, cells in read_rows(file)]
+        is_official = any("paragraphs" in item for item in items)
+        try:
+            if is_official:
+                items = [
+                    {"context": paragraph.context, "title": article.title} | question
+                    for article in TypeAdapter(list[_Article]).validate_python(items)
+                    for paragraph in article.paragraphs
+                    for question in paragraph.qas
+                ]
+            questions = TypeAdapter(list[_Question]).validate_python(items)
+        except ValidationError as error:
+            raise ConfigError(
+                f"{file}: {files.describe(files.details_of(error)[0])}; SQuAD's form has data: [{{title, paragraphs:"
+                " [{context, qas}]}], that of `datasets` rows of id, context, question and answers: {text,"
+                " answer_start}"
+            ) from error
+        # Rows of `datasets` have no marks.
+        if is_official and self.unanswerable != any(question.is_impossible is not None for question in questions):
+            has, is_for = ("1.1", "2.0") if self.unanswerable else ("2.0", "1.1")
+            raise ConfigError(f"{file}: a file of SQuAD {has} (by is_impossible of its questions), not {is_for}")
+        return questions

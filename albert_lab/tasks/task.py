@@ -23,9 +23,8 @@ from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import describe, details_of, read_yaml
 from albert_lab.naming import Name
-from albert_lab.tasks.examples import Issue, cannot_be_learnt, text_of
+from albert_lab.tasks import examples as of_file
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat
-from albert_lab.tasks.rows import check_file
 from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.squad import SquadFormat
 
@@ -49,22 +48,10 @@ KINDS = {kind: KindOfTask(f"albert_lab.tasks.{kind}", kind) for kind in FORMATS}
 # Prefix for a user's file that is named like a task of the project, so that their records are separate.
 OWN = "own-"
 FULL_SCALE = "paper"  # whose settings are complete; other scales list only the differences
+SPLITS = ("train", "dev")
 # Columns of tables beside those of measures and settings: no task can have their names.
 COLUMNS = (
-    "average",
-    "run",
-    "row",
-    "seed",
-    "metric",
-    "value",
-    "n",
-    "floor",
-    "loss",
-    "low",
-    "high",
-    "step",
-    "task",
-    "title",
+    *("average", "run", "row", "seed", "metric", "value", "n", "floor", "loss", "low", "high", "step", "task", "title"),
 )
 
 
@@ -79,11 +66,11 @@ class HubSource(Section):
 class TaskConfig(Section):
     """One task: the content of its file in conf/task/ or of a user's file.
 
-    kind is the module of this package that fine-tunes on it. data has a file or folder per split, below the tasks
-    folder; split is the share of the texts of its train file that are dev, if there is no dev file. main names the
-    scores whose mean is the task's column. start_from is a task to fine-tune on first. official_examples has the
-    numbers of examples in the official files by split, if any. version is incremented with every change of the file
-    that changes results.
+    kind is the module of this package that fine-tunes on it. data has a file or folder for train and dev, below the
+    tasks folder; further ones are not read. split is the share of the texts of its train file that are dev, if there is
+    no dev file. main names the scores whose mean is the task's column. start_from is a task to fine-tune on first.
+    official_examples has the numbers of examples in the official files by split, if any. version is incremented with
+    every change of the file that changes results.
     """
 
     name: Name
@@ -104,49 +91,30 @@ class TaskConfig(Section):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskConfig":
-        if wrong := [*self._wrong_data(), *self._wrong_format(), *self._wrong_settings()]:
-            raise ValueError("; ".join(wrong))
+        if wrong := "; ".join(self._wrong()):
+            raise ValueError(wrong)
         return self
 
-    def _wrong_data(self) -> Iterator[str]:
-        needed = ("train", "dev") if self.split is None else ("train",)
-        if missing := [f"data.{split}" for split in needed if split not in self.data]:
-            yield f"{' and '.join(missing)} must be given"
-        elif self.split is not None and "dev" in self.data:
-            yield "data.dev and split: leave one of them out"
-        elif self.data["train"] == self.data.get("dev"):
-            yield f"data.train and data.dev are both {self.data['dev']}: name two files, or instead of dev `split: 0.2`"
-
-    def _wrong_format(self) -> Iterator[str]:
-        form, known = self.format, FORMATS[KINDS[self.kind].like]
+    def _wrong(self) -> Iterator[str]:
+        data, form, known = self.data, self.format, FORMATS[KINDS[self.kind].like]
+        if "train" not in data or ("dev" in data) == (self.split is not None):
+            yield f"data={data}: train must be given, and either dev or instead of it `split: 0.2`"
+        elif data["train"] == data.get("dev"):
+            yield f"data.train and data.dev are both {data['dev']}: name two files, or instead of dev `split: 0.2`"
         if form.name not in known:
             yield f"format.name={form.name}: kind={self.kind} reads {' or '.join(known)}"
-        for key, names, allowed in (("metrics", self.metrics, form.scores), ("main", self.main, self.metrics)):
+        lists = [("metrics", self.metrics, form.scores), ("main", self.main, self.metrics)]
+        for key, names, allowed in [*lists, ("settings", self.settings, groups()["scale"])]:
             if unknown := [name for name in names if name not in allowed]:
                 yield f"{key}={unknown[0]} is unknown (allowed: {', '.join(allowed)})"
-
-    def _wrong_settings(self) -> Iterator[str]:
         for scale, settings in self.settings.items():
-            if scale not in groups()["scale"]:
-                yield f"settings.{scale}: scale={scale} is unknown (allowed: {', '.join(groups()['scale'])})"
-            if missing := [key for key in self.format.needs if getattr(settings, key) is None]:
-                yield f"settings.{scale}.{missing[0]} must be given if format.name is {self.format.name}"
-            if unread := settings.unread(self.kind):
-                yield f"settings.{scale}.{unread[0]} would change nothing: a task of kind {self.kind} does not read it"
+            if missing := [key for key in form.needs if getattr(settings, key) is None]:
+                yield f"settings.{scale}.{missing[0]} must be given if format.name is {form.name}"
 
     @property
     def family(self) -> str:
         """The family of the task, a sub-folder of the tasks folder: glue, squad, race."""
         return self.data["train"].split("/")[0]
-
-    @property
-    def splits(self) -> list[str]:
-        """The names of its splits."""
-        return (
-            list(self.data)
-            if self.split is None
-            else ["train", "dev", *(name for name in self.data if name != "train")]
-        )
 
     @property
     def folder(self) -> Path | None:
@@ -188,69 +156,61 @@ class TaskConfig(Section):
         if longest < settings.max_sequence_length:
             changed["max_sequence_length"] = longest
             for key in ("question_length", "stride"):
-                value = getattr(settings, key)
-                if value is not None:
+                if (value := getattr(settings, key)) is not None:
                     changed[key] = max(1, value * longest // settings.max_sequence_length)
-        if not changed:
-            return settings
         try:
-            return TaskSettings.model_validate(settings.model_dump() | changed)
+            return TaskSettings.model_validate(settings.model_dump() | changed) if changed else settings
         except ValidationError as error:
             raise ConfigError(f"max_sequence_length={longest} of the run is too short for {self.name}") from error
 
     def file(self, folder: Path, split: str) -> Path:
-        """The path of a split's data: next to a user's file if it exists there, else below the tasks folder.
-
-        Raises:
-            ConfigError: the task has no such split.
-        """
-        if split not in self.splits:
-            raise ConfigError(f"{self.name} has no split {split} (it has: {', '.join(self.splits)})")
-        name = self.data["train" if self._is_cut_from_train(split) else split]
+        """The path of train or dev: next to a user's file if it exists there, else below the tasks folder."""
+        name = self.data["train" if self.split is not None else split]
         return (self._folder if self._folder and (self._folder / name).exists() else folder) / name
-
-    def _is_cut_from_train(self, split: str) -> bool:
-        return self.split is not None and split in ("train", "dev")
 
     def digest_own_data(self) -> str:
         """Short hash of what a user's file trains on and is scored on, and its start_from; empty without such data."""
         if self._folder is None:
             return ""
-        files = [self.file(paths.tasks_data(), split) for split in ("train", "dev")]
+        files = [self.file(paths.tasks_data(), split) for split in SPLITS]
         own = [digest_path(file) for file in files if file.is_dir() or file.is_file()]
         own += [before.digest_own_data()] if (before := load_start(self)) else []
         return digest(own) if any(own) else ""
 
-    def check_data(self, folder: Path, splits: Sequence[str]) -> None:
-        """Raises the errors of read() for missing splits, without reading the others."""
-        for split in splits:
-            if not self.file(folder, split).exists():
-                self.read(folder, split)
-
-    def read(self, folder: Path, split: str) -> tuple[list[Any], list[Issue]]:
-        """The examples of a split, in the class of its format, and their issues.
-
-        An example without a usable label is left out of train, but kept in all other splits.
+    def check_data(self, folder: Path, splits: Sequence[str] = SPLITS) -> None:
+        """Checks that the files of splits are there.
 
         Raises:
-            MissingDataError: its file or folder does not exist.
-            ConfigError: the task has no such split, or the file cannot be used, or nothing can be learnt from it.
+            MissingDataError: one does not exist.
         """
+        for split in splits:
+            file = self.file(folder, split)
+            if not file.exists():
+                own = f" (nor in {self._folder})" if self._folder else ""
+                fetch = f": put the official files there, or run `albert-lab data fetch {self.family}`"
+                raise MissingDataError(
+                    f"{self.name}: no {split} data at {file}{own}{fetch if self.hub else ': put it there'}"
+                )
+
+    def read(self, folder: Path, split: str) -> tuple[list[Any], list[of_file.Issue]]:
+        """The examples of train or dev, in the class of its format, and the problems of others.
+
+        Raises:
+            MissingDataError: a file or folder of the task does not exist.
+            ConfigError: the file cannot be used, or nothing can be learnt from it or told by it.
+        """
+        self.check_data(folder, [split])
         file = self.file(folder, split)
-        if not file.exists():
-            fetch = f", or run `albert-lab data fetch {self.family}`" if self.hub else ""
-            own = f" (nor in {self._folder})" if self._folder else ""
-            put = "put the official files there" if self.hub else "put it there"
-            raise MissingDataError(f"{self.name}: no {split} data at {file}{own}: {put}{fetch}")
-        if not file.is_dir():
-            check_file(file)
-        elif self.format.name != "race":
-            raise ConfigError(f"{file} is a folder, but a file is expected")
-        examples, issues = self.format.read(file, labelled=split == "train")
-        if self._is_cut_from_train(split):
-            examples = [example for example in examples if split_of(text_of(example), self.split or 0) == split]
-        if split != "test" and (reason := cannot_be_learnt(examples)):
-            raise ConfigError(f"{file}: {reason}")
+        examples, issues = self.format.read(file, split == "train")
+        if self.split is not None:
+            examples = [one for one in examples if split_of(of_file.texts_of(one)[0], self.split) == split]
+        labels = {getattr(example, "label", None) for example in examples if hasattr(example, "text_a")}
+        if not examples:
+            raise ConfigError(f"{file}: no example of {split} can be used: {of_file.describe(issues) or 'it has none'}")
+        if len(examples) > 1 and not any("".join(of_file.texts_of(example)).strip() for example in examples):
+            raise ConfigError(f"{file}: the texts of all {len(examples):,} examples of {split} are empty")
+        if len(examples) > 1 and len(labels) == 1:
+            raise ConfigError(f"{file}: all {len(examples):,} examples of {split} have the label {labels.pop()}")
         return examples, issues
 
     def main_score(self, scores: Mapping[str, float]) -> float:
@@ -281,8 +241,8 @@ def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
         ConfigError: unknown task, invalid YAML, an invalid key or value, or a cycle of start_from; the message names
             file and key.
     """
-    task = _find(name, overrides)
-    chain, step = [task.name], load_start(task)
+    task = step = _find(name, overrides)
+    chain: list[str] = []
     while step is not None:
         if step.name in chain:
             raise ConfigError(f"{name}: start_from leads in a circle: {' -> '.join([*chain, step.name])}")
@@ -308,8 +268,6 @@ def load_start(task: TaskConfig) -> TaskConfig | None:
 def _find(name: str, overrides: Sequence[str]) -> TaskConfig:
     file = Path(name) if name.endswith(".yaml") else paths.conf_file(f"task/{name}.yaml")
     if not file.is_file():
-        if file == Path(name):
-            raise ConfigError(f"task {name}: the file does not exist")
         near = difflib.get_close_matches(name, task_names(), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ConfigError(f"task {name} is unknown{hint} (allowed: {', '.join(task_names())}, or a .yaml file)")
@@ -319,6 +277,8 @@ def _find(name: str, overrides: Sequence[str]) -> TaskConfig:
 
 @paths.until_conf_changes  # a plan loads each task many times
 def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
+    from albert_lab.measures.catalog import labels
+
     try:
         content = OmegaConf.create(read_yaml(file))
         for override in parse(overrides) if overrides else ():  # the parser starts slowly
@@ -329,30 +289,23 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
         plain: Any = {"name": file.stem} | OmegaConf.to_container(content, resolve=True)  # pyright: ignore[reportOperatorIssue]
         if plain.get("kind") not in KINDS:
             raise ConfigError(f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})")
-        content = _filled(plain)
+        plain, name = _filled(plain), plain["name"]
         if file != paths.conf_file(f"task/{file.name}"):
-            content["name"] = _own_name(file, content["name"])
-        return TaskConfig.model_validate_json(json.dumps(content))
+            taken = {*COLUMNS, *RunConfig.model_fields, *labels()}
+            if name in taken or str(name).endswith(("_loss", "_accuracy", "_probe")):
+                raise ConfigError(f"{file}: {name} names a score, a setting or a column: name the task otherwise")
+            plain["name"] = OWN + name if name in task_names() else name
+        return TaskConfig.model_validate_json(json.dumps(plain))
     except ValidationError as error:
         raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in details_of(error))) from error
     except OmegaConfBaseException as error:
         raise ConfigError(f"{file} cannot be used: {error}") from error
 
 
-def _own_name(file: Path, name: str) -> str:
-    """The name of a user's task, which must not be that of another column of a table."""
-    from albert_lab.measures.catalog import labels
-
-    if name in (*COLUMNS, *RunConfig.model_fields, *labels()) or name.endswith(("_loss", "_accuracy", "_probe")):
-        raise ConfigError(f"{file}: {name} is the name of a score, a setting or a column: name the task otherwise")
-    return OWN + name if name in task_names() else name
-
-
 def _describe(detail: Any) -> str:
     # pydantic inserts the name of the format into the path of its keys.
-    return describe(
-        detail, re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
-    )
+    key = re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
+    return describe(detail, key)
 
 
 @cache
@@ -368,14 +321,17 @@ def _filled(content: dict[str, Any]) -> dict[str, Any]:
     """
     default = _defaults()[KINDS[content["kind"]].like]
     task = {"title": content["name"]} | _defaults()["every_kind"] | content
-    form = content.get("format", {})
+    form, own = content.get("format", {}), content.get("settings", {})
     if isinstance(form, dict):
         if form.get("name", default["format"]["name"]) == default["format"]["name"]:
             form = default["format"] | form
             form = {"header": not form["columns"]} | form if "columns" in form else form
-        task = {"metrics": _metrics(form)} | task | {"format": form}
-        task.setdefault("main", task["metrics"][: len(task["metrics"]) if form.get("name") == "squad" else 1])
-    own = content.get("settings", {})
+        is_squad = form.get("name") == "squad"
+        metrics = ["f1", "exact" if form.get("unanswerable") else "exact_match"] if is_squad else ["accuracy"]
+        if form.get("name") == "glue" and form.get("labels", ()) is None:
+            metrics = ["pearson", "spearman"]
+        task = {"metrics": metrics} | task | {"format": form}
+        task.setdefault("main", task["metrics"] if is_squad else task["metrics"][:1])
     if not isinstance(own, dict) or not all(isinstance(settings, dict) for settings in own.values()):
         return task
     full = default["settings"][FULL_SCALE] | own.get(FULL_SCALE, {})
@@ -386,13 +342,3 @@ def _filled(content: dict[str, Any]) -> dict[str, Any]:
         if "learning_rate" in of_scale and "rate_hidden_size" not in of_scale:  # then the rate is not scaled
             settings[scale]["rate_hidden_size"] = None
     return task | {"settings": settings}
-
-
-def _metrics(form: dict[str, Any]) -> list[str]:
-    match form.get("name"):
-        case "glue" if form.get("labels", ()) is None:
-            return ["pearson", "spearman"]
-        case "squad":
-            return ["f1", "exact"] if form.get("unanswerable") else ["f1", "exact_match"]
-        case _:
-            return ["accuracy"]

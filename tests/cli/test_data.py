@@ -7,8 +7,8 @@ from toy_tasks import toy_task
 def test_data_status_lists_missing_data_and_its_expected_paths(tmp_path):
     toy_task("mnli", tmp_path)
     shown = here("data", "status", ALBERT_LAB_TASKS=str(tmp_path)).stdout
-    assert re.search(r"MNLI +train 16, dev 16 +dev_mismatched: glue/MNLI/dev_mismatched.tsv", shown)
-    assert re.search(r"RACE +train: race/train; dev: race/dev; test: race/test", shown)
+    assert re.search(r"MNLI +train 16, dev 16 *\n", shown)
+    assert re.search(r"RACE +train: race/train; dev: race/dev", shown)
     assert f"looked for in {tmp_path}" in shown
 
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from toy_tasks import UNCASED, toy_tokenizer
 
 from albert_lab.data.tokenizer.cleaning import Cleaning
-from albert_lab.tasks.alignment import align
+from albert_lab.tasks.features import align
 
 CASED = Cleaning()
 TEXT = st.text(

@@ -2,7 +2,12 @@ import pytest
 
 from albert_lab.tasks.bag_of_words import bag_of_words
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
-from albert_lab.tasks.task import load_task
+
+
+def correct(train, examples):
+    answers = bag_of_words(train, examples)
+    assert answers
+    return [answers[example.id] == example.label for example in examples]
 
 
 def test_words_that_tell_the_label_give_it_in_any_order():
@@ -12,33 +17,35 @@ def test_words_that_tell_the_label_give_it_in_any_order():
         for place, (word, label) in enumerate([("good", "1"), ("bad", "0")] * 3)
     ]
     dev = [TextExample("a", "film good", None, "1"), TextExample("b", "bad film", None, "0")]
-    assert bag_of_words(load_task("sst2"), train, dev) == 100
+    assert set(correct(train, dev)) == {True}
 
 
 def test_the_words_of_two_texts_count_by_themselves():
     pairs = [("x", "y", "entailment"), ("y", "x", "neutral")]
     train = [TextExample(str(place), *pair) for place, pair in enumerate(pairs * 3)]
     dev = [TextExample("a", "x", "y", "entailment"), TextExample("b", "y", "x", "neutral")]
-    assert bag_of_words(load_task("mnli"), train, dev) == 100
+    assert set(correct(train, dev)) == {True}
 
 
 def test_texts_without_words_and_a_single_label_have_a_score_too():
     train = [TextExample(str(place), "...", None, label) for place, label in enumerate("010")]
-    assert bag_of_words(load_task("sst2"), train, train) == pytest.approx(200 / 3)
-    assert bag_of_words(load_task("sst2"), train[:1], train) == pytest.approx(200 / 3)
+    assert sum(correct(train, train)) == 2
+    assert sum(correct(train[:1], train)) == 2
 
 
 def test_numbers_are_predicted_too():
     train = [TextExample(str(number), "so " + "alike" * (number > 2), None, float(number)) for number in range(6)]
-    assert bag_of_words(load_task("stsb"), train, train) == pytest.approx(87.8, abs=0.1)
+    answers = bag_of_words(train, train)
+    assert answers
+    assert list(answers.values()) == pytest.approx([1, 1, 1, 4, 4, 4], abs=1)
 
 
 def test_an_option_may_be_told_by_the_words_of_its_passage():
     train = [ChoiceExample(str(place), "the red cat", "which", ("red", "blue"), 0) for place in range(4)]
     dev = [ChoiceExample("a", "a green dog", "which", ("pink", "green", "white"), 1)]
-    assert bag_of_words(load_task("race"), train, dev) == 100
+    assert set(correct(train, dev)) == {True}
 
 
 def test_spans_have_no_bag_of_words():
     example = SpanExample("a", "who", "the cat", (Answer("cat", 4),), is_impossible=False)
-    assert bag_of_words(load_task("squad1"), [example], [example]) is None
+    assert bag_of_words([example], [example]) is None

@@ -40,12 +40,6 @@ def test_sequences_are_truncated_to_the_limit_and_truncations_are_counted():
     assert features.targets["labels"].tolist() == [2, 1]
 
 
-def test_an_example_without_a_label_can_be_predicted():
-    _, kind = kind_of("sst2")
-    features = kind.make_features([TextExample("0", "the cat", None, None)], ENCODER, training=False)
-    assert features.targets["labels"].tolist() == [-1]
-
-
 def test_the_chance_loss_is_the_entropy_of_the_labels_or_the_variance_of_numbers():
     task, kind = kind_of("sst2")
     features = kind.make_features(text_examples(task), ENCODER, training=True)
@@ -66,10 +60,9 @@ def test_an_answer_is_the_most_probable_label():
     assert kind.average([result, flipped])["values"].tolist() == pytest.approx(np.array([[0.3, 0.45, 0.25]] * 2))
 
 
-def test_no_constant_answer_is_better_than_the_floor_though_training_has_another_frequent_label():
+def test_no_constant_answer_is_better_than_the_floor():
     _, kind = kind_of("mnli")
-    train = [TextExample("0", "a", "b", label) for label in ("neutral", "neutral", "entailment")]
-    dev = [TextExample(str(place), "a", "b", label) for place, label in enumerate(("entailment", None, "entailment"))]
-    assert set(kind.constant(train, dev).answers.values()) == {"entailment"}
-    unlabelled = [TextExample("0", "a", "b", None)]
-    assert set(kind.constant(train, unlabelled).answers.values()) == {"neutral"}
+    dev = [
+        TextExample(str(place), "a", "b", label) for place, label in enumerate(("neutral", "entailment", "entailment"))
+    ]
+    assert set(kind.constant(dev).answers.values()) == {"entailment"}

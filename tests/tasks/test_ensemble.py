@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from toy_tasks import toy_start, toy_task, values_of, write_examples
@@ -64,39 +62,3 @@ def test_a_file_without_scores_is_named(tmp_path):
     file.write_text("no scores")
     with pytest.raises(ConfigError, match=r"scores\.npz: not an \.npz file"):
         load_scores(file)
-
-
-def with_another_split(task):
-    return task.model_copy(update={"data": dict(task.data) | {"other": task.data["dev"]}})
-
-
-def test_members_for_another_split_are_chosen_on_dev(tmp_path):
-    task, data, files, _ = members(tmp_path, "sst2", (0, 1))
-    others = [file.with_name("other.npz") for file in files]
-    # One gives every example the label 1, the other one 0, and on the other split they do the opposite.
-    for file, other, probability in zip(files, others, (0.9, 0.1), strict=True):
-        scores = load_scores(file)
-        values = np.tile([1 - probability, probability], (len(scores["ids"]), 1))
-        save_scores(scores | {"values": values}, file)
-        save_scores(scores | {"values": values[:, ::-1]}, other)
-    on_dev = ensemble(task, files, data, scale="smoke", best=1)
-    on_other = ensemble(with_another_split(task), others, data, scale="smoke", split="other", best=1)
-    assert list(on_dev.members) == files[:1]
-    assert list(on_other.members) == others[:1]
-    assert set(on_other.outcome.answers.values()) == {"0"}
-
-
-def test_the_no_answer_threshold_of_another_split_is_that_of_dev(tmp_path):
-    task, data, files, _ = members(tmp_path, "squad2")
-    scores = load_scores(files[0])
-    others = [files[0].with_name("other.npz")]
-    save_scores(scores, others[0])
-    on_dev = ensemble(task, files, data, scale="smoke")
-    examples, _ = task.read(data, "dev")
-    unlabelled = [replace(example, answers=(), is_impossible=False) for example in examples]
-    write_examples(task, data / "other.json", unlabelled)
-    task = task.model_copy(update={"data": dict(task.data) | {"other": "other.json"}})
-    on_other = ensemble(task, others, data, scale="smoke", split="other")
-    assert on_other.main is None
-    assert on_other.outcome.threshold == on_dev.outcome.threshold
-    assert on_other.outcome.answers == on_dev.outcome.answers

@@ -1,6 +1,5 @@
 import json
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -8,12 +7,13 @@ from statsmodels.stats.proportion import proportion_confint
 from toy import silent
 from toy_tasks import toy_config, toy_start, toy_task, values_of, write_examples
 
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import MissingDataError
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.score import share, wilson
 from albert_lab.tasks import finetune as module
+from albert_lab.tasks.evaluation import score
+from albert_lab.tasks.examples import subsample
 from albert_lab.tasks.finetune import WEIGHTS, finetune
-from albert_lab.tasks.formats import GlueFormat
 from albert_lab.tasks.kind import Predictions, load_kind
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.records import (
@@ -25,9 +25,8 @@ from albert_lab.tasks.records import (
     record_file,
     summarize,
 )
-from albert_lab.tasks.scoring import has_gold, score
 from albert_lab.tasks.task import load_task
-from albert_lab.tasks.used_data import has_same_data, subsample
+from albert_lab.tasks.used_data import has_same_data
 from albert_lab.training import checkpoint
 from albert_lab.training.evaluate import DivergedError
 
@@ -84,20 +83,6 @@ def test_a_correlation_has_no_interval_no_loss_and_no_sums(tmp_path):
     assert (record.best.main.low, record.best.main.high, record.best.main.loss) == (None, None, None)
     assert record.best.main.n == record.dev.used
     assert set(record.best.scores) == {"pearson", "spearman"}
-
-
-@pytest.mark.parametrize("name", ["stsb", "cola"])
-def test_the_examples_of_a_correlation_are_those_with_a_label(tmp_path, name):
-    data = tmp_path / "data"
-    task = toy_task(name, data, "start_from=null")
-    lines = task.file(data, "dev").read_text().splitlines()
-    examples, _ = task.read(data, "dev")
-    cells = lines[-1].split("\t")
-    assert isinstance(task.format, GlueFormat)
-    cells[task.format.columns.index(task.format.label)] = "none"
-    task.file(data, "dev").write_text("\n".join([*lines[:-1], "\t".join(cells)]) + "\n")
-    best = make(toy_start(tmp_path / "run"), task, data).best
-    assert {best.main.n, *(score.n for score in best.scores.values())} == {len(examples) - 1}
 
 
 def test_a_finished_fine_tuning_is_repeated_only_with_other_settings(tmp_path):
@@ -310,65 +295,6 @@ def test_weights_that_the_last_step_made_infinite_fail_the_fine_tuning(tmp_path,
         make(toy_start(tmp_path / "run"), task, data)
     assert all(loss.isfinite() for loss in losses)
     assert read_record(tmp_path / "run", name, 0) is None
-
-
-def test_further_splits_are_predicted_with_and_without_labels(tmp_path):
-    data = tmp_path / "data"
-    task = toy_task("mnli", data)
-    examples, _ = task.read(data, "dev")
-    write_examples(task, task.file(data, "dev_mismatched"), examples)
-    write_examples(task, task.file(data, "test"), [replace(example, label=None) for example in examples])
-    start = toy_start(tmp_path / "run")
-    record = make(start, task, data, splits=["dev_mismatched", "test"])
-    mismatched = record.other_splits["dev_mismatched"]
-    assert mismatched is not None
-    assert mismatched == record.best
-    assert record.other_splits["test"] is None
-    outputs = output_folder(start.folder, "mnli", 0)
-    assert (outputs / "test.json").read_text() == (outputs / "best.json").read_text()
-    assert not (outputs / WEIGHTS).exists()
-
-
-@pytest.mark.parametrize("marked", [True, False])
-def test_a_test_file_of_squad_2_without_labels_is_predicted_with_the_threshold_of_dev(tmp_path, marked):
-    data = tmp_path / "data"
-    task = toy_task("squad2", data, "data.test=squad/test-v2.0.json")
-    content = json.loads(task.file(data, "dev").read_text())
-    for question in (q for article in content["data"] for part in article["paragraphs"] for q in part["qas"]):
-        del question["answers"], question["is_impossible"]
-        question |= {"is_impossible": False} if marked else {}
-    task.file(data, "test").write_text(json.dumps(content))
-    examples, issues = task.read(data, "test")
-    assert not issues
-    assert not has_gold(examples)
-    start = toy_start(tmp_path / "run")
-    assert make(start, task, data, splits=["test"]).other_splits == {"test": None}
-    outputs = output_folder(start.folder, "squad2", 0)
-    assert json.loads((outputs / "test.json").read_text()) == json.loads((outputs / "best.json").read_text())
-
-
-def test_further_splits_are_added_to_those_of_the_record_which_is_kept_until_they_are_there(tmp_path):
-    data = tmp_path / "data"
-    task = toy_task("mnli", data)
-    examples, _ = task.read(data, "dev")
-    for split in ("dev_mismatched", "test"):
-        write_examples(task, task.file(data, split), examples)
-    start = toy_start(tmp_path / "run")
-    record = make(start, task, data, splits=["test"])
-    stopped = finetune(start, task, 0, data=data, say=print, is_stopped=lambda: True, splits=["dev_mismatched"])
-    assert stopped is None
-    assert read_record(start.folder, "mnli", 0) == record
-    again = make(start, task, data, splits=["dev_mismatched"])
-    assert set(again.other_splits) == {"test", "dev_mismatched"}
-
-
-def test_a_further_split_that_cannot_be_used_is_refused_before_anything_is_trained(tmp_path, monkeypatch):
-    data = tmp_path / "data"
-    task = toy_task("mnli", data)
-    task.file(data, "test").write_text("no table\n")
-    monkeypatch.setattr(module, "take_step", lambda *_: pytest.fail("a step was taken"))
-    with pytest.raises(ConfigError, match="test"):
-        make(toy_start(tmp_path / "run"), task, data, splits=["test"])
 
 
 def test_a_subsample_is_the_same_for_all_seeds():

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.tasks.evaluation import score
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, level
 from albert_lab.tasks.kind import Predictions
 from albert_lab.tasks.rows import read_rows
-from albert_lab.tasks.scoring import score
 from albert_lab.tasks.squad import SquadFormat
 from albert_lab.tasks.task import load_task, task_names
 
@@ -45,12 +45,12 @@ FILES = {
 def read(tmp_path):
     """The examples and issues of a form in a file with this text, or with these objects as lines."""
 
-    def run(form, content, name="train.tsv", labelled=True):
+    def run(form, content, name="train.tsv", training=True):
         if isinstance(content, list) and name.endswith(".jsonl"):
             content = "".join(json.dumps(row) + "\n" for row in content)
         text = content if isinstance(content, str) else json.dumps(content)
         (tmp_path / name).write_bytes(text.encode())
-        return form.read(tmp_path / name, labelled)
+        return form.read(tmp_path / name, training)
 
     return run
 
@@ -84,12 +84,6 @@ def test_texts_and_label_are_found_by_the_names_of_the_columns(read):
     assert read(load_task("mrpc").format, FILES["mrpc"])[0][0] == TextExample("0", 'He said " no .', "He refused", "1")
 
 
-def test_a_test_file_has_no_labels(read):
-    text = "index\tsentence\n0\tBill whistled past the house.\n"
-    (example,), issues = read(load_task("cola").format, text, labelled=False)
-    assert (example.id, example.label, issues) == ("0", None, [])
-
-
 def test_quotation_marks_and_carriage_returns_do_not_join_or_split_lines(read):
     text = 'sentence\tlabel\r\n"open quote\t1\r\nline\u2028separator, \x85 and \x0b\t0\r\n" closed\t1'
     examples, issues = read(load_task("sst2").format, text)
@@ -103,8 +97,6 @@ def test_short_lines_and_invalid_labels_are_left_out_of_training_and_named(read)
     examples, issues = read(form, text)
     assert len(examples) == 2
     assert [issue.example for issue in issues] == ["train.tsv:4", "train.tsv:5"]
-    examples, _ = read(form, text, labelled=False)
-    assert [example.label for example in examples] == ["entailment", "contradiction", None]
     assert read(load_task("cola").format, "gj04\t1\n" + FILES["cola"])[0][0].id == "1", "the id is the line's number"
 
 
@@ -119,8 +111,8 @@ def test_a_score_that_is_not_a_finite_number_is_an_invalid_label(score, read):
     [
         ("mnli", FILES["rte"], "gold_label.*index, sentence1, sentence2, label"),
         ("sst2", "sentence\tlabel\n", r"train\.tsv"),
-        ("sst2", "sentence\tlabel\ngood\tpositive\n", "'positive'"),
         ("cola", "", r"train\.tsv"),
+        ("sst2", [1], r"train\.tsv"),
     ],
 )
 def test_a_file_of_another_form_is_refused(name, text, says, read):
@@ -129,16 +121,6 @@ def test_a_file_of_another_form_is_refused(name, text, says, read):
 
 
 # ---- rows ----
-
-
-def test_a_quoted_table_is_read_as_csv_says(read):
-    rows = 'a\tb\tlabel\n"two\nlines"\t"say ""no"""\t1\nplain\ttext\t0\n'
-    examples, issues = read(two_texts(), rows)
-    assert [(example.text_a, example.text_b) for example in examples] == [("two\nlines", 'say "no"'), ("plain", "text")]
-    assert not issues
-    for separator in ",;":
-        examples, _ = read(two_texts(), rows.replace("\t", separator), "train.csv")
-        assert (examples[0].text_a, examples[0].text_b) == ("two\nlines", 'say "no"')
 
 
 @pytest.mark.parametrize("name", ["train.jsonl", "train.json", "train.jsonl.gz"])
@@ -165,19 +147,19 @@ def test_a_label_of_whole_numbers_may_have_a_decimal_point(read):
     assert len(issues) == 1
 
 
-def test_lines_without_an_object_are_refused(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text":\n[1]\n')
-    with pytest.raises(ConfigError, match=r"a\.jsonl"):
-        read_rows(tmp_path / "a.jsonl")
-
-
 def test_only_ordinary_files_are_read(tmp_path):
     os.mkfifo(tmp_path / "pipe.tsv")
-    for file in (tmp_path / "pipe.tsv", tmp_path):
-        with pytest.raises(ConfigError, match=str(file)):
+    for file in (tmp_path / "pipe.tsv", tmp_path, tmp_path / "none.tsv"):
+        with pytest.raises(MissingDataError, match=str(file)):
             read_rows(file)
-    with pytest.raises(MissingDataError, match=r"none\.tsv"):
-        read_rows(tmp_path / "none.tsv")
+
+
+@pytest.mark.parametrize("separator", ",;")
+def test_a_table_is_read_as_csv_says(separator, read):
+    rows = 'a\tb\tlabel\n"two\nlines"\t"say ""no"""\t1\nplain\ttext\t0\n'.replace("\t", separator)
+    examples, issues = read(two_texts(), rows, "train.csv")
+    assert [(example.text_a, example.text_b) for example in examples] == [("two\nlines", 'say "no"'), ("plain", "text")]
+    assert not issues
 
 
 # ---- choices ----
@@ -200,16 +182,14 @@ def test_options_are_a_list_in_json_and_labels_can_be_named(read):
     assert len(issues) == 1
 
 
-def test_numbers_that_count_from_1_and_numbers_among_letters_are_refused(read):
+def test_numbers_that_count_from_1_are_refused(read):
     def rows(*labels):
         return [{"goal": "g", "all": ["x", "y", "z"], "label": label} for label in labels]
 
     form = choices(options="all")
     assert [example.label for example in read(form, rows("0", "2"), "a.jsonl")[0]] == [0, 2]
-    with pytest.raises(ConfigError, match=r"labels: \[1, 2, 3\]"):
+    with pytest.raises(ConfigError, match=r"labels=\[1,2,3\]"):
         read(form, rows("1", "3"), "a.jsonl")
-    with pytest.raises(ConfigError, match="label"):
-        read(form, rows("A", "1"), "a.jsonl")
 
 
 def test_options_with_labels_of_their_own_are_read_as_arc_has_them(read):
@@ -255,7 +235,7 @@ def test_the_id_of_a_question_has_its_level_its_passage_and_its_number(folder):
     split = folder(
         high_7=passage("A", "B"), middle_12=passage("D", "C"), high_all="the release repeats the others here"
     )
-    examples, issues = RACE.read(split, labelled=True)
+    examples, issues = RACE.read(split, training=True)
     ids = [f"{name}.txt/{number}" for name in ("high/7", "middle/12") for number in range(2)]
     assert [(example.id, example.label) for example in examples] == list(zip(ids, [0, 1, 3, 2], strict=True))
     assert examples[1] == ChoiceExample("high/7.txt/1", "A cat sat. A dog barked.", "It was _.", tuple(OPTIONS), 1)
@@ -265,23 +245,20 @@ def test_the_id_of_a_question_has_its_level_its_passage_and_its_number(folder):
 
 def test_a_question_without_four_options_or_a_letter_is_left_out_and_named(folder):
     split = folder(high_1=passage("A", "B", options=[OPTIONS[:3], OPTIONS]), high_2=passage("E", ""))
-    examples, issues = RACE.read(split, labelled=True)
+    examples, issues = RACE.read(split, training=True)
     assert [example.id for example in examples] == ["high/1.txt/1"]
     assert [issue.example for issue in issues] == ["high/1.txt/0", "high/2.txt/0", "high/2.txt/1"]
 
 
-def test_a_passage_without_answers_is_refused_if_labels_are_needed(folder):
-    content = passage()
-    del content["answers"]
-    with pytest.raises(ConfigError, match=r"high/7\.txt"):
-        RACE.read(folder(high_7=content), labelled=True)
-    examples, issues = RACE.read(folder(high_7=content), labelled=False)
-    assert ([example.label for example in examples], issues) == ([None, None], [])
+def test_a_passage_without_answers_is_refused(folder):
+    for content in (passage("A"), passage(answers=None)):
+        with pytest.raises(ConfigError, match=r"high/7\.txt"):
+            RACE.read(folder(high_7=content), training=True)
 
 
 def test_a_folder_without_passages_is_missing_data(tmp_path):
     with pytest.raises(MissingDataError):
-        RACE.read(tmp_path, labelled=True)
+        RACE.read(tmp_path, training=True)
 
 
 # ---- SQuAD ----
@@ -331,8 +308,8 @@ def test_answers_that_are_not_in_the_context_are_left_out_of_training_and_named(
     assert [example.id for example in examples] == ["good", "one bad"]
     assert [answer.start for answer in examples[1].answers] == [4, None]
     assert [issue.example for issue in issues] == ["one bad", "all bad", "none", "good"]
-    examples, _ = read(SQUAD1, BAD, "dev.json", labelled=False)
-    assert [example.id for example in examples] == ["good", "one bad", "all bad", "none"]
+    examples, _ = read(SQUAD1, BAD, "dev.json", training=False)
+    assert [example.id for example in examples] == ["good", "one bad", "all bad"]
     assert [answer.text for answer in examples[2].answers] == ["cow", "cat", ""]
 
 
@@ -343,7 +320,7 @@ def test_a_question_whose_mark_contradicts_its_answers_is_left_out_and_named(rea
     assert [example.id for example in examples] == ["good"]
     assert [issue.example for issue in issues] == ["a", "b"]
     # For scoring, the official script uses the answers.
-    assert [example.is_impossible for example in read(SQUAD2, marked, "dev.json", labelled=False)[0]] == [0, 0, 1]
+    assert [example.is_impossible for example in read(SQUAD2, marked, "dev.json", training=False)[0]] == [0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -352,8 +329,6 @@ def test_a_question_whose_mark_contradicts_its_answers_is_left_out_and_named(rea
         (SQUAD1, squad(question(is_impossible=False))),
         (SQUAD2, squad(question())),
         (SQUAD1, json.dumps(squad(question()))[:-30]),
-        (SQUAD1, squad(question(answers=[("cow", 4)]))),
-        (SQUAD1, squad()),
         (SQUAD1, {"data": [{"text": "no question"}]}),
     ],
 )

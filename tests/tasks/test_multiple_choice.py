@@ -77,4 +77,4 @@ def test_a_question_with_fewer_options_never_gets_a_missing_option(tmp_path):
         values[:1, :2], rel=1e-5
     )
     assert kind.chance_loss(features) == pytest.approx(np.log([2, 5]).mean())
-    assert kind.constant([few], [few, many]).answers == {"0": 1, "1": 4}
+    assert kind.constant([few, many]).answers == {"0": 1, "1": 4}

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from albert_lab.tasks.optimizer import build_optimizer
+from albert_lab.tasks.finetune import build_optimizer
 
 
 @pytest.mark.parametrize(("name", "length"), [("adamw", 1.0), ("adam-release", 0.1 / 0.001**0.5)])
