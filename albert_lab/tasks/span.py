@@ -134,7 +134,7 @@ class Kind(TaskKind):
             np.logaddexp.at(norms, rows, outputs["norms"])
         spans: list[dict[tuple[int, int], float]] = [{} for _ in examples]
         for row, column in zip(*np.nonzero(np.isfinite(outputs["score"])), strict=True):
-            context, of = features.contexts[rows[row]], spans[rows[row]]
+            context, of = features.contexts[int(rows[row])], spans[rows[row]]
             shift = features.targets["shift"][row]
             start = context.starts[outputs["start"][row, column] + shift]
             end = context.ends[outputs["end"][row, column] + shift]
