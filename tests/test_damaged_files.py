@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -123,11 +124,11 @@ def test_a_damaged_checkpoint_is_never_loaded(run_folder, data, name):
 
 
 def test_the_reason_of_a_failed_fine_tuning_that_cannot_be_read_is_named(tmp_path):
-    file = tmp_path / finetunings.FOLDER / f"mnli-seed0.{finetunings.FAILURE}"
-    file.parent.mkdir()
-    file.write_text("[]")
-    with pytest.raises(DamagedFileError, match=file.name):
-        finetunings.forget_failures(tmp_path, fixable_only=True)
+    failed = finetunings.Finetuning(SimpleNamespace(folder=tmp_path), load_task("mnli"), 0)  # pyright: ignore[reportArgumentType]
+    failed.failure_file.parent.mkdir()
+    failed.failure_file.write_text("[]")
+    with pytest.raises(DamagedFileError, match=failed.failure_file.name):
+        finetunings.forget_failures([failed], fixable_only=True)
 
 
 # Other files that stand alone

@@ -1,21 +1,23 @@
 """The fine-tunings of a run: their state, and the training of those that are missing."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel
 
 from albert_lab import files, own_code, paths
-from albert_lab.config.schema import RunConfig
+from albert_lab.config.schema import digest
 from albert_lab.errors import FIXABLE, WriteError
 from albert_lab.messages import Say
+from albert_lab.model.shape import EncoderShape
 from albert_lab.runs.reported import FilledColumn, filled_column
-from albert_lab.runs.run import Run, config_here
+from albert_lab.runs.run import Run, config_here, locked
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import (
-    FOLDER,
     WEIGHTS,
     FinetuningRecord,
     identity_of,
@@ -42,75 +44,120 @@ class Failure(BaseModel):
 
 # Fine-tuning seeds; None: those in each task's file for the scale.
 Seeds = Sequence[int] | None
+RANDOM_SEEDS = (0, 1, 2)
 
 
-def wanted(config: RunConfig, tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
-    """Every task with every fine-tuning seed: the given ones, or those of the run's scale."""
-    return [(task, seed) for task in map(load_task, tasks) for seed in seeds or task.fitted(config).seeds]
+class RandomWeights(Run):
+    """Random weights in the shape of a run: the baseline of its fine-tunings, which all runs of the shape share."""
+
+    @cached_property
+    def name(self) -> str:
+        shape = asdict(EncoderShape.from_config(self.config))
+        tokenizer = self.fingerprints["tokenizer"]
+        return f"random_{digest([shape, tokenizer, self.config.scale.name, sorted(self.own_code.values())])}"
 
 
-def missing(run: Run, tasks: Iterable[str], seeds: Seeds = None) -> list[tuple[TaskConfig, int]]:
+class Finetuning(NamedTuple):
+    """A fine-tuning of a run, or of random weights, that is wanted."""
+
+    start: Run
+    task: TaskConfig
+    seed: int
+
+    @property
+    def is_random(self) -> bool:
+        return isinstance(self.start, RandomWeights)
+
+    @property
+    def name(self) -> str:
+        return self.in_words(self.task.name)
+
+    def in_words(self, task: str) -> str:
+        return f"{task}, seed {self.seed}{', random weights' if self.is_random else ''}"
+
+    @property
+    def current(self) -> FinetuningRecord | None:
+        """Its record of exactly these settings and data; None if there is none."""
+        record = self.record_of_settings
+        is_current = record and has_same_data(record, self.task, self.start.folder, paths.tasks_data())
+        return record if is_current else None
+
+    @property
+    def record_of_settings(self) -> FinetuningRecord | None:
+        """The record of exactly these settings, even if its data have changed; None if there is none."""
+        start, task, seed = self
+        record = read_record(start.folder, task.name, seed)
+        return record if record and record.identity == identity_of(start.name, start.config, task, seed) else None
+
+    @property
+    def failure_file(self) -> Path:
+        return record_file(self.start.folder, self.task.name, self.seed).with_suffix(f".{FAILURE}")
+
+    @property
+    def failure(self) -> Failure | None:
+        file = self.failure_file
+        return files.read_json(file, Failure, "--retry-failed forgets it") if file.exists() else None
+
+
+def random_weights(run: Run) -> RandomWeights:
+    return RandomWeights(run.config, run.fingerprints, own_code=run.own_code)
+
+
+def wanted(run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False) -> list[Finetuning]:
+    """Every task with every fine-tuning seed: the given ones, or those of the run's scale.
+
+    with_random: also RANDOM_SEEDS of random weights.
+    """
+    loaded = [load_task(task) for task in tasks]
+    own = [Finetuning(run, task, seed) for task in loaded for seed in seeds or task.fitted(run.config).seeds]
+    if not with_random:
+        return own
+    return own + [Finetuning(random_weights(run), task, seed) for task in loaded for seed in RANDOM_SEEDS]
+
+
+def missing(run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False) -> list[Finetuning]:
     """The fine-tunings without a record of exactly these settings and data, including failed ones."""
-    return [(task, seed) for task, seed in wanted(run.config, tasks, seeds) if _current(run, task, seed) is None]
+    return [item for item in wanted(run, tasks, seeds, with_random=with_random) if item.current is None]
 
 
-def with_starts(run: Run, missing: Iterable[tuple[TaskConfig, int]]) -> list[tuple[TaskConfig, int]]:
+def with_starts(missing: Iterable[Finetuning]) -> list[Finetuning]:
     """Missing fine-tunings and those that are made for them, since they start from weights that are not there."""
-    needed = {(task.name, seed): (task, seed) for task, seed in missing}
-    for task, seed in [*needed.values()]:
-        before = load_start(task)
-        while before and not (_current(run, before, seed) and _weights(run, before, seed).exists()):
-            needed.setdefault((before.name, seed), (before, seed))
-            before = load_start(before)
+    needed = {(item.start.name, item.task.name, item.seed): item for item in missing}
+    for item in [*needed.values()]:
+        before = _before(item)
+        while before and not (before.current and _weights(before).exists()):
+            needed.setdefault((before.start.name, before.task.name, before.seed), before)
+            before = _before(before)
     return [*needed.values()]
 
 
-def _weights(run: Run, task: TaskConfig, seed: int) -> Path:
-    return output_folder(run.folder, task.name, seed) / WEIGHTS
+def _before(item: Finetuning) -> Finetuning | None:
+    task = load_start(item.task)
+    return item._replace(task=task) if task else None
 
 
-def record_of_settings(run: Run, task: TaskConfig, seed: int) -> FinetuningRecord | None:
-    """The record of exactly these settings, even if its data have changed; None if there is none."""
-    record = read_record(run.folder, task.name, seed)
-    is_of_them = record is not None and record.identity == identity_of(run.name, run.config, task, seed)
-    return record if is_of_them else None
+def _weights(item: Finetuning) -> Path:
+    return output_folder(item.start.folder, item.task.name, item.seed) / WEIGHTS
 
 
-def _current(run: Run, task: TaskConfig, seed: int) -> FinetuningRecord | None:
-    record = record_of_settings(run, task, seed)
-    return record if record and has_same_data(record, task, run.folder, paths.tasks_data()) else None
+def failures(missing: Iterable[Finetuning]) -> dict[str, str]:
+    """The reasons of those missing fine-tunings that failed, by name.
+
+    Raises:
+        DamagedFileError: the file of a failure cannot be read.
+    """
+    return {item.name: failure.error for item in missing if (failure := item.failure)}
 
 
-def has_failed(run: Run, task: TaskConfig, seed: int) -> bool:
-    return _failure_file(run.folder, task.name, seed).exists()
-
-
-def failures(run: Run, missing: Iterable[tuple[TaskConfig, int]]) -> dict[str, str]:
-    """The reasons of those of the missing fine-tunings that failed, by task and seed."""
-    return {
-        f"{task.name}, seed {seed}": _read_failure(_failure_file(run.folder, task.name, seed)).error
-        for task, seed in missing
-        if has_failed(run, task, seed)
-    }
-
-
-def forget_failures(folder: Path, *, fixable_only: bool = False) -> None:
+def forget_failures(missing: Iterable[Finetuning], *, fixable_only: bool = False) -> None:
     """Reset failed fine-tunings, so that they run again: all, or those whose errors the user can fix."""
-    for file in (folder / FOLDER).glob(f"*.{FAILURE}"):
-        if not fixable_only or _read_failure(file).fixable:
-            file.unlink()
+    for item in missing:
+        if not fixable_only or ((failure := item.failure) and failure.fixable):
+            item.failure_file.unlink(missing_ok=True)
 
 
-def _read_failure(file: Path) -> Failure:
-    return files.read_json(file, Failure, "--retry-failed forgets it")
-
-
-def _failure_file(folder: Path, task: str, seed: int) -> Path:
-    return record_file(folder, task, seed).with_suffix(f".{FAILURE}")
-
-
-def start_of(run: Run, say: Say, *, is_random: bool = False) -> "InitialModel":
-    """A finished run as the start of fine-tunings, or random weights of its shape, whose records are kept separately.
+def start_of(run: Run, say: Say) -> "InitialModel":
+    """A finished run, or random weights, as the start of fine-tunings.
 
     Raises:
         MissingDataError: its weights were removed.
@@ -124,9 +171,7 @@ def start_of(run: Run, say: Say, *, is_random: bool = False) -> "InitialModel":
     config = config_here(run)
     find_or_train(config, say)
     tokenizer = load_tokenizer(config)
-    if is_random:
-        return InitialModel(f"{run.name}/random", config, tokenizer, None, run.folder / "random")
-    weights = last_weights(run.folder / "checkpoint", run.name)
+    weights = None if isinstance(run, RandomWeights) else last_weights(run.folder / "checkpoint", run.name)
     return InitialModel(run.name, config, tokenizer, weights, run.folder)
 
 
@@ -137,33 +182,48 @@ def train_missing(
     is_stopped: Callable[[], bool],
     seeds: Seeds = None,
     show: Callable[[str, int, int], None] = lambda _title, _done, _total: None,
+    *,
+    with_random: bool = False,
 ) -> bool:
     """Train the missing fine-tunings of a finished run, except those that failed before; False if stopped.
 
     If one fails, its reason is recorded and the others are trained. Before each, show is called with its title, the
-    number of finished fine-tunings and their total.
+    number of finished fine-tunings and their total. The caller holds the lock of the run.
+
+    Raises:
+        filelock.Timeout: stopped while another process fine-tunes the same random weights.
     """
-    todo = [(task, seed) for task, seed in missing(run, tasks, seeds) if not has_failed(run, task, seed)]
+    todo = [item for item in missing(run, tasks, seeds, with_random=with_random) if not item.failure]
     if not todo:
         return True
     from albert_lab.tasks.finetune import finetune
 
-    start = start_of(run, say)
+    start_by_name: dict[str, InitialModel] = {}
     # Fine-tuned once; the others start from its weights.
-    starts = {before.name for task, _ in todo if (before := load_start(task))}
-    for done, (task, seed) in enumerate(todo):
-        show(f"{task.title}, seed {seed}", done, len(todo))
+    starts = {before.name for item in todo if (before := load_start(item.task))}
+    for done, item in enumerate(todo):
+        title = item.in_words(item.task.title)
+        show(title, done, len(todo))
+        if item.start.name not in start_by_name:
+            start_by_name[item.start.name] = start_of(item.start, say)
         try:
-            data = paths.tasks_data()
-            is_start = task.name in starts
-            record = finetune(start, task, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=is_start)
+            with locked(item.start.folder, say, is_stopped) if item.is_random else nullcontext():
+                record = finetune(
+                    start_by_name[item.start.name],
+                    item.task,
+                    item.seed,
+                    data=paths.tasks_data(),
+                    say=say,
+                    is_stopped=is_stopped,
+                    keep_weights=item.task.name in starts,
+                )
         except WriteError:  # the others could not write either
             raise
         except (*FIXABLE, RuntimeError) as error:
-            say(f"{task.title}, seed {seed}: FAILED: {error}")
-            file = _failure_file(run.folder, task.name, seed)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(file, json.dumps({"error": str(error), "fixable": isinstance(error, FIXABLE)}) + "\n")
+            say(f"{title}: FAILED: {error}")
+            item.failure_file.parent.mkdir(parents=True, exist_ok=True)
+            failure = Failure(error=str(error), fixable=isinstance(error, FIXABLE))
+            write_atomically(item.failure_file, failure.model_dump_json() + "\n")
             continue
         if record is None:
             return False
@@ -175,23 +235,33 @@ def describe(record: FinetuningRecord) -> str:
     """A fine-tuning in one line: its score, its floors, its seconds, and the signs that it did not learn."""
     main = record.best.main
     words = "" if main.lexical_floor is None else f", bag of words {main.lexical_floor:.1f}"
+    weights = ", random weights" if record.weights == "random" else ""
     signs = f"; DID NOT LEARN: {'; '.join(record.diverged)}" if record.diverged else ""
     return (
-        f"{record.title}, seed {record.seed}: {main.value:.1f} (constant answers {main.floor:.1f}{words})"
+        f"{record.title}, seed {record.seed}{weights}: {main.value:.1f} (constant answers {main.floor:.1f}{words})"
         f" of {main.n:,} examples, {duration(record.total_seconds)}{signs}"
     )
 
 
 def finished(run: Run, name: str, seeds: Seeds = None) -> list[FinetuningRecord]:
     """The records of a task by seed; empty if one of its seeds is missing."""
-    records = [_current(run, task, seed) for task, seed in wanted(run.config, [name], seeds)]
+    records = [item.current for item in wanted(run, [name], seeds)]
     return [record for record in records if record is not None] if all(records) else []
 
 
-def filled_columns(run: Run, chosen: Mapping[str, str], seeds: Seeds = None) -> tuple[FilledColumn, ...]:
-    """The downstream columns of a run with their fine-tunings; unfinished tasks are left out."""
-    return tuple(
-        filled_column(column, load_task(name), records)
-        for column, name in chosen.items()
-        if (records := finished(run, name, seeds))
+def filled_columns(
+    run: Run, chosen: Mapping[str, str], seeds: Seeds = None, *, with_random: bool = False
+) -> tuple[FilledColumn, ...]:
+    """The downstream columns of a run with their fine-tunings; unfinished tasks are left out.
+
+    with_random: after those of random weights of its shape.
+    """
+    baseline = filled_columns(random_weights(run), chosen, RANDOM_SEEDS) if with_random else ()
+    return (
+        *baseline,
+        *(
+            filled_column(column, load_task(name), records)
+            for column, name in chosen.items()
+            if (records := finished(run, name, seeds))
+        ),
     )

@@ -76,8 +76,9 @@ def finetune_run(name: str, wanted: Wanted, say: Say) -> list[FinetuningRecord]:
     for task in tasks:
         task.fitted(run.config)
     runs.use_threads(run.folder, run.config)
-    with runs.locked(run.folder, say):
-        return _finetune(run, tasks, wanted, say)
+    start = finetunings.random_weights(run) if wanted.is_random else run
+    with runs.locked(start.folder, say):
+        return _finetune(start, tasks, wanted, say)
 
 
 def _check_scale(overrides: Sequence[str], scale: str) -> None:
@@ -92,7 +93,7 @@ def _check_scale(overrides: Sequence[str], scale: str) -> None:
 def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: Say) -> list[FinetuningRecord]:
     from albert_lab.tasks.finetune import finetune
 
-    start = finetunings.start_of(run, say, is_random=wanted.is_random)
+    start = finetunings.start_of(run, say)
     if wanted.overrides:  # kept separately: the records in the run folder are those of the tables
         start = replace(start, folder=start.folder / f"settings-{digest(list(wanted.overrides))}")
     seeds = {task.name: wanted.seeds or task.fitted(run.config).seeds for task in tasks}
@@ -211,6 +212,6 @@ def _score_files(run: runs.Run, name: str, stem: str) -> list[Path]:
     written, task = [], load_task(name)
     for folder in sorted(output_folder(run.folder, task.name, 0).parent.glob(f"{task.name}-seed*/")):
         seed = int(folder.name.rpartition("seed")[2])
-        if finetunings.record_of_settings(run, task, seed) and (folder / f"{stem}.npz").exists():
+        if finetunings.Finetuning(run, task, seed).record_of_settings and (folder / f"{stem}.npz").exists():
             written.append(folder / f"{stem}.npz")
     return written

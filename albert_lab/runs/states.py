@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from albert_lab import files
 from albert_lab.errors import ConfigError, DamagedFileError
-from albert_lab.runs import finetunings, queue, results
+from albert_lab.runs import queue, results
+from albert_lab.runs.finetunings import Failure, Finetuning
 from albert_lab.runs.run import FAILURE, IMPORT, MACHINE, RUN_FILE, Run, is_locked, read
-from albert_lab.tasks.task import TaskConfig
+from albert_lab.tasks.records import FOLDER as FINETUNINGS
 
 State = Literal["done", "imported", "failed", "running", "queued", "stopped", "missing"]
 # States in which the weights are final.
@@ -50,13 +51,13 @@ def _taken(folder: Path) -> Literal["running", "queued"] | None:
     return None if queued is None else "queued" if queued.is_waiting else "running"
 
 
-def with_finetunings(run: Run, pretraining: State, missing: Sequence[tuple[TaskConfig, int]]) -> State:
+def with_finetunings(run: Run, pretraining: State, missing: Sequence[Finetuning]) -> State:
     """The state of a run with its fine-tunings: from that of its pre-training, and the fine-tunings that it lacks."""
     if pretraining != "done" or not missing:
         return pretraining
     if taken := _taken(run.folder):
         return taken
-    return "failed" if all(finetunings.has_failed(run, task, seed) for task, seed in missing) else "stopped"
+    return "failed" if all(item.failure for item in missing) else "stopped"
 
 
 def has_weights(folder: Path) -> bool:
@@ -96,18 +97,17 @@ def failure(folder: Path) -> str:
     Raises:
         DamagedFileError: its file cannot be read.
     """
-    return files.read_json(folder / FAILURE, finetunings.Failure, "--retry-failed forgets it").error
+    return files.read_json(folder / FAILURE, Failure, "--retry-failed forgets it").error
 
 
 def forget_failure(folder: Path) -> None:
-    """Let a failed run, or its failed fine-tunings, resume from the last checkpoint."""
+    """Let a failed run resume from the last checkpoint."""
     (folder / FAILURE).unlink(missing_ok=True)
-    finetunings.forget_failures(folder)
 
 
 def forget(folder: Path) -> None:
-    forget_failure(folder)
-    for name in (results.RECORD, results.REPLACED, results.METRICS, results.LAYERS, MACHINE):
+    """Remove all that a run has made, and its failure."""
+    for name in (FAILURE, results.RECORD, results.REPLACED, results.METRICS, results.LAYERS, MACHINE):
         (folder / name).unlink(missing_ok=True)
-    for name in ("checkpoint", finetunings.FOLDER):
+    for name in ("checkpoint", FINETUNINGS):
         shutil.rmtree(folder / name, ignore_errors=True)

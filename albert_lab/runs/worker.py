@@ -32,10 +32,13 @@ def main(
     seeds: finetunings.Seeds = None,
     position: str | None = None,
     include: Sequence[Path] = (),
+    *,
+    with_random: bool = False,
 ) -> int:
     """Train or resume one run and its fine-tunings on tasks, and return the exit code; position is that in a study.
 
-    include has files of own code that its tasks need; those that the pre-training needs are in its record.
+    with_random: also fine-tune random weights of its shape. include has files of own code that its tasks need; those
+    that the pre-training needs are in its record.
 
     Of several processes that torchrun started, all but the first only help to pre-train.
 
@@ -55,7 +58,7 @@ def main(
                 return _follow(folder, rank, is_stopped)
             with locked(folder, progress.say, is_stopped):
                 try:
-                    if _train(folder, tasks, seeds, progress, is_stopped, rank, include):
+                    if _train(folder, tasks, seeds, progress, is_stopped, rank, include, with_random=with_random):
                         return 0
                     progress.say("stopped; its state is saved, and the same command resumes from there")
                 except Exception as error:
@@ -123,6 +126,8 @@ def _train(
     is_stopped: Callable[[], bool],
     rank: Rank,
     include: Sequence[Path],
+    *,
+    with_random: bool,
 ) -> bool:
     """Pre-train if there is no record yet, then fine-tune; False if stopped before the end."""
     run = _open(folder, rank)
@@ -131,7 +136,8 @@ def _train(
         return False
     for file in include:
         own_code.include(file)
-    return finetunings.train_missing(run, tasks, progress.say, is_stopped, seeds, progress.show_finetuning)
+    show = progress.show_finetuning
+    return finetunings.train_missing(run, tasks, progress.say, is_stopped, seeds, show, with_random=with_random)
 
 
 def _pretrain(
@@ -229,6 +235,7 @@ def command(arguments: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("tasks", nargs="*")
     parser.add_argument("--seeds", type=int, nargs="+", help="of the fine-tunings; those of each task unless given")
+    parser.add_argument("--with-random", action="store_true", help="also fine-tune random weights of its shape")
     parser.add_argument("--position", help="in a study: see runs/progress.py")
     parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
     parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")

@@ -40,7 +40,7 @@ def runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False)
         if record := results.read(folder):
             yield ReportedRun(
                 record=record,
-                columns=finetunings.filled_columns(item.run, item.tasks, item.seeds),
+                columns=finetunings.filled_columns(item.run, item.tasks, item.seeds, with_random=item.with_random),
                 curve=reported.curve(folder),
                 layers=layers.find_or_measure(folder, say) if with_layers else (),
             )
@@ -69,6 +69,5 @@ def study_points(plan: Plan, failures: Mapping[str, str], command: str) -> list[
 
 def _lacking(item: PlannedPoint) -> str:
     """The fine-tunings that a finished run lacks, with the reason of each that failed."""
-    failed = finetunings.failures(item.run, item.missing)
-    lacking = [f"{task.name}, seed {seed}" for task, seed in item.missing]
-    return "; ".join(f"{name}: {failed.get(name, 'not trained')}" for name in lacking)
+    failed = finetunings.failures(item.missing)
+    return "; ".join(f"{lacking.name}: {failed.get(lacking.name, 'not trained')}" for lacking in item.missing)

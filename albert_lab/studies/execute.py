@@ -57,7 +57,7 @@ def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False) -> Pla
                 states.forget(folder)
             elif retry_failed and item.state == "failed":
                 states.forget_failure(folder)
-        finetunings.forget_failures(folder, fixable_only=True)
+        finetunings.forget_failures(item.missing, fixable_only=not retry_failed)
     return plan.updated()
 
 
@@ -116,7 +116,7 @@ def _earlier_failures(plan: Plan) -> dict[str, str]:
 def _failures(item: PlannedPoint) -> dict[str, str]:
     if item.pretraining == "failed":
         return {item.run.name: states.failure(item.run.folder)}
-    reasons = finetunings.failures(item.run, item.missing)
+    reasons = finetunings.failures(item.missing)
     return {f"{item.run.name}, {name}": reason for name, reason in reasons.items()}
 
 
@@ -209,7 +209,8 @@ def _jobs(todo: Sequence[PlannedPoint], options: Options) -> int:
 
 def _arguments(item: PlannedPoint) -> tuple[str, ...]:
     seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
-    return (*item.tasks.values(), *seeds, *own_code.options(item.run.own_code), *paths.conf_options())
+    random = ["--with-random"] if item.tasks and item.with_random else []
+    return (*item.tasks.values(), *seeds, *random, *own_code.options(item.run.own_code), *paths.conf_options())
 
 
 def _describe_exit(code: int) -> str:

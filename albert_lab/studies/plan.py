@@ -20,7 +20,6 @@ from albert_lab.runs.states import State
 from albert_lab.studies import starts
 from albert_lab.studies.experiment import INTRINSIC, Experiment
 from albert_lab.studies.points import Point, points
-from albert_lab.tasks.task import TaskConfig
 
 _ROWS_SHOWN = 3
 ONE_MODEL = "pretrain"
@@ -38,8 +37,9 @@ class PlannedPoint:
         ancestors: the points that it starts from, oldest first; they have no tasks.
         pretraining: the state of its pre-training.
         has_weights: whether others can start from it.
-        missing: the fine-tunings that its folder lacks, by task and seed.
+        missing: the fine-tunings that are not there.
         state: that of the run with its fine-tunings.
+        with_random: whether its tasks are also fine-tuned from random weights of its shape.
     """
 
     point: Point
@@ -49,8 +49,9 @@ class PlannedPoint:
     ancestors: tuple["PlannedPoint", ...]
     pretraining: State
     has_weights: bool
-    missing: tuple[tuple[TaskConfig, int], ...]
+    missing: tuple[finetunings.Finetuning, ...]
     state: State
+    with_random: bool = False
 
     @property
     def lineage(self) -> list[runs.Run]:
@@ -68,11 +69,13 @@ def look_up(
     tasks: Mapping[str, str] | None = None,
     seeds: finetunings.Seeds = None,
     ancestors: Sequence[PlannedPoint] = (),
+    *,
+    with_random: bool = False,
 ) -> PlannedPoint:
     """A point as its run is now; reads the run's folder, its lock and its place in Slurm's queue."""
     tasks = tasks or {}
     pretraining = states.state(run.folder)
-    missing = finetunings.missing(run, tasks.values(), seeds)
+    missing = finetunings.missing(run, tasks.values(), seeds, with_random=with_random)
     state = states.with_finetunings(run, pretraining, missing)
     return PlannedPoint(
         point=point,
@@ -84,6 +87,7 @@ def look_up(
         has_weights=states.has_weights(run.folder),
         missing=tuple(missing),
         state=state,
+        with_random=with_random,
     )
 
 
@@ -94,6 +98,7 @@ def look_again(item: PlannedPoint) -> PlannedPoint:
         item.tasks,
         item.seeds,
         [look_again(ancestor) for ancestor in item.ancestors],
+        with_random=item.with_random,
     )
 
 
@@ -223,7 +228,8 @@ def plan_study(
         asked = with_progress(rows, len(rows), "planned {} of {} runs", to_stderr)
         lines: dict[int, list[tuple[Point, runs.Run]]] = {}
         ancestors: dict[str, PlannedPoint] = {}
-        planned = tuple(_planned(starts.lineage(point, lines), ancestors, experiment, chosen) for point in asked)
+        seen: set[str] = set()
+        planned = tuple(_planned(starts.lineage(point, lines), ancestors, experiment, chosen, seen) for point in asked)
     _say_different_sets(planned, say)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
@@ -235,14 +241,17 @@ def _planned(
     known: dict[str, PlannedPoint],
     experiment: Experiment,
     tasks: Mapping[str, str],
+    rows: set[str],
 ) -> PlannedPoint:
-    """The last point of a line; `known` are the ancestors that were looked up before."""
+    """The last point of a line; `known` are the ancestors that were looked up before, `rows` the labels of rows."""
     *above, (point, run) = line
     for ancestor in above:
         if ancestor[1].name not in known:
             known[ancestor[1].name] = look_up(*ancestor)
     ancestors = [known[ancestor.name] for _, ancestor in above]
-    return look_up(point, run, tasks, experiment.finetuning_seeds, ancestors)
+    is_first = point.label not in rows  # of its row, whose other seeds have the same shape
+    rows.add(point.label)
+    return look_up(point, run, tasks, experiment.finetuning_seeds, ancestors, with_random=is_first)
 
 
 def _say_different_sets(planned: Sequence[PlannedPoint], say: Say) -> None:

@@ -72,7 +72,7 @@ def price(plan: Plan, seen: set[str] | None = None) -> Price:
             seconds = config.budget.value * share if config.budget.unit == "seconds" else 0.0
             flops = 0.0 if seconds else _flops(config) * share
             total += Price(1, 0, flops, seconds, count(config).total * _CHECKPOINT_BYTES_PER_PARAMETER)
-        tuned = {f"{name}, {task}, {seed}": flops for (task, seed), flops in finetuning_flops(item).items()}
+        tuned = {str(key): flops for key, flops in finetuning_flops(item).items()}
         total += Price(finetunings=len(tuned.keys() - seen), flops=sum(tuned[key] for key in tuned.keys() - seen))
         seen |= {name, *tuned}
     return total
@@ -114,10 +114,10 @@ def _flops(config: RunConfig) -> float:
     return config.budget.value * tokens * count_training_flops(config)
 
 
-def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, int], float]:
-    """FLOPs of each fine-tuning that is to be made, by task and seed, at the full length of every example."""
+def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, str, int], float]:
+    """FLOPs of each fine-tuning that is to be made, by start, task and seed, at the full length of every example."""
     flops_of = {}
-    for task, seed in finetunings.with_starts(item.run, item.missing):
+    for start, task, seed in finetunings.with_starts(item.missing):
         flops, settings = count(item.run.config), task.fitted(item.run.config)
         if (available := task.official_examples.get("dev")) is None:
             available = count_examples(task, paths.tasks_data(), "dev")  # 0 if it is not known yet
@@ -126,7 +126,9 @@ def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, int], float]:
         trained = settings.steps * settings.batch_size
         # A multiple-choice example is a sequence for each option.
         tokens = task.format.sequences * settings.max_sequence_length
-        flops_of[task.name, seed] = tokens * (trained * flops.training_flops + evaluated * flops.inference_flops)
+        flops_of[start.name, task.name, seed] = tokens * (
+            trained * flops.training_flops + evaluated * flops.inference_flops
+        )
     return flops_of
 
 

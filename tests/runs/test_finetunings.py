@@ -62,14 +62,17 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     (run,) = collect.runs(planned.updated().points, print)
     row = run.numbers
     assert row["squad1"] == pytest.approx((row["squad1_f1"] + row["squad1_exact_match"]) / 2)
-    assert {column.task for column in run.columns} == {"mnli", "squad1"}
+    assert [(column.task, column.is_random) for column in run.columns] == [
+        *(("mnli", True), ("squad1", True)),
+        *(("mnli", False), ("squad1", False)),
+    ]
     assert AVERAGE not in row
 
     result = single_run.finetune_run(item.run.name, wanted(["mnli"], seeds=[0, 1]), print)
     assert [record.seed for record in result] == [0, 1]
     assert result[0] == read_record(item.run.folder, "mnli", 0)
     (random,) = single_run.finetune_run(item.run.name, wanted(["mnli"], is_random=True), print)
-    assert random.weights == "random"
+    assert random == read_record(finetunings.random_weights(item.run).folder, "mnli", 0), "that of the study"
     (other,) = single_run.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.smoke.steps=2"]), print)
     assert other.settings.steps == 2
     assert states_of(planned) == ["done"], "fine-tunings with other settings are kept separately"

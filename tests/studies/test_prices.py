@@ -6,6 +6,7 @@ from records import toy_finetuning, toy_record
 from toy_tasks import toy_config, write_examples
 
 from albert_lab.model.counts import count
+from albert_lab.runs.finetunings import Finetuning
 from albert_lab.runs.results import RECORD, write
 from albert_lab.runs.run import Run
 from albert_lab.studies.prices import Price, finetuning_flops, last_speed
@@ -18,7 +19,11 @@ from albert_lab.tasks.task import load_task
 def item(own_home, monkeypatch):
     """A run, with the fine-tunings of a price as `missing`."""
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
-    return SimpleNamespace(run=Run(toy_config(), {}), recorded=None, missing=())
+    return SimpleNamespace(run=Run(toy_config(), {}), missing=())
+
+
+def flops_by_task(item):
+    return {task: flops for (_, task, _), flops in finetuning_flops(item).items()}
 
 
 def flops_of(item, task, dev_examples, evaluations):
@@ -33,32 +38,32 @@ def test_the_price_of_a_fine_tuning_has_every_evaluation_of_every_dev_example(it
     whole = ["settings.smoke.dev_examples=null", "settings.smoke.checkpoint_steps=3", "settings.smoke.steps=4"]
     for name, dev_examples in (("mnli", 9815), ("race", 4887), ("squad1", 10570)):
         task = load_task(name, whole)
-        item.missing = [(task, 0)]
-        assert finetuning_flops(item) == {(name, 0): pytest.approx(flops_of(item, task, dev_examples, evaluations=2))}
-    item.missing = [(load_task("race"), 0)]
-    assert finetuning_flops(item)["race", 0] == pytest.approx(flops_of(item, load_task("race"), 32, evaluations=2))
+        item.missing = [Finetuning(item.run, task, 0)]
+        assert flops_by_task(item) == {name: pytest.approx(flops_of(item, task, dev_examples, evaluations=2))}
+    item.missing = [Finetuning(item.run, load_task("race"), 0)]
+    assert flops_by_task(item)["race"] == pytest.approx(flops_of(item, load_task("race"), 32, evaluations=2))
 
 
 def test_the_dev_examples_of_an_own_task_are_counted_in_its_file(item, own_home):
     task = load_task("mnli", ["settings.smoke.dev_examples=null"]).model_copy(update={"official_examples": {}})
-    item.missing = [(task, 0)]
-    assert finetuning_flops(item)["mnli", 0] == pytest.approx(flops_of(item, task, 0, evaluations=2))
+    item.missing = [Finetuning(item.run, task, 0)]
+    assert flops_by_task(item)["mnli"] == pytest.approx(flops_of(item, task, 0, evaluations=2))
     file = task.file(own_home / "data", "dev")
     write_examples(task, file)
-    assert finetuning_flops(item)["mnli", 0] == pytest.approx(flops_of(item, task, 16, evaluations=2))
+    assert flops_by_task(item)["mnli"] == pytest.approx(flops_of(item, task, 16, evaluations=2))
 
 
 def test_the_price_has_the_fine_tuning_that_another_starts_from_unless_its_weights_are_there(item):
-    item.missing = [(load_task(name), 0) for name in ("rte", "mrpc")]
-    assert set(finetuning_flops(item)) == {("rte", 0), ("mrpc", 0), ("mnli", 0)}
+    item.missing = [Finetuning(item.run, load_task(name), 0) for name in ("rte", "mrpc")]
+    assert set(flops_by_task(item)) == {"rte", "mrpc", "mnli"}
     mnli, run = load_task("mnli"), item.run
     identity = identity_of(run.name, run.config, mnli, 0)
     write_record(run.folder, toy_finetuning(run.name, "mnli", 60.0).model_copy(update={"identity": identity}))
-    assert ("mnli", 0) in finetuning_flops(item)
+    assert "mnli" in flops_by_task(item)
     weights = output_folder(run.folder, "mnli", 0) / finetune.WEIGHTS
     weights.parent.mkdir()
     weights.touch()
-    assert set(finetuning_flops(item)) == {("rte", 0), ("mrpc", 0)}
+    assert set(flops_by_task(item)) == {"rte", "mrpc"}
 
 
 def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device(own_home):
