@@ -47,8 +47,9 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
         if _damage(final) is None:  # saved twice at one step, for example by a signal right after a timed save
             return final
         discard(final)
-    content = {**state, "versions": _versions()}
-    with _writing(final), replacing(final) as partial:
+    versions = {"albert_lab": __version__, "torch": torch.__version__, "python": platform.python_version()}
+    content = {**state, "versions": versions}
+    with _replacing(final) as partial:
         partial.mkdir()
         _write_tensors(partial / MODEL, _weights(model))
         _write_tensors(partial / OPTIMIZER, _moments(model, optimizer))
@@ -117,19 +118,19 @@ def _last(folder: Path) -> Path:
     return checkpoints[-1]
 
 
-def read_last_weights(folder: Path, run_name: str) -> dict[str, Tensor]:
-    """The weights of the last checkpoint by name; errors as in last_weights."""
-    return safetensors.torch.load_file(last_weights(folder, run_name))
-
-
 def set_weights(model: nn.Module, tensors: dict[str, Tensor], origin: str) -> None:
     """Load weights from memory into a model; origin names them in errors.
 
     Raises:
         ConfigError: names, shapes or types of the tensors are not those of the model.
     """
-    _check_weights(origin, tensors, model)
-    _set_weights(tensors, model)
+    own = _weights(model)
+    for name in sorted(own.keys() | tensors.keys()):
+        here, there = (_describe(of.get(name)) for of in (own, tensors))
+        if here != there:
+            raise ConfigError(f"{origin} does not fit the model: {name} is {there} there, {here} in the model")
+    for name, tensor in own.items():
+        tensor.copy_(tensors[name])
 
 
 def save_weights(path: Path, model: nn.Module) -> None:
@@ -138,35 +139,34 @@ def save_weights(path: Path, model: nn.Module) -> None:
     Raises:
         WriteError: the disk is full or fails; an earlier file is unchanged.
     """
-    with _writing(path), replacing(path) as partial:
+    with _replacing(path) as partial:
         _write_tensors(partial, _weights(model))
 
 
-def load_weights(path: Path, model: nn.Module) -> None:
-    """Load the weights of a file into a model.
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The weights of a file by name.
 
     Raises:
         MissingDataError: the file does not exist.
         DamagedFileError: the file is damaged.
-        ConfigError: names, shapes or types of its tensors are not those of the model.
     """
     if not path.is_file():
         raise MissingDataError(f"weights {path}: the file does not exist")
     try:
-        tensors = safetensors.torch.load_file(path)
+        return safetensors.torch.load_file(path)
     except (OSError, SafetensorError) as error:
         raise DamagedFileError(path, f"the weights are damaged: {error}") from error
-    set_weights(model, tensors, str(path))
+
+
+def load_weights(path: Path, model: nn.Module) -> None:
+    """Load the weights of a file into a model; errors as in read_weights and set_weights."""
+    set_weights(model, read_weights(path), str(path))
 
 
 def _load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> dict[str, Any]:
     state = _read_state(path, run_name)
-    weights = safetensors.torch.load_file(path / MODEL)
-    moments = safetensors.torch.load_file(path / OPTIMIZER)
-    _check_weights(str(path / MODEL), weights, model)
-    _check_moments(path / OPTIMIZER, moments, model)
-    _set_weights(weights, model)
-    _set_moments(moments, model, optimizer)
+    load_weights(path / MODEL, model)
+    _set_moments(safetensors.torch.load_file(path / OPTIMIZER), model, optimizer)
     return state
 
 
@@ -187,44 +187,14 @@ def _weights(model: nn.Module) -> dict[str, Tensor]:
     return weights
 
 
-def _check_weights(origin: str, tensors: dict[str, Tensor], model: nn.Module) -> None:
-    expected = {name: _describe(tensor) for name, tensor in _weights(model).items()}
-    described = {name: _describe(tensor) for name, tensor in tensors.items()}
-    for name in sorted(expected.keys() | described.keys()):
-        in_model, in_file = expected.get(name, "nothing"), described.get(name, "nothing")
-        if in_model != in_file:
-            raise ConfigError(f"{origin} does not fit the model: {name} is {in_file} there, {in_model} in the model")
-
-
-def _describe(tensor: Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
-
-
-def _set_weights(tensors: dict[str, Tensor], model: nn.Module) -> None:
-    for name, tensor in _weights(model).items():
-        tensor.copy_(tensors[name])
+def _describe(tensor: Tensor | None) -> str:
+    return "nothing" if tensor is None else f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
 
 def _moments(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     """State of an optimizer as `<parameter>/<entry>`."""
     names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {f"{names[parameter]}/{key}": t for parameter, entry in optimizer.state.items() for key, t in entry.items()}
-
-
-# Entries of the package's optimizers that have the shape of their parameter; own code may keep factors of it.
-_AS_LARGE = ("exp_avg", "exp_avg_sq", "momentum_buffer")
-
-
-def _check_moments(path: Path, tensors: dict[str, Tensor], model: nn.Module) -> None:
-    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
-    for flat_name, tensor in tensors.items():
-        name, _, entry = flat_name.rpartition("/")
-        if name not in shapes or (entry in _AS_LARGE and tensor.shape != shapes[name]):
-            in_model = list(shapes[name]) if name in shapes else "nothing"
-            raise ConfigError(
-                f"{path} does not fit the model:"
-                f" {flat_name} is {list(tensor.shape)} there, {name} is {in_model} in the model"
-            )
 
 
 def _set_moments(tensors: dict[str, Tensor], model: nn.Module, optimizer: Optimizer) -> None:
@@ -236,12 +206,8 @@ def _set_moments(tensors: dict[str, Tensor], model: nn.Module, optimizer: Optimi
         entries.setdefault(name, {})[key] = tensor.clone()
     names = {parameter: name for name, parameter in model.named_parameters()}
     order = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
-    optimizer.load_state_dict(
-        {
-            "state": {index: entries[name] for index, name in enumerate(order) if name in entries},
-            "param_groups": optimizer.state_dict()["param_groups"],
-        }
-    )
+    state = {index: entries[name] for index, name in enumerate(order) if name in entries}
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -270,13 +236,9 @@ def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def _replacing(path: Path) -> Iterator[Path]:
     try:
-        with writing(path):
-            yield
+        with writing(path), replacing(path) as partial:
+            yield partial
     except SafetensorError as error:  # as for a full disk
         raise WriteError(f"{path} could not be written: {error}") from error
-
-
-def _versions() -> dict[str, str]:
-    return {"albert_lab": __version__, "torch": torch.__version__, "python": platform.python_version()}

@@ -3,7 +3,6 @@
 # pyright: reportPrivateImportUsage=false
 # torch's own optimizers are written with the same torch._foreach_* functions; there is no public name for them.
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -31,21 +30,16 @@ class Lamb(Optimizer):
         weight_decay: float,
         trust_ratio: bool = True,
     ):
-        super().__init__(
-            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "trust_ratio": trust_ratio}
-        )
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "trust_ratio": trust_ratio}
+        super().__init__(params, options)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> Any:
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+    def step(self, closure: Any = None) -> Any:
+        assert closure is None, "gradients are there before a step"
         for group in self.param_groups:
             parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
             if parameters:
                 self._update(parameters, group)
-        return loss
 
     def _update(self, parameters: list[Tensor], group: dict) -> None:
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]

@@ -129,19 +129,10 @@ class _Sums:
         self.n += n
 
     def change(self, corpus: str, token: str, layer: int) -> Layer:
-        distance, cosine, degrees = self.means.tolist()
-        l2_sd, _, degrees_sd = np.sqrt(self.squares / max(self.n - 1, 1)).tolist()
-        return Layer(
-            corpus=corpus,
-            layer=layer,
-            token=token,
-            l2_distance=distance,
-            l2_distance_sd=l2_sd,
-            cosine_similarity=cosine,
-            degrees=degrees,
-            degrees_sd=degrees_sd,
-            n=self.n,
-        )
+        means, sds = self.means.tolist(), np.sqrt(self.squares / max(self.n - 1, 1)).tolist()
+        numbers = dict(zip(("l2_distance", "cosine_similarity", "degrees"), means, strict=True))
+        numbers |= {"l2_distance_sd": sds[0], "degrees_sd": sds[2]}
+        return Layer(corpus=corpus, layer=layer, token=token, n=self.n, **numbers)
 
 
 def hidden_states_of(

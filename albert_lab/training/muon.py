@@ -5,7 +5,6 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -46,18 +45,14 @@ class Muon(Optimizer):
         self._adamw = AdamW(self._others(), lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, fused=fused)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> Any:
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+    def step(self, closure: Any = None) -> Any:
+        assert closure is None, "gradients are there before a step"
         self._adamw.param_groups, self._adamw.state = self._others(), self.state  # load_state_dict replaces them
         self._adamw.step()
         for group in self.param_groups:
             matrices = [parameter for parameter in group["params"] if parameter.grad is not None]
             if "momentum" in group and matrices:
                 self._update(matrices, group)
-        return loss
 
     def _others(self) -> list[dict[str, Any]]:
         return [group for group in self.param_groups if "momentum" not in group]

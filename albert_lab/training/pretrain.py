@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -65,41 +65,32 @@ class Pretraining:
     micro_batch_size: int
 
 
+@dataclass
 class Pretrainer:
     """One pre-training in a run's folder; `run` resumes from the last undamaged checkpoint.
 
     Several processes may train in lockstep, each with the whole model; only the leader writes, and has a log.
     """
 
-    def __init__(
-        self,
-        config: RunConfig,
-        *,
-        run_name: str,
-        folder: Path,
-        batches: StagedBatches,
-        evaluator: Evaluator,
-        log: MetricsLog | None,
-        is_stopped: Callable[[], bool],
-        say: Callable[[str], None],
-        start: Inherited | None = None,
-        processes: Processes | None = None,
-    ) -> None:
-        self.config = config
-        self.start = start
-        self.processes = processes or Processes()
-        self.run_name = run_name
-        self.checkpoints = folder / "checkpoint"
-        self.batches = batches
-        self.evaluator = evaluator
-        self.log = log
-        self.is_stopped = is_stopped
-        self.say = say
-        self.device = evaluator.device
+    config: RunConfig
+    run_name: str
+    folder: Path
+    batches: StagedBatches
+    evaluator: Evaluator
+    log: MetricsLog | None
+    is_stopped: Callable[[], bool]
+    say: Callable[[str], None]
+    start: Inherited | None = None
+    processes: Processes = field(default_factory=Processes)
+
+    def __post_init__(self) -> None:
+        config, self.device = self.config, self.evaluator.device
+        self.checkpoints = self.folder / "checkpoint"
         self.model = PretrainingModel.from_config(config).to(self.device)
         self.optimizer = build_optimizer(self.model, config.optimizer, config.learning_rate)
+        autocast = self.evaluator.autocast
         scaler = loss_scaler(choose_precision(config.machine.precision, self.device), self.device)
-        self.step = Step(config, self.model, self.optimizer, self.device, evaluator.autocast, self.processes, scaler)
+        self.step = Step(config, self.model, self.optimizer, self.device, autocast, self.processes, scaler)
         self.clock = Clock(self.device)
         self.progress = Progress(DataCounts(0, 0, [0] * len(config.inter_sentence.labels)))
         self.saved_at, self.next_save = 0, 0.0  # the step of the last checkpoint, and the time of the next one
@@ -270,7 +261,7 @@ class Pretrainer:
                 self.log.take_over(start.folder / METRICS, state["log_bytes"])
             self.say(f"continues where {start.run_name} ended")
             return state
-        weights = checkpoint.read_last_weights(checkpoints, start.run_name)
+        weights = checkpoint.read_weights(checkpoint.last_weights(checkpoints, start.run_name))
         tensors = deepen(weights, start.shape, self.model.encoder.shape)
         checkpoint.set_weights(self.model, tensors, f"the state of {start.run_name}")
         self.say(f"starts from the weights of {start.run_name}")

@@ -30,7 +30,7 @@ def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(f
     tokenizer = load_model(find_tokenizer(config))
     train, dev = (open_shards(prepare(config, silent), split, tokenizer) for split in ("train", "dev"))
     model = PretrainingModel.from_config(config)
-    checkpoint.set_weights(model, checkpoint.read_last_weights(finished / "checkpoint", finished.name), "a test")
+    checkpoint.load_weights(checkpoint.last_weights(finished / "checkpoint", finished.name), model)
     batch = make_sets(train, dev, tokenizer, config).batch(catalog.MLM)
     expected = measure_layers(
         hidden_states_of(model, batch, config.evaluation.batch_size, torch.device("cpu")), "files"

@@ -83,11 +83,12 @@ def test_an_update_is_as_large_as_one_of_adamw(precision: str):
             assert 0.14 * RATE < size < 0.25 * RATE, name
 
 
-def test_its_options_belong_to_it_alone():
-    with pytest.raises(ConfigError, match="optimizer=muon needs momentum"):
-        load([*MUON, "optimizer.momentum=null"])
-    with pytest.raises(ConfigError, match="optimizer=adamw does not have muon_ratio"):
-        load(["optimizer=adamw", "+optimizer.muon_ratio=2"])
+@pytest.mark.parametrize(
+    "overrides", [[*MUON, "optimizer.momentum=null"], ["optimizer=adamw", "+optimizer.muon_ratio=2"]]
+)
+def test_its_options_belong_to_it_alone(overrides: list[str]):
+    with pytest.raises(ConfigError, match="momentum|muon_ratio"):
+        load(overrides)
 
 
 def test_an_option_that_an_optimizer_does_not_have_is_no_part_of_the_identity_of_a_run():
