@@ -112,11 +112,12 @@ def _check_language(code: str) -> str:
 _Corpus = TypeVar("_Corpus", "CorpusConfig", "AddedCorpusConfig")
 
 
-def _without_unread_text(corpus: _Corpus) -> _Corpus:
+def _reads_one_source(corpus: _Corpus) -> _Corpus:
+    read = "datasets" if corpus.source == "hub" else "path"
+    if corpus.source != "none" and not getattr(corpus, read):
+        raise ValueError(f"{read} is empty, and source={corpus.source} reads it: give it")
     if corpus.source == "hub" and corpus.path is not None:
-        raise ValueError(
-            f"path={corpus.path} is not read: the text is that of datasets (own files: {corpus.section}=files)"
-        )
+        raise ValueError(f"path={corpus.path} is not read by source=hub: own files need {corpus.section}=files")
     return corpus
 
 
@@ -158,7 +159,7 @@ class CorpusConfig(Section):
 
     @model_validator(mode="after")
     def _is_read(self) -> "CorpusConfig":
-        return _without_unread_text(self)
+        return _reads_one_source(self)
 
 
 class AddedCorpusConfig(Section):
@@ -180,7 +181,7 @@ class AddedCorpusConfig(Section):
 
     @model_validator(mode="after")
     def _is_read(self) -> "AddedCorpusConfig":
-        return _without_unread_text(self)
+        return _reads_one_source(self)
 
 
 def check_added(added: dict[str, Any], *, is_chosen: bool) -> None:

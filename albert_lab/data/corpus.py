@@ -5,16 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from albert_lab.config.data import AddedCorpusConfig, AddedText, CorpusConfig
-from albert_lab.data import hub
 from albert_lab.data.files import files_of
-from albert_lab.data.fingerprint import revision
+from albert_lab.data.fingerprint import local_folder, revision
 from albert_lab.data.lines import lines_of, suffixes
-from albert_lab.data.records import READERS, Records, reader_of, text_of
+from albert_lab.data.records import READERS, Records, reader_of, stream, text_of
 from albert_lab.data.sentences import raw_sentences
 from albert_lab.data.words import is_unspaced
 from albert_lab.errors import ConfigError
@@ -23,9 +22,8 @@ Split = Literal["train", "dev"]
 
 # A part with fewer words, or characters where a script has no spaces between words, may be in two documents by chance.
 FEWEST_WORDS, FEWEST_CHARACTERS = 10, 20
+DUPLICATES = "duplicate documents"
 _INVISIBLE = "\u200b\u2060\ufeff \t"  # a line of these is blank
-# Of the lines that is_hard_wrapped() looks at.
-_SAMPLED_LINES, _FEWEST_LINES, _WIDEST_LINE, _SENTENCE_ENDS = 2000, 20, 120, ".!?…:;\"'”’)。！？；」』"
 
 
 @dataclass(frozen=True)
@@ -58,9 +56,11 @@ def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[
         MissingDataError: the path does not exist, or a package or data set is not available.
     """
     if corpus.source == "hub":
-        for dataset in hub.datasets_of(corpus):
-            records = enumerate(hub.rows(dataset, revision))
-            yield from _documents(dataset.path, dataset.path, records, corpus, skipped)
+        for dataset in corpus.datasets:
+            folder = local_folder(dataset)
+            where, version = (str(folder), None) if folder else (dataset.path, revision(dataset))
+            rows = stream(dataset.path, where, name=dataset.name, split=dataset.split, revision=version)
+            yield from _of_records(dataset.path, dataset.path, enumerate(rows), corpus, skipped)
         return
     files = files_of(corpus)
     by_file = _ends_with_file(corpus, sum(suffixes(file)[0] not in READERS for _, file in files))
@@ -76,18 +76,10 @@ def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[
 def _of_file(
     name: str, file: Path, corpus: CorpusConfig, by_file: bool, skipped: list[str] | None
 ) -> Iterator[Document]:
-    reader, lines = READERS.get(suffixes(file)[0]), lines_of(file)
-    head = []
-    if reader is None:
-        for numbered in lines:
-            head.append(numbered)
-            if numbered[1].strip():
-                reader = reader_of(file, numbered[1])
-                break
-    if reader:
-        yield from _documents(name, str(file), reader(file), corpus, skipped)
+    if reader := reader_of(file):
+        yield from _of_records(name, str(file), reader(file), corpus, skipped)
         return
-    for line, blocks in _plain(chain(head, lines), by_file, corpus.lines == "wrapped"):
+    for line, blocks in _plain(lines_of(file), by_file, corpus.lines == "wrapped"):
         if corpus.document_characters is None:
             yield Document(f"{name}:{line}", blocks)
         else:
@@ -95,21 +87,18 @@ def _of_file(
                 yield Document(f"{name}:{line}", (part,))
 
 
-def _documents(
+def _of_records(
     name: str, place: str, records: Records, corpus: CorpusConfig, skipped: list[str] | None
 ) -> Iterator[Document]:
-    """The documents of records; place names their file in errors."""
     for number, record in records:
         try:
-            text = text_of(record, corpus.text_field, f"{corpus.section}.text_field")
+            yield Document(f"{name}:{number}", (text_of(record, corpus.text_field, f"{corpus.section}.text_field"),))
         except ConfigError as error:
             said = f"{place}:{number}: {error}"
-            if corpus.on_error != "skip":
+            if corpus.on_error == "stop":
                 raise ConfigError(f"{said} ({corpus.section}.on_error=skip leaves such records out)") from error
             if skipped is not None:
                 skipped.append(said)
-            continue
-        yield Document(f"{name}:{number}", (text,))
 
 
 def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[str]:
@@ -149,7 +138,7 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
     """The documents whose text did not occur before, in any white space, in order.
 
     Args:
-        counts: Receives "documents" (number read) and "duplicates" (number dropped).
+        counts: Receives "documents" (number read) and DUPLICATES (number dropped).
         seen: Hashes of earlier texts; receives the hashes of these documents. None: no earlier texts.
     """
     seen = set() if seen is None else seen
@@ -157,7 +146,7 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
         key = _hash(" ".join(document.text.split()))
         counts["documents"] += 1
         if key in seen:
-            counts["duplicates"] += 1
+            counts[DUPLICATES] += 1
             continue
         seen.add(key)
         yield document
@@ -186,11 +175,9 @@ def split_of(text: str, dev_share: float) -> Split:
 def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> ConfigError:
     """The error for a split without documents."""
     return ConfigError(
-        f"corpus={corpus.name} has {num_documents} different documents with text, but none in the {split} split at"
-        f" corpus.dev_share={corpus.dev_share}, a share of whole source documents: give more of them or another share;"
-        f" corpus.source_documents={corpus.source_documents} sets where one ends, and"
-        " corpus.document_characters=N cuts a long text into several"
-        + ("; paragraphs of one sentence do not count" if corpus.documents == "paragraph" else "")
+        f"corpus.dev_share={corpus.dev_share} leaves the {split} split of corpus={corpus.name} empty, which has"
+        f" {num_documents} different documents: give more text, another share, or corpus.document_characters=N, which"
+        " cuts a long text into several"
     )
 
 
@@ -199,11 +186,7 @@ def _hash(text: str) -> int:
 
 
 def raw_bytes(corpus: CorpusConfig) -> int | None:
-    """Bytes of the files of a corpus, if none is compressed; None if the text has an unknown size.
-
-    Raises:
-        MissingDataError: the path does not exist, or the package is not installed.
-    """
+    """Bytes of the files of a corpus; None if the text has an unknown size: compressed, or streamed."""
     files = [] if corpus.source == "hub" else [file for _, file in files_of(corpus)]
     is_known = files and not any(suffixes(file)[1] for file in files)
     return sum(file.stat().st_size for file in files) if is_known else None
@@ -219,24 +202,6 @@ def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
     return corpus.source_documents == "auto" and num_files * corpus.dev_share >= 2
 
 
-def is_plain(corpus: CorpusConfig) -> bool:
-    """Whether only blank lines and ends of files can separate the documents of a corpus."""
-    files = [] if corpus.source == "hub" else [file for _, file in files_of(corpus) if suffixes(file)[0] not in READERS]
-    first = next((line for _, line in lines_of(files[0])), "") if files else ""
-    return bool(files) and not first.startswith("<doc ") and not reader_of(files[0], first)
-
-
-def is_hard_wrapped(corpus: CorpusConfig) -> bool:
-    """Whether most lines of the first plain-text file have about the same length and do not end as sentences do."""
-    lines = [line.strip() for _, line in islice(lines_of(files_of(corpus)[0][1]), _SAMPLED_LINES) if line.strip()]
-    if len(lines) < _FEWEST_LINES:
-        return False
-    most = sorted(map(len, lines))[int(0.95 * len(lines))]
-    full = [line for line in lines if 0.75 * most <= len(line) <= most]
-    open_ended = [line for line in full if line[-1] not in _SENTENCE_ENDS]
-    return most <= _WIDEST_LINE and len(full) > 0.6 * len(lines) and len(open_ended) > 0.6 * len(full)
-
-
 def _plain(numbered: Iterable[tuple[int, str]], by_file: bool, wrapped: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
     """First line and blocks of each source document: a `<doc>` section of WikiExtractor, a file, or one block.
 
@@ -246,10 +211,10 @@ def _plain(numbered: Iterable[tuple[int, str]], by_file: bool, wrapped: bool) ->
     blocks: list[str] = []
     lines: list[str] = []
     end = " " if wrapped else "\n"
-    for number, line in numbered:
+    # The end of the file is like a tag, which ends any document.
+    for number, line in chain(numbered, [(0, "</doc>")]):
         tag = line.startswith(("<doc ", "</doc>"))
-        if tag:
-            in_section = line.startswith("<doc ")
+        in_section = line.startswith("<doc ") if tag else in_section
         blank = not line.strip() or not line.strip(_INVISIBLE)
         if tag or (blank and (wrapped or not in_section)):
             if lines:
@@ -262,7 +227,3 @@ def _plain(numbered: Iterable[tuple[int, str]], by_file: bool, wrapped: bool) ->
             if not lines and not blocks:
                 start = number
             lines.append(line)
-    if lines:
-        blocks.append(end.join(lines))
-    if blocks:
-        yield start, tuple(blocks)

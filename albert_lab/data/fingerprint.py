@@ -11,11 +11,15 @@ from typing import Any
 from albert_lab import paths
 from albert_lab.config.data import CorpusConfig, HubDataset
 from albert_lab.config.schema import digest
-from albert_lab.data import files, hub
+from albert_lab.data import files
 from albert_lab.data.lines import open_file
 from albert_lab.errors import DamagedFileError, MissingDataError
 from albert_lab.files import read_json
 from albert_lab.storage import write_atomically
+
+# Digests known to this process: of a file by path, size, times and inode; of a data set by path.
+digests: dict[str, str] = {}
+_taken: ContextVar[dict[CorpusConfig | Path, str] | None] = ContextVar("_taken", default=None)
 
 
 def settings(corpus: CorpusConfig) -> dict[str, Any]:
@@ -31,33 +35,22 @@ def source_settings(corpus: CorpusConfig) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key not in ("documents", "document_tokens")}
 
 
-_REMEMBERED = "fingerprints.json"
-_SMALL_BYTES = 1 << 20  # read at once, in half the time
-# Digests known to this process: of a file by path, size, times and inode; of a data set by path.
-digests: dict[str, str] = {}
-_taken: ContextVar[dict[CorpusConfig | Path, str] | None] = ContextVar("_taken", default=None)
-
-
 def fingerprint(corpus: CorpusConfig) -> str:
     """Short hash of the text of the corpus: of the names and contents of its files, or of its revisions on the Hub.
 
     Raises:
         MissingDataError: the path does not exist, or a package or data set is not available.
     """
-    known = _taken.get()
-    if known is None:
-        return _take_fingerprint(corpus)
+    known = {} if (taken := _taken.get()) is None else taken
     if corpus not in known:
-        known[corpus] = _take_fingerprint(corpus)
+        if not digests:
+            digests.update(remembered_fingerprints())
+        if corpus.source == "hub":
+            parts = [[dataset.name, dataset.split, _digest_dataset(dataset)] for dataset in corpus.datasets]
+            known[corpus] = digest(parts)
+        else:
+            known[corpus] = _digest_files(files.files_of(corpus))
     return known[corpus]
-
-
-def _take_fingerprint(corpus: CorpusConfig) -> str:
-    if not digests:
-        digests.update(remembered_fingerprints())
-    if corpus.source == "hub":
-        return digest([[dataset.name, dataset.split, _digest_dataset(dataset)] for dataset in hub.datasets_of(corpus)])
-    return _digest_files(files.files_of(corpus))
 
 
 @contextmanager
@@ -74,19 +67,20 @@ def fingerprints_taken_once() -> Iterator[None]:
 def remember_fingerprints() -> None:
     """Writes this process's digests to the cache, so that the next process need not read the text again."""
     known = remembered_fingerprints()
-    if digests.keys() <= known.keys():
-        return
-    file = paths.cache() / _REMEMBERED
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, json.dumps(known | digests, indent=0))
+    if not digests.keys() <= known.keys():
+        write_atomically(_remembered(), json.dumps(known | digests, indent=0))
 
 
 def remembered_fingerprints() -> dict[str, str]:
     """The digests that other processes wrote."""
     try:
-        return read_json(paths.cache() / _REMEMBERED, dict[str, str])
+        return read_json(_remembered(), dict[str, str])
     except DamagedFileError:  # or missing: the file only saves time, and is written again
         return {}
+
+
+def _remembered() -> Path:
+    return paths.cache() / "fingerprints.json"
 
 
 def digest_path(path: Path) -> str:
@@ -112,25 +106,36 @@ def _digest_file(file: Path) -> str:
     if key not in digests:
         try:
             with open_file(file) as stream:
-                small = hashlib.blake2b(stream.read(), digest_size=16) if state.st_size < _SMALL_BYTES else None
-                whole = small or hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16))
-                digests[key] = whole.hexdigest()
+                digests[key] = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
         except OSError as error:
             raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
     return digests[key]
 
 
 def _digest_dataset(dataset: HubDataset) -> str:
-    folder = hub.local_folder(dataset)
+    folder = local_folder(dataset)
     return _digest_files(files.walk(folder)) if folder else revision(dataset)
 
 
+def local_folder(dataset: HubDataset) -> Path | None:
+    """The folder of a data set whose path is a folder on this machine; None otherwise."""
+    folder = paths.expanded(dataset.path)
+    return folder.absolute() if folder.is_dir() else None
+
+
 def revision(dataset: HubDataset) -> str:
-    """The revision of a data set on the Hub; requested only once, so that a cache has one version.
+    """The newest revision of a data set on the Hub; requested only once, so that a cache has one version.
 
     Raises:
         MissingDataError: the package `huggingface_hub` is not installed, or the Hub cannot be reached.
     """
     if dataset.path not in digests:
-        digests[dataset.path] = hub.newest_revision(dataset)
+        try:
+            from huggingface_hub import HfApi
+
+            digests[dataset.path] = HfApi().dataset_info(dataset.path).sha or dataset.path
+        except ImportError as error:
+            raise MissingDataError(f"{dataset.path} needs a package: pip install 'albert-lab[hub]'") from error
+        except Exception as error:  # the type of the error differs between versions of the transport
+            raise MissingDataError(f"the data set {dataset.path} cannot be reached: {error}") from error
     return digests[dataset.path]

@@ -1,7 +1,6 @@
 """Lines of text files, plain or compressed, decompressed and decoded as they are read."""
 
 import bz2
-import codecs
 import gzip
 import io
 import lzma
@@ -24,18 +23,10 @@ COMPRESSION: dict[str, Callable[..., Any]] = {
 }
 _CHUNK_BYTES = 1 << 20
 _NEL = "\x85".encode()  # the end of a line on mainframes
-# First bytes of files that are no text, and what to do about them.
-_NO_TEXT = {
-    codecs.BOM_UTF16_LE: "it looks like UTF-16: iconv -f UTF-16 -t UTF-8",
-    codecs.BOM_UTF16_BE: "it looks like UTF-16: iconv -f UTF-16 -t UTF-8",
-    b"PAR1": "it looks like Parquet: name it .parquet",
-    b"\x1f\x8b": "it looks compressed: name it .gz",
-    b"BZh": "it looks compressed: name it .bz2",
-    b"\xfd7zXZ": "it looks compressed: name it .xz",
-    b"\x28\xb5\x2f\xfd": "it looks compressed: name it .zst",
-    b"PK": "it looks like an archive or a document: unpack it, or save it as text",
-    b"%PDF": "it looks like a PDF: pdftotext",
-}
+_REMEDY = (
+    f"name a compressed file *{', *'.join(COMPRESSION)} and a table *.parquet, take the text out of a document, or"
+    " convert other encodings by iconv -f WINDOWS-1252 (or UTF-16) -t UTF-8"
+)
 
 
 def suffixes(file: Path) -> tuple[str, str]:
@@ -51,26 +42,18 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
         ConfigError: binary, badly encoded or damaged, with file and line. MissingDataError: the file cannot be opened.
     """
     number = 0
-    hint = ""
     try:
         for number, line in enumerate(_split_lines(_chunks(file)), 1):
-            if number == 1:
-                hint = next((f"; {what}" for magic, what in _NO_TEXT.items() if line.startswith(magic)), "")
             if b"\0" in line:
-                raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text{hint}")
+                raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text: {_REMEDY}")
             yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
-    except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, gzip.BadGzipFile) as error:
-        raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
-    except OSError as error:
-        if error.errno is None:  # of bz2
-            raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
-        raise MissingDataError(f"{file} cannot be read: {error.strerror} (after line {number})") from error
     except UnicodeDecodeError as error:
-        bad = error.object[error.start]
-        raise ConfigError(
-            f"{file}:{number}: not UTF-8 (byte 0x{bad:02x} at {error.start} of the line)"
-            + (hint or "; if it is Western text: iconv -f WINDOWS-1252 -t UTF-8")
-        ) from error
+        bad = f"byte 0x{error.object[error.start]:02x} at {error.start} of the line"
+        raise ConfigError(f"{file}:{number}: not UTF-8 ({bad}): {_REMEDY}") from error
+    except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise MissingDataError(f"{file} cannot be read: {error.strerror} (after line {number})") from error
+        raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
 
 
 def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

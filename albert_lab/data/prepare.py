@@ -1,4 +1,4 @@
-"""From text to token shards: their path in the cache, a parallel build in bounded memory, and what to say of them."""
+"""From text to token shards: their path in the cache, and a parallel build in bounded memory."""
 
 import json
 import time
@@ -21,7 +21,7 @@ from albert_lab.data.corpus import Split
 from albert_lab.data.files import left_out
 from albert_lab.data.fingerprint import fingerprint, remember_fingerprints, settings
 from albert_lab.data.sentences import sentences
-from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, open_shards, read_meta, token_dtype
+from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.data.tokenizer.cache import find_or_train, tokenizer_fingerprint
 from albert_lab.data.tokenizer.cache import load as load_model
@@ -41,10 +41,7 @@ _BATCH_CHARACTERS = 2**19
 _MAX_WORKERS = 8
 # Below this much text, one more worker takes longer to start than it saves.
 _BYTES_PER_WORKER = 2**24
-# A document with at most this many sentences is likely to be a paragraph.
-PARAGRAPH_SENTENCES = 3
 MANY_UNKNOWN = 0.01  # of the tokens
-_NAMED = 5  # files, folders or records
 
 
 def find_shards(config: RunConfig) -> Path:
@@ -53,16 +50,15 @@ def find_shards(config: RunConfig) -> Path:
     Raises:
         MissingDataError: the text or the model file does not exist.
     """
-    content: list[Any] = [SHARDS_VERSION]
-    for corpus in _corpora(config):
-        content += [settings(corpus), fingerprint(corpus)]
-    content += [ADDED_VERSION] if len(_corpora(config)) > 1 else []
+    corpora = _corpora(config)
+    content = [part for corpus in corpora for part in (settings(corpus), fingerprint(corpus))]
+    content = [SHARDS_VERSION, *content, *([ADDED_VERSION] if len(corpora) > 1 else [])]
     return paths.cache() / "shards" / digest([*content, tokenizer_fingerprint(config)])
 
 
 def _corpora(config: RunConfig) -> list[CorpusConfig]:
     added = texts.added_to(config.corpus, config.added_corpus)
-    return [config.corpus, *([added] if added else [])]
+    return [config.corpus, added] if added else [config.corpus]
 
 
 def prepare(config: RunConfig, say: Say) -> Path:
@@ -84,19 +80,18 @@ def prepare(config: RunConfig, say: Say) -> Path:
 def _check_unknown(config: RunConfig, meta: dict[str, Any], say: Say) -> None:
     """Say if a text has many tokens that the vocabulary lacks; refuse it if it has more than was asked for."""
     share, most = max(meta[split].get("unknown_share", 0) for split in SPLITS), config.tokenizer.most_unknown
-    if share <= MANY_UNKNOWN:
-        return
-    said = f"{100 * share:.1f} % of the tokens of corpus={config.corpus.name} are unknown, <unk>"
-    remedy = "a larger tokenizer.vocab_size or tokenizer.character_coverage=1 knows more characters"
-    if share > most:
-        raise ConfigError(f"{said}, more than tokenizer.most_unknown={most:g} allows: {remedy}, or allow more")
-    say(f"warning: {said}: {remedy}")
+    said = (
+        f"{100 * share:.1f} % of the tokens of corpus={config.corpus.name} are unknown, <unk>: a larger"
+        " tokenizer.vocab_size or tokenizer.character_coverage=1 knows more characters"
+    )
+    if share > max(most, MANY_UNKNOWN):
+        raise ConfigError(f"{said}, and tokenizer.most_unknown={most:g} sets how many are allowed")
+    if share > MANY_UNKNOWN:
+        say(f"warning: {said}")
 
 
 def without_added(config: RunConfig) -> RunConfig:
     """The configuration without added text, on which floors and probes are fitted: rows of a table share them."""
-    if config.added_corpus.source == "none":
-        return config
     return config.model_copy(update={"added_corpus": config.added_corpus.model_copy(update={"source": "none"})})
 
 
@@ -112,41 +107,31 @@ class _Encoded(NamedTuple):
     sentence_lengths: np.ndarray  # in tokens, [sentences of the batch]
     document_lengths: np.ndarray  # in sentences, [documents of the batch]
     source_lengths: np.ndarray  # in documents, [source documents of the batch]
-    counts: Counter[str]  # bytes of text, empty documents, short paragraphs
-    unknown_tokens: int
+    counts: Counter[str]  # bytes of text, empty documents, short paragraphs, unknown tokens by split
 
 
 def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path, say: Say) -> None:
-    corpora = _corpora(config)
+    corpora, start = _corpora(config), time.monotonic()
     corpus, *added = corpora
     how = (cleaning_of(corpus), config.tokenizer.digit_commas)
     tokenizer = load_model(model, *how)
     encode = partial(_encode, model=model, how=how, fingerprint=tokenizer.fingerprint)
-    for batch in islice(_batches(corpus, Counter(), set(), None, []), 1):
-        if changes := how[0].describe(text for source in batch.sources for text in source):
-            say(changes)
     sizes = [texts.raw_bytes(source) for source in corpora]
     raw_bytes = None if None in sizes else sum(filter(None, sizes))
 
-    start = spoken = time.monotonic()
     counts: Counter[str] = Counter()
-    unknown: Counter[Split] = Counter()
     skipped: list[str] = []
-    seen: set[int] = set()
-    held_out: set[int] | None = set() if added else None
-    batches = [_batches(corpus, counts, seen, held_out, skipped)]
-    for other in added:
-        of_added = _batches(other, counts, seen, held_out, skipped, is_added=True)
-        batches.append(batch for batch in of_added if batch.split == "train")
     writers = {split: ShardWriter(folder, split) for split in SPLITS}
     workers = config.machine.workers or _default_workers(raw_bytes)
-    with closing(_map_in_order(encode, chain.from_iterable(batches), workers)) as results:
+    spoken = start
+    with closing(_map_in_order(encode, _batches(corpora, counts, skipped), workers)) as results:
         for encoded in results:
             lengths = (encoded.sentence_lengths, encoded.document_lengths, encoded.source_lengths)
             writers[encoded.split].append(encoded.tokens, *lengths)
             counts += encoded.counts
-            unknown[encoded.split] += encoded.unknown_tokens
-            spoken = _progress(counts["text_bytes"], spoken, raw_bytes, say)
+            if time.monotonic() - spoken >= EVERY_SECONDS:
+                spoken = time.monotonic()
+                say(f"encoding text: {size(counts['text_bytes'])}" + (f" of {size(raw_bytes)}" if raw_bytes else ""))
 
     for split in SPLITS:
         is_left_empty = split == "train" and corpus.dev_share >= 1  # to score a whole text
@@ -154,76 +139,41 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
             raise texts.empty_split(split, sum(writer.counts["documents"] for writer in writers.values()), corpus)
     if [fingerprint(source) for source in corpora] != fingerprints:
         raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")
+    written = {split: writers[split].counts for split in SPLITS}
     meta = {
         "version": SHARDS_VERSION,
         "corpus": settings(corpus),
-        "corpus_fingerprint": fingerprints[0],
         "added_corpus": [settings(other) for other in added],
-        "added_corpus_fingerprint": fingerprints[1] if added else None,
+        "corpus_fingerprints": fingerprints,
         "tokenizer_fingerprint": tokenizer_fingerprint(config),
         "model_fingerprint": tokenizer.fingerprint,
         "vocab_size": tokenizer.vocab_size,
-        "dtype": token_dtype(tokenizer.vocab_size).name,
         **{
-            split: {**writers[split].counts, "unknown_share": unknown[split] / max(1, writers[split].counts["tokens"])}
-            for split in SPLITS
+            split: {**count, "unknown_share": counts[f"unknown {split}"] / max(1, count["tokens"])}
+            for split, count in written.items()
         },
         "documents_found": counts["documents"],
-        "duplicates_dropped": counts["duplicates"],
-        "held_out_copies_dropped": counts["held_out_copies"],
-        "empty_documents_dropped": counts["empty"],
-        "short_paragraphs_dropped": counts["short"],
+        "dropped": {what: count for what, count in counts.items() if count and what in _DROPPED},
         "records_skipped": len(skipped),
-        "text_bytes": counts["text_bytes"],
         "disk_bytes": sum(file.stat().st_size for file in folder.iterdir()),
-        "seconds": round(time.monotonic() - start, 3),
     }
     (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n")
-    say(_summarize(meta))
-    if skipped:
-        say(f"warning: {len(skipped):,} records were left out by corpus.on_error=skip: {_some(skipped, '; ')}")
-    for line in _warnings(corpus, folder, [split for split in SPLITS if meta[split]["documents"]]):
-        say(f"warning: {line}")
 
-
-def _summarize(meta: dict[str, Any]) -> str:
-    documents, tokens = (sum(meta[split][part] for split in SPLITS) for part in ("documents", "tokens"))
-    dropped = {
-        "duplicate documents": meta["duplicates_dropped"],
-        "empty documents": meta["empty_documents_dropped"],
-        "documents with held-out text": meta["held_out_copies_dropped"],
-        "paragraphs of one sentence (corpus.documents=blank-line keeps them)": meta["short_paragraphs_dropped"],
-    }
-    said = ", ".join(f"{count:,} {what}" for what, count in dropped.items() if count)
-    return (
-        f"prepared {documents:,} documents ({meta['dev']['documents']:,} held out), {tokens:,} tokens:"
-        f" {size(meta['disk_bytes'])} in {duration(meta['seconds'])}" + (f"; dropped {said}" if said else "")
+    documents, tokens = (sum(count[part] for count in written.values()) for part in ("documents", "tokens"))
+    dropped = ", ".join(f"{count:,} {what}" for what, count in meta["dropped"].items())
+    say(
+        f"prepared {documents:,} documents ({written['dev']['documents']:,} held out), {tokens:,} tokens:"
+        f" {size(meta['disk_bytes'])} in {duration(time.monotonic() - start)}"
+        + (f"; dropped {dropped}" if dropped else "")
     )
+    if skipped:
+        say(f"warning: corpus.on_error=skip left {len(skipped):,} records out: {_some(skipped)}")
+    if others := left_out(corpus):
+        say(f"warning: {len(others):,} files of {corpus.path} are not read: {_some(others)} (a glob reads any name)")
 
 
-def _warnings(corpus: CorpusConfig, folder: Path, splits: list[Split]) -> Iterator[str]:
-    """What is probably not meant: files that are not read, paragraphs as documents, parts held out, wrapped lines."""
-    others, links = left_out(corpus)
-    if others:
-        yield f"{len(others)} files are not read: {_some(others)}. A glob reads any name: 'corpus.path={corpus.path}/*'"
-    if links:
-        yield f"{len(links)} linked folders are not read, since links are not followed: {_some(links)}"
-    if not texts.is_plain(corpus):
-        return
-    lengths = np.concatenate([np.diff(open_shards(folder, split).document_offsets) for split in splits])
-    sentences = int(np.quantile(lengths, 0.5, method="lower"))
-    if corpus.documents == "blank-line" and sentences <= PARAGRAPH_SENTENCES:
-        yield (
-            f"half of the documents have at most {sentences} sentence{'s' * (sentences > 1)}, as paragraphs have: a"
-            " blank line ends a document. corpus.documents=file makes a document of each file,"
-            " corpus.documents=paragraph of each paragraph of two sentences or more"
-        )
-    if corpus.source == "files" and corpus.lines == "whole" and texts.is_hard_wrapped(corpus):
-        yield "most lines are about as long as each other and end within a sentence: corpus.lines=wrapped joins them"
-
-
-def _some(names: list[str], separator: str = ", ") -> str:
-    return separator.join(names[:_NAMED]) + f"{separator}…" * (len(names) > _NAMED)
+def _some(names: list[str], most: int = 5) -> str:
+    return "; ".join(names[:most]) + "; …" * (len(names) > most)
 
 
 def _default_workers(raw_bytes: int | None) -> int:
@@ -231,37 +181,37 @@ def _default_workers(raw_bytes: int | None) -> int:
     return min(cores(), useful, _MAX_WORKERS)
 
 
-def _batches(
-    corpus: CorpusConfig,
-    counts: Counter[str],
-    seen: set[int],
-    held_out: set[int] | None,
-    skipped: list[str],
-    is_added: bool = False,
-) -> Iterator[_Batch]:
+_HELD_OUT, _EMPTY, _SHORT = "documents with held-out text", "empty documents", "paragraphs of one sentence"
+_DROPPED = (texts.DUPLICATES, _HELD_OUT, _EMPTY, _SHORT)
+
+
+def _batches(corpora: list[CorpusConfig], counts: Counter[str], skipped: list[str]) -> Iterator[_Batch]:
     """Batches of source documents, in order, each as its distinct documents; a batch has one split.
 
-    Args:
-        held_out: marks of held-out documents (texts.marks): those of a corpus are added, and added documents that share
-            one are left out. None: no text is added.
+    Of the corpora after the first, which are added text, only training documents that share nothing with held-out ones.
     """
-    waiting: dict[Split, list[list[str]]] = {split: [] for split in SPLITS}
-    characters: Counter[Split] = Counter()
-    for source in texts.iterate(corpus, skipped):
-        split = texts.split_of(source.text, corpus.dev_share)
-        if held_out is not None and is_added and texts.marks(source) & held_out:
-            counts["held_out_copies"] += 1
-            continue
-        if held_out is not None and not is_added and split == "dev":
-            held_out |= texts.marks(source)
-        # By document: a paragraph that occurs in two source documents must not be both trained on and held out.
-        documents = [document.text for document in texts.distinct(texts.documents_of(source, corpus), counts, seen)]
-        waiting[split].append(documents)
-        characters[split] += sum(map(len, documents))
-        if characters[split] >= _BATCH_CHARACTERS:
-            yield _Batch(split, waiting[split], corpus)
-            waiting[split], characters[split] = [], 0
-    yield from (_Batch(split, rest, corpus) for split, rest in waiting.items() if rest)
+    seen: set[int] = set()
+    held_out: set[int] = set()  # marks of the held-out documents
+    for number, corpus in enumerate(corpora):
+        waiting: dict[Split, list[list[str]]] = {"train": []} if number else {split: [] for split in SPLITS}
+        characters: Counter[Split] = Counter()
+        for source in texts.iterate(corpus, skipped):
+            split = texts.split_of(source.text, corpus.dev_share)
+            if number and texts.marks(source) & held_out:
+                counts[_HELD_OUT] += 1
+                continue
+            if split == "dev" and len(corpora) > 1 and not number:
+                held_out |= texts.marks(source)
+            # By document: a paragraph that occurs in two source documents must not be both trained on and held out.
+            documents = [document.text for document in texts.distinct(texts.documents_of(source, corpus), counts, seen)]
+            if split not in waiting:
+                continue
+            waiting[split].append(documents)
+            characters[split] += sum(map(len, documents))
+            if characters[split] >= _BATCH_CHARACTERS:
+                yield _Batch(split, waiting[split], corpus)
+                waiting[split], characters[split] = [], 0
+        yield from (_Batch(split, rest, corpus) for split, rest in waiting.items() if rest)
 
 
 def _map_in_order(
@@ -284,17 +234,19 @@ def _map_in_order(
 def _encode(batch: _Batch, *, model: Path, how: tuple[Cleaning, str], fingerprint: str) -> _Encoded:
     tokenizer = _load(model, how, fingerprint)
     fewest = 2 if batch.corpus.documents == "paragraph" else 1
-    counts = Counter(text_bytes=sum(len(text.encode()) for source in batch.sources for text in source))
+    raw = list(chain.from_iterable(batch.sources))
+    counts = Counter(text_bytes=sum(len(text.encode()) for text in raw))
     sources: list[list[list[list[int]]]] = []  # token ids by source document, document, sentence
-    encoded_documents = iter(_encode_documents(list(chain.from_iterable(batch.sources)), batch.corpus, tokenizer))
+    encoded_documents = iter(_encode_documents(raw, batch.corpus, tokenizer))
     for source in batch.sources:
         documents = list(islice(encoded_documents, len(source)))
-        counts["empty"] += sum(not document for document in documents)
-        counts["short"] += sum(0 < len(document) < fewest for document in documents)
+        counts[_EMPTY] += sum(not document for document in documents)
+        counts[_SHORT] += sum(0 < len(document) < fewest for document in documents)
         sources.append([document for document in documents if len(document) >= fewest])
     documents = list(chain.from_iterable(sources))
     encoded = list(chain.from_iterable(documents))
     tokens = np.fromiter(chain.from_iterable(encoded), token_dtype(tokenizer.vocab_size))
+    counts[f"unknown {batch.split}"] = int((tokens == tokenizer.unk_id).sum())
     return _Encoded(
         split=batch.split,
         tokens=tokens,
@@ -302,7 +254,6 @@ def _encode(batch: _Batch, *, model: Path, how: tuple[Cleaning, str], fingerprin
         document_lengths=np.array([len(document) for document in documents], OFFSET),
         source_lengths=np.array([len(source) for source in sources if source], OFFSET),
         counts=counts,
-        unknown_tokens=int((tokens == tokenizer.unk_id).sum()),
     )
 
 
@@ -333,11 +284,3 @@ def _load(model: Path, how: tuple[Cleaning, str], fingerprint: str) -> Tokenizer
     tokenizer = load_model(model, *how)
     assert tokenizer.fingerprint == fingerprint, "the model file changed while it was in use"
     return tokenizer
-
-
-def _progress(done: int, spoken: float, total: int | None, say: Say) -> float:
-    """Say how much of the text is encoded, every few seconds; returns when it was said last."""
-    if time.monotonic() - spoken < EVERY_SECONDS:
-        return spoken
-    say(f"encoding text: {size(done)}" + (f" of {size(total)}" if total else ""))
-    return time.monotonic()

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from albert_lab.data import hub
-from albert_lab.data.lines import lines_of
-from albert_lab.errors import ConfigError
+from albert_lab.data.lines import lines_of, suffixes
+from albert_lab.errors import ConfigError, MissingDataError
 
 # Number (of a line or of a record, from 1) and content: a record, or a line of JSON.
 Records = Iterator[tuple[int, Any]]
@@ -21,15 +20,12 @@ def json_lines(file: Path) -> Records:
 
 def json_file(file: Path) -> Records:
     """The records of an array or of one object over any number of lines, or those of JSON Lines."""
-    first = next((line for _, line in lines_of(file) if line.strip()), "")
-    if first.lstrip().startswith("{") and _parse(first) is not None:
-        yield from json_lines(file)
-        return
-    text = "\n".join(line for _, line in lines_of(file))
-    content = _parse(text)
+    if isinstance(_parse(_first_line(file)), dict):
+        return json_lines(file)
+    content = _parse("\n".join(line for _, line in lines_of(file)))
     if content is None:
         raise ConfigError(f"{file} is not JSON: an array of records, or a record a line, is read")
-    yield from enumerate(content if isinstance(content, list) else [content], 1)
+    return enumerate(content if isinstance(content, list) else [content], 1)
 
 
 def table(file: Path, separator: str = ",") -> Records:
@@ -45,8 +41,30 @@ def table(file: Path, separator: str = ",") -> Records:
 
 def parquet(file: Path) -> Records:
     """The rows of a Parquet file, by the package `datasets`."""
-    rows = hub.stream(str(file), "parquet", data_files=str(file), split="train")
-    return enumerate(rows, 1)
+    return enumerate(stream(str(file), "parquet", data_files=str(file), split="train"), 1)
+
+
+def stream(what: str, path: str, **settings: Any) -> Iterator[Any]:
+    """The rows that datasets.load_dataset(path, ...) streams; what names them in errors.
+
+    Raises:
+        ConfigError: there is no such subset or split, or the file is damaged.
+        MissingDataError: the package `datasets` is not installed, or the data set cannot be reached.
+    """
+    try:
+        import datasets
+        import datasets.config
+    except ImportError as error:
+        raise MissingDataError(f"{what} needs the package datasets: pip install 'albert-lab[hub]'") from error
+    # Otherwise `datasets` imports torch if it is installed, and makes a stream a data set of torch.
+    datasets.config.TORCH_AVAILABLE = False
+    try:
+        yield from datasets.load_dataset(path, streaming=True, **settings)
+    except OSError as error:
+        raise MissingDataError(f"the data set {what} cannot be reached: {error}") from error
+    except ValueError as error:
+        part = ", ".join(f"{key}={settings[key]}" for key in ("name", "split") if settings.get(key))
+        raise ConfigError(f"{what} ({part}): {error}") from error
 
 
 READERS: dict[str, Callable[[Path], Records]] = {
@@ -59,26 +77,31 @@ READERS: dict[str, Callable[[Path], Records]] = {
 }
 
 
-def reader_of(file: Path, first: str) -> Callable[[Path], Records] | None:
-    """The reader of a file whose name says nothing, by its first line with text; None: it is plain text.
+def reader_of(file: Path) -> Callable[[Path], Records] | None:
+    """The reader of a file by its suffix or, if that says nothing, by its first line with text; None: it is plain text.
 
     Raises:
         ConfigError: markup, of which the text would be a small part.
     """
-    first = first.strip()
+    if reader := READERS.get(suffixes(file)[0]):
+        return reader
+    first = _first_line(file)
     if first.lower().startswith(_MARKUP):
         raise ConfigError(
             f"{file} is markup, not text: extract its text first (from a dump of Wikipedia by wikiextractor --json), or"
             " leave it out"
         )
-    if first.startswith("{") and isinstance(_parse(first), dict):
-        return json_lines
-    return json_file if first.startswith("[{") or first in ("[", "{") else None
+    is_json = isinstance(_parse(first), dict) or first.startswith("[{") or first in ("[", "{")
+    return json_file if is_json else None
+
+
+def _first_line(file: Path) -> str:
+    return next((line.strip() for _, line in lines_of(file) if line.strip()), "")
 
 
 def _parse(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text) if text.lstrip().startswith(("[", "{")) else None
     except (ValueError, RecursionError):
         return None
 
@@ -89,17 +112,14 @@ def text_of(record: Any, field: str, key: str) -> str:
     Raises:
         ConfigError: not a record, or none with text in this field.
     """
-    if isinstance(record, str):
-        try:
-            record = json.loads(record)
-        except (ValueError, RecursionError) as error:
-            raise ConfigError(f"not a line of JSON: {error}") from error
-    if not isinstance(record, dict):
-        raise ConfigError(f"a {type(record).__name__}, not a record")
-    text = record.get(field)
+    try:
+        record = json.loads(record) if isinstance(record, str) else record
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"not a line of JSON: {error}") from error
+    text = record.get(field) if isinstance(record, dict) else None
     if not isinstance(text, str):
-        problem = f"has {text!r}, not text" if field in record else "is missing"
-        raise ConfigError(f"{key}={field} {problem}; fields: {', '.join(map(str, record))}")
+        has = ", ".join(map(str, record)) if isinstance(record, dict) else f"none, a {type(record).__name__}"
+        raise ConfigError(f"{key}={field} is missing or no text; fields: {has}")
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from albert_lab import files
 from albert_lab.data.corpus import Split
@@ -79,21 +79,18 @@ def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) 
             f"the token shards in {folder} were made by another tokenizer ({meta['model_fingerprint']}, vocab_size"
             f" {meta['vocab_size']}) than the one in use ({tokenizer.fingerprint}, vocab_size {tokenizer.vocab_size})"
         )
-    count = meta[split]
-    lengths = {part: count[part] + (part != "tokens") for part in _PARTS}
-    maps = {}
-    for part, length in lengths.items():
-        file = _file(folder, split, part)
+    count, inner, maps = meta[split], None, {}  # inner: the part that the offsets of a part refer to
+    for part in _PARTS:
+        file, length = _file(folder, split, part), count[part] + (part != "tokens")
         dtype = token_dtype(meta["vocab_size"]) if part == "tokens" else OFFSET
         size = file.stat().st_size if file.exists() else 0
         if size != length * dtype.itemsize:
             raise DamagedFileError(file, f"has {size} bytes, not {length * dtype.itemsize}", _remedy(folder))
         maps[part] = np.memmap(file, dtype, mode="r", shape=(length,))
-    inside = dict(zip(_PARTS[1:], _PARTS, strict=False))  # part that the offsets of each part refer to
-    for part, of in inside.items():
-        if (maps[part][0], maps[part][-1]) != (0, count[of]):
-            raise DamagedFileError(_file(folder, split, part), f"does not go from 0 to {count[of]}", _remedy(folder))
-    return Shards(split, *(maps[part] for part in _PARTS), meta=meta)
+        if inner and (maps[part][0], maps[part][-1]) != (0, count[inner]):
+            raise DamagedFileError(file, f"does not go from 0 to {count[inner]}", _remedy(folder))
+        inner = part
+    return Shards(split, *maps.values(), meta=meta)
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
@@ -113,19 +110,15 @@ def _remedy(folder: Path) -> str:
     return f"the cached shards are damaged: remove {folder}, and the same command builds them again"
 
 
-class _Count(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
+class _Count(BaseModel, extra="allow"):
     tokens: int = Field(ge=0)
     sentences: int = Field(ge=0)
     documents: int = Field(ge=0)
     sources: int = Field(ge=0)
 
 
-class _Meta(BaseModel):
+class _Meta(BaseModel, extra="allow"):
     """The fields of meta.json that are read; the file has more."""
-
-    model_config = ConfigDict(extra="allow")
 
     model_fingerprint: str = ""
     vocab_size: int = Field(ge=0)
@@ -145,26 +138,18 @@ class ShardWriter:
         for part in _PARTS[1:]:
             self._write(part, np.zeros(1, OFFSET))
 
-    def append(
-        self,
-        tokens: np.ndarray,
-        sentence_lengths: np.ndarray,
-        document_lengths: np.ndarray,
-        source_lengths: np.ndarray,
-    ) -> None:
+    def append(self, tokens: np.ndarray, *lengths: np.ndarray) -> None:
         """Adds documents; their lengths become offsets.
 
         Args:
             tokens: Token ids, in the dtype of the shards [tokens].
-            sentence_lengths: In tokens [sentences].
-            document_lengths: In sentences [documents].
-            source_lengths: In documents [source documents].
+            lengths: Of sentences in tokens [sentences], of documents in sentences [documents], and of source documents
+                in documents [source documents].
         """
         self._write("tokens", tokens)
-        self._write("sentences", self.counts["tokens"] + np.cumsum(sentence_lengths))
-        self._write("documents", self.counts["sentences"] + np.cumsum(document_lengths))
-        self._write("sources", self.counts["documents"] + np.cumsum(source_lengths))
-        for part, content in zip(_PARTS, (tokens, sentence_lengths, document_lengths, source_lengths), strict=True):
+        for inner, part, content in zip(_PARTS, _PARTS[1:], lengths, strict=False):
+            self._write(part, self.counts[inner] + np.cumsum(content))
+        for part, content in zip(_PARTS, (tokens, *lengths), strict=True):
             self.counts[part] += len(content)
 
     def _write(self, part: str, content: np.ndarray) -> None:

@@ -1,22 +1,10 @@
-import json
 import os
 
 import pytest
 from test_corpus import corpus, hub
 
-from albert_lab.data import files as text_files
 from albert_lab.data import fingerprint as fingerprints
 from albert_lab.data.fingerprint import fingerprint, fingerprints_taken_once, remember_fingerprints
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A data set of two rows in a format that `datasets` reads."""
-    rows = [{"id": row, "text": f"Row {row}.\n\nIts second paragraph."} for row in range(2)]
-    folder = tmp_path / "rows"
-    folder.mkdir()
-    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder
 
 
 @pytest.fixture
@@ -59,14 +47,6 @@ def test_a_remembered_file_is_not_read_again_until_it_changes(files, tmp_path, m
     assert opened == ["b.txt"]
 
 
-def test_a_local_data_set_has_the_fingerprint_of_its_files_and_split(folder):
-    first = fingerprint(hub(folder))
-    assert fingerprint(hub(folder, split="test")) != first
-    with open(folder / "train.jsonl", "a") as file:
-        file.write('{"id": 2, "text": "More."}\n')
-    assert fingerprint(hub(folder)) != first
-
-
 def test_the_revision_is_requested_once_and_the_hub_may_then_be_unreachable(tmp_path, monkeypatch):
     asked = []
 
@@ -87,24 +67,24 @@ def test_the_revision_is_requested_once_and_the_hub_may_then_be_unreachable(tmp_
     assert asked == ["someone/texts"]
 
 
-def test_a_text_that_was_edited_is_noticed_though_its_size_and_time_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(fingerprints, "digests", {})
-    file = tmp_path / "a.txt"
-    file.write_text("One.")
+def test_a_local_data_set_has_the_fingerprint_of_its_files_and_split(files):
+    first = fingerprint(hub(files))
+    assert fingerprint(hub(files, split="test")) != first
+    (files / "a.txt").write_text("Three.")
+    assert fingerprint(hub(files)) != first
+
+
+def test_a_text_that_was_edited_is_noticed_though_its_size_and_time_are_kept(files):
+    file = files / "a.txt"
     state, first = file.stat(), fingerprint(corpus(file))
     file.write_text("Two.")
     os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
     assert fingerprint(corpus(file)) != first
 
 
-def test_fingerprints_taken_once_walk_a_folder_once_and_see_changes_afterwards(tmp_path, monkeypatch):
-    (tmp_path / "a.txt").write_text("one\n")
-    folder = corpus(tmp_path)
-    walks = []
-    walk = text_files.walk
-    monkeypatch.setattr(text_files, "walk", lambda root: walks.append(root) or walk(root))
+def test_fingerprints_taken_once_see_changes_only_afterwards(files):
     with fingerprints_taken_once():
-        result = {fingerprint(folder) for _ in range(5)}
-    assert (len(result), len(walks)) == (1, 1)
-    (tmp_path / "b.txt").write_text("two\n")
-    assert fingerprint(folder) not in result
+        first = fingerprint(corpus(files))
+        (files / "c.txt").write_text("two\n")
+        assert fingerprint(corpus(files)) == first
+    assert fingerprint(corpus(files)) != first

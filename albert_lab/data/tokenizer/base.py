@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from albert_lab.config.schema import digest
 from albert_lab.errors import MissingDataError
 
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
@@ -81,3 +82,8 @@ def read_model(file: Path) -> bytes:
 def digest_model(model: bytes) -> str:
     """Short hash of a model file's content."""
     return hashlib.blake2b(model, digest_size=6).hexdigest()
+
+
+def fingerprint_of(model: bytes, digit_commas: str) -> str:
+    """Short hash of what determines the tokens of an existing model file."""
+    return digest_model(model) if digit_commas == "keep" else digest([digest_model(model), digit_commas])

@@ -3,14 +3,13 @@
 import json
 import time
 from pathlib import Path
-
-from pydantic import BaseModel
+from typing import Any
 
 from albert_lab import files, paths
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data.build import find_or_build, worker_pool
 from albert_lab.data.fingerprint import fingerprint, source_settings
-from albert_lab.data.tokenizer.base import Tokenizer, digest_model, read_model
+from albert_lab.data.tokenizer.base import Tokenizer, digest_model, fingerprint_of, read_model
 from albert_lab.data.tokenizer.cleaning import AS_IS, Cleaning, cleaning_of
 from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
 from albert_lab.data.tokenizer.tokenizer_json import JsonTokenizer
@@ -49,10 +48,8 @@ def tokenizer_fingerprint(config: RunConfig) -> str:
     Raises:
         MissingDataError: the model file or the text does not exist.
     """
-    how = config.tokenizer.digit_commas
     if config.tokenizer.model_file is not None:
-        model = digest_model(read_model(paths.expanded(config.tokenizer.model_file)))
-        return model if how == "keep" else digest([model, how])
+        return fingerprint_of(read_model(find_tokenizer(config)), config.tokenizer.digit_commas)
     settings = config.tokenizer.model_dump(exclude={"name", "model_file", "most_unknown"})
     return digest([TOKENIZER_VERSION, settings, source_settings(config.corpus), fingerprint(config.corpus)])
 
@@ -98,16 +95,10 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
     return file
 
 
-class _Record(BaseModel):
-    """The fields that are read from the record next to a trained model."""
-
-    model_fingerprint: str
-
-
 def _check_cached(file: Path) -> None:
     remedy = f"the cached tokenizer is damaged: remove {file.parent}, and the same command trains it again"
-    record = files.read_json(file.with_name(RECORD), _Record, remedy)
-    if digest_model(files.read_bytes(file, remedy)) != record.model_fingerprint:
+    record = files.read_json(file.with_name(RECORD), dict[str, Any], remedy)
+    if digest_model(files.read_bytes(file, remedy)) != record.get("model_fingerprint"):
         raise DamagedFileError(file, f"is not the trained model that {RECORD} describes", remedy)
 
 
@@ -115,7 +106,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
     corpus, settings = config.corpus, config.tokenizer
     for key in ("training_sentences", "character_coverage"):
         if getattr(settings, key) is None:
-            raise ConfigError(f"tokenizer.{key}=null: a number must be given if there is no tokenizer.model_file")
+            raise ConfigError(f"tokenizer.{key}=null: give a number, by which a tokenizer is trained")
     say(f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences")
     start = time.monotonic()
     file = folder / MODEL_FILE

@@ -10,8 +10,7 @@ import sentencepiece
 import tokenizers
 from sentencepiece import sentencepiece_model_pb2
 
-from albert_lab.config.schema import digest
-from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer, digest_model
+from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer, fingerprint_of
 from albert_lab.data.tokenizer.cleaning import AS_IS, Cleaning
 from albert_lab.errors import ConfigError
 
@@ -33,9 +32,7 @@ class SentencePieceTokenizer(Tokenizer):
         except RuntimeError as error:
             raise ConfigError(f"{origin} is not a SentencePiece model") from error
         self._model, self._clean = model, cleaning
-        self.fingerprint = (
-            digest_model(model) if digit_commas == "keep" else digest([digest_model(model), digit_commas])
-        )
+        self.fingerprint = fingerprint_of(model, digit_commas)
         self.vocab_size: int = self._processor.GetPieceSize()
         self._split = self._split_tokens() if digit_commas == "split" else {}
         self.pad_id = self._special("<pad>", origin)
@@ -45,7 +42,7 @@ class SentencePieceTokenizer(Tokenizer):
     def _special(self, token: str, origin: str) -> int:
         token_id = self._processor.PieceToId(token)
         if self._processor.IdToPiece(token_id) != token:
-            raise ConfigError(f"{origin} has no token {token}; all of {', '.join(_SPECIAL)} must be")
+            raise ConfigError(f"{origin} has no token {token}; it must have {', '.join(_SPECIAL)}")
         if not (self._processor.IsUnknown(token_id) if token == "<unk>" else self._processor.IsControl(token_id)):
             raise ConfigError(f"{origin}: {token} is not a control symbol, so it could come from text; train it as one")
         return token_id
@@ -53,10 +50,7 @@ class SentencePieceTokenizer(Tokenizer):
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         # Differs from the release: digit_commas=keep keeps a token such as "2,"; encode_pieces splits off its comma.
         cleaned = [self._clean(sentence) for sentence in sentences]
-        if len(cleaned) == 1:  # a call with a list starts a thread, which takes longer than a sentence
-            encoded = [self._processor.Encode(cleaned[0], out_type=int)]
-        else:
-            encoded = self._processor.Encode(cleaned, out_type=int, num_threads=1)
+        encoded = self._processor.Encode(cleaned, out_type=int, num_threads=1)
         if not self._split:
             return encoded
         return [[part for token in ids for part in self._split.get(token, (token,))] for ids in encoded]

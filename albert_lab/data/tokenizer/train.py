@@ -34,7 +34,7 @@ def train_on_corpus(corpus: CorpusConfig, settings: TokenizerConfig, file: Path)
     sentences = (sentence for document in training for sentence in raw_sentences(document.text, corpus))
     sampled = sample(sentences, settings.training_sentences)
     if not sampled:
-        raise texts.empty_split("train", counts["documents"] - counts["duplicates"], corpus)
+        raise texts.empty_split("train", counts["documents"] - counts[texts.DUPLICATES], corpus)
     clean = cleaning_of(corpus)
     cleaned = (clean(sampled.pop()) for _ in range(len(sampled)))
     train(chain.from_iterable(map(short_lines, cleaned)), settings, file)
@@ -100,18 +100,11 @@ def sample(items: Iterable[str], size: int) -> list[str]:
 
 
 def _explain(error: RuntimeError, settings: TokenizerConfig) -> str:
-    vocab_size = f"tokenizer.vocab_size={settings.vocab_size}"
+    said = f"tokenizer.vocab_size={settings.vocab_size} does not fit this corpus"
     if largest := re.search(r"Vocabulary size too high .* <= (\d+)", str(error)):
-        if int(largest.group(1)) < MIN_VOCAB_SIZE:
-            return (
-                f"this corpus is too small for a tokenizer: it yields at most {largest.group(1)} tokens, and"
-                f" tokenizer.vocab_size must be {MIN_VOCAB_SIZE} or more: give more text"
-            )
-        return f"{vocab_size} is too large for this corpus: the largest that works is {largest.group(1)}"
+        return f"{said}: it yields at most {largest[1]} tokens (and {MIN_VOCAB_SIZE} is the least); or give more text"
     if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
-        needed = smallest.group(1)
         return (
-            f"{vocab_size} is too small for this corpus: its characters and the special tokens need {needed};"
-            " or lower tokenizer.character_coverage"
+            f"{said}: its characters and the special tokens need {smallest[1]}, or a lower tokenizer.character_coverage"
         )
     return f"no tokenizer can be trained on this corpus: {error}"
