@@ -11,8 +11,7 @@ from albert_lab.record import Record
 if TYPE_CHECKING:  # reading scores needs no numpy
     import numpy as np
 
-CONFIDENCE = 0.95
-_Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)  # standard errors on each side
+_Z = NormalDist().inv_cdf(0.975)  # standard errors on each side of a 95 % interval
 _Percent = Field(strict=True, ge=-100, le=100)  # a correlation can be below 0; a boolean is no number
 
 
@@ -29,11 +28,9 @@ class Score(Record):
         n: number of scored answers.
         low, high: its 95 % interval over those answers, or None if its metric has none.
         floor: the score of the best constant answer on the same examples.
-        lexical_floor: the score of bags of words, of a fine-tuned task (tasks/bag_of_words.py); in older records of
-            pre-training, that of bags of tokens.
+        lexical_floor: the score of bags of words, of a fine-tuned task (tasks/bag_of_words.py).
         segments_floor: the score of each segment by itself, by a classifier that cannot relate the two (see
             measures/segments_floor.py); None if it does not apply.
-        over_segments: the 95 % interval of the score minus that floor in points, pair by pair.
         auc: the area under the ROC curve of the answers in percent, which does not depend on their threshold.
         by: the method that gave the answers, such as "head" or "linear probe".
         loss: mean negative log-likelihood of the right answers in nats; None if the answers have no likelihood.
@@ -46,7 +43,6 @@ class Score(Record):
     floor: float = _Percent
     lexical_floor: float | None = _optional(ge=-100)
     segments_floor: float | None = _optional(ge=-100)
-    over_segments: tuple[float, float] | None = Field(default=None, exclude_if=lambda value: value is None)
     auc: float | None = _optional(ge=0)
     by: str
     loss: float | None = _optional(ge=0, le=math.inf)
@@ -63,21 +59,6 @@ def printed(score: Score) -> list[str]:
     segments, auc = ("" if value is None else f"{value:.1f}" for value in (score.segments_floor, score.auc))
     loss = "" if score.loss is None else f"{score.loss:.3f}"
     return [f"{score.value:.1f}", interval, f"{score.n:,}", f"{score.floor:.1f}", segments, auc, loss]
-
-
-def exceeds(value: float, low: float, floor: float, n: int) -> bool:
-    """Whether a score is above a floor that was itself measured, on the same n answers; all in percent.
-
-    The interval of the difference combines the errors of both as if they were independent (Zou and Donner 2008,
-    "Construction of confidence limits about effect measures"). Both answer the same questions, so it is too wide
-    rather than too narrow.
-
-    Args:
-        floor: the other score, a share of right answers.
-        n: number of answers of the floor.
-    """
-    _, high = wilson(floor / 100 * n, n)
-    return value - floor > math.hypot(value - low, high - floor)
 
 
 def loss_name(name: str) -> str:
@@ -114,12 +95,6 @@ def paired(right: "np.ndarray", other: "np.ndarray") -> tuple[float, float, floa
     half = _Z * error
     low, high = max(-1.0, center - half), min(1.0, center + half)
     return 100 * float(right.mean() - other.mean()), 100 * float(low), 100 * float(high)
-
-
-def mean_interval(values: "np.ndarray") -> tuple[float, float]:
-    """The 95 % interval of the mean of values [n] in points, by their standard deviation."""
-    half = _Z * float(values.std()) / math.sqrt(len(values))
-    return 100 * (float(values.mean()) - half), 100 * (float(values.mean()) + half)
 
 
 def share(correct: int, n: int, *, floor: float, by: str, loss: float | None = None) -> Score:

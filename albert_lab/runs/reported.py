@@ -1,8 +1,8 @@
 """One run in a report: its record, learning curve, fine-tunings and layers in one JSON file."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
@@ -78,17 +78,11 @@ class FilledColumn:
 
     @cached_property
     def parts(self) -> dict[str, float]:
-        """The median of every score of the task, such as F1 and EM, by its column: the task and the score."""
-        names = self.finetunings[0].best.scores
+        """The median of every score of the task, by its column: the task and the score, as squad1_f1."""
         return {
-            part_name(self.task, name): median(record.best.scores[name].value for record in self.finetunings)
-            for name in names
+            f"{self.task}_{name}": median(record.best.scores[name].value for record in self.finetunings)
+            for name in self.finetunings[0].best.scores
         }
-
-
-def part_name(task: str, score: str) -> str:
-    """The column of one of the scores of a task, such as squad1_f1."""
-    return f"{task}_{score}"
 
 
 @dataclass(frozen=True)
@@ -168,32 +162,6 @@ class ReportedRun:
             numbers |= {TRAINING_SPEED: None, INFERENCE_SPEED: None}
         numbers |= layer_numbers(self.layers, record.config.model.hidden_size)
         return {name: float(value) for name, value in numbers.items() if value is not None}
-
-    def filling(self, tasks: Mapping[str, str], identities: Collection[str]) -> "ReportedRun":
-        """The run with only the fine-tunings of these identities, in the columns that these tasks fill."""
-        kept = []
-        for column, task in tasks.items():
-            of_task = [filled for filled in self.columns if filled.task == task]
-            records = {
-                record.identity: record
-                for filled in of_task
-                for record in filled.finetunings
-                if record.identity in identities
-            }
-            if records:
-                kept.append(replace(of_task[0], column=column, finetunings=tuple(records.values())))
-        return replace(self, columns=tuple(kept))
-
-    def joined(self, other: "ReportedRun") -> "ReportedRun":
-        """The run, completed from another report of the same training: further fine-tunings, curve and layers."""
-        own = self.identities
-        further = [
-            replace(column, finetunings=records)
-            for column in other.columns
-            if (records := tuple(record for record in column.finetunings if record.identity not in own))
-        ]
-        curve, layers = self.curve or other.curve, self.layers or other.layers
-        return replace(self, columns=(*self.columns, *further), curve=curve, layers=layers)
 
 
 def filled_column(column: str, task: TaskConfig, records: Iterable[FinetuningRecord]) -> FilledColumn:

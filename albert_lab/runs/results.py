@@ -1,6 +1,5 @@
 """The record of one run, and its log."""
 
-import json
 import re
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -8,7 +7,6 @@ from typing import Annotated, Any, Self
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     field_serializer,
@@ -168,10 +166,6 @@ class Provenance(Record):
         return f"{self.platform}, {self.processor}, {self.cores} cores"
 
     @property
-    def hardware(self) -> str:
-        return self.machine if self.device_names == "cpu" else self.device_names
-
-    @property
     def device_names(self) -> str:
         """The different devices of its processes; older records only have their kind."""
         return ", ".join(sorted(set(self.devices))) or self.device
@@ -189,23 +183,6 @@ class Provenance(Record):
         return digits[:_COMMIT_DIGITS] + (" with uncommitted changes" if self.commit != digits else "")
 
 
-def _config(content: Any) -> Any:
-    """The configuration of a record, without settings of older versions that the schema no longer has."""
-    is_plain = isinstance(content, dict)
-    return RunConfig.model_validate_json(json.dumps(_known_keys(content, RunConfig))) if is_plain else content
-
-
-def _known_keys(content: Any, section: type[BaseModel]) -> Any:
-    if not isinstance(content, dict):
-        return content
-    types = {name: field.annotation for name, field in section.model_fields.items()}
-    return {
-        key: _known_keys(value, of) if isinstance(of := types[key], type) and issubclass(of, BaseModel) else value
-        for key, value in content.items()
-        if key in types
-    }
-
-
 class RunRecord(Record):
     """The full record of a finished run; its file is written last and marks the run as done.
 
@@ -215,7 +192,7 @@ class RunRecord(Record):
 
     name: Name
     results_version: int = Field(strict=True, ge=1, le=RESULTS_VERSION)
-    config: Annotated[RunConfig, BeforeValidator(_config)]
+    config: RunConfig
     fingerprints: Annotated[dict[str, str], having("corpus", "tokenizer")]
     start_from: StartFrom | None = None
     own_code: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)  # digests by name

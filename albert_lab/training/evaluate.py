@@ -21,7 +21,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog
 from albert_lab.measures.measure import Difference, HeldOutPairs, Measure, PairMeasure, TokenMeasure
 from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
-from albert_lab.score import LINEAR_PROBE, Score, loss_name, mean_interval, paired, share
+from albert_lab.score import LINEAR_PROBE, Score, loss_name, paired, share
 from albert_lab.training.device import fetch, inputs_of, synchronize, tensor_on
 
 if TYPE_CHECKING:  # it takes a second to import, and only probes need it
@@ -342,8 +342,7 @@ def _score(answers: PairAnswers, floor: np.ndarray | None = None) -> Score:
     score = share(int(right.sum()), len(right), floor=constant, by=answers.by, loss=loss)
     further: dict[str, object] = {"auc": auc_of(answers)}
     if floor is not None:
-        _, *interval = paired(right, floor)
-        further |= {"segments_floor": 100 * float(floor.mean()), "over_segments": tuple(interval)}
+        further["segments_floor"] = 100 * float(floor.mean())
     return score.model_copy(update=further)
 
 
@@ -360,18 +359,14 @@ def _difference(
     measure: Difference, pairs: Mapping[str, PairAnswers], floors: Mapping[str, np.ndarray] = MappingProxyType({})
 ) -> Score:
     """The difference of two measures; its floor is that of the floors' answers."""
-    names = (measure.of, measure.minus)
-    first, second = (pairs[name] for name in names)
+    first, second = pairs[measure.of], pairs[measure.minus]
     value, low, high = paired(first.right, second.right)
     n = len(first.labels)
     difference = Score(value=value, n=n, low=low, high=high, floor=0, by=first.by)
     if measure.of not in floors:
         return difference
-    by_segments, _, _ = paired(floors[measure.of], floors[measure.minus])
-    gains = [answers.right.astype(float) - floors[name] for name, answers in zip(names, (first, second), strict=True)]
-    return difference.model_copy(
-        update={"segments_floor": by_segments, "over_segments": mean_interval(gains[0] - gains[1])}
-    )
+    by_segments = 100 * float(floors[measure.of].mean() - floors[measure.minus].mean())
+    return difference.model_copy(update={"segments_floor": by_segments})
 
 
 @contextmanager
