@@ -66,7 +66,6 @@ def make_albert(shape, num_labels=2):
             **common_config(shape),
             embedding_size=shape.embedding_size,
             num_hidden_groups=shape.ffn_groups,
-            inner_group_num=shape.inner_group_num,
             classifier_dropout_prob=0.0,
             num_labels=num_labels,
         )
@@ -139,7 +138,6 @@ def shapes(draw):
         intermediate_size=draw(st.integers(1, 30)),
         attention_groups=groups,
         ffn_groups=groups,
-        inner_group_num=draw(st.integers(1, 2)),
         hidden_act=draw(st.sampled_from(["gelu_new", "gelu", "relu"])),
         layer_norm_eps=draw(st.sampled_from([1e-12, 1e-5])),
     )

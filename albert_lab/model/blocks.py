@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -70,10 +71,8 @@ class AttentionBlock(Block):
                 [batch, heads, sequence, sequence]; None: to all.
             positions: the position encoding of the encoder.
         """
-        query, key = positions.rotate(
-            self.split_heads(self.query(hidden_states)), self.split_heads(self.key(hidden_states))
-        )
-        value = self.split_heads(self.value(hidden_states))
+        query, key, value = (self.split_heads(of(hidden_states)) for of in (self.query, self.key, self.value))
+        query, key = positions.rotate(query, key)
         context = attend(query, key, value, attention_mask, self.dropout.p if self.training else 0.0)
         return self.output(context.transpose(1, 2).flatten(2))
 
@@ -104,11 +103,9 @@ class Glu(FfnBlock):
 
     def build(self, shape: EncoderShape) -> None:
         size = round(shape.intermediate_size * 2 / 3)
-        self.intermediate = nn.Linear(shape.hidden_size, size)
-        self.output = nn.Linear(size, shape.hidden_size)
+        super().build(replace(shape, intermediate_size=size))
         # A matrix of its own, since LAMB and Muon use the norm of each.
         self.gate = nn.Linear(shape.hidden_size, size)
-        self.activation = ACTIVATIONS[shape.hidden_act]
 
     def compute(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """See FfnBlock."""
@@ -127,6 +124,4 @@ def attend(
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
     # On CPUs, the fused backward pass in bf16 is six times slower than in float32 at length 64, and slower at 512 too.
     with torch.autocast("cpu", enabled=False):
-        return F.scaled_dot_product_attention(
-            query.float(), key.float(), value.float(), attn_mask=mask, dropout_p=dropout
-        )
+        return attend(query.float(), key.float(), value.float(), mask, dropout)

@@ -27,18 +27,18 @@ def deepen(tensors: Mapping[str, AnyTensor], shallow: EncoderShape, deep: Encode
         ConfigError: the shapes do not allow this.
     """
     check_deepening(shallow, deep)
-    sources = {"encoder.attention_blocks": _sources(shallow.attention_blocks, deep.attention_blocks)}
-    sources["encoder.ffn_blocks"] = _sources(shallow.ffn_blocks, deep.ffn_blocks)
+    sources = {
+        f"encoder.{kind}": _sources(getattr(shallow, kind), getattr(deep, kind))
+        for kind in ("attention_blocks", "ffn_blocks")
+    }
     deeper: dict[str, AnyTensor] = {}
     for name, tensor in tensors.items():
-        match = _BLOCK.fullmatch(name)
-        if match is None:
+        if match := _BLOCK.fullmatch(name):
+            blocks, index, rest = match.groups()
+            copies = [target for target, source in enumerate(sources[blocks]) if source == int(index)]
+            deeper |= {f"{blocks}.{target}.{rest}": tensor for target in copies}
+        else:
             deeper[name] = tensor
-            continue
-        blocks, index, rest = match.groups()
-        for target, source in enumerate(sources[blocks]):
-            if source == int(index):
-                deeper[f"{blocks}.{target}.{rest}"] = tensor
     return deeper
 
 

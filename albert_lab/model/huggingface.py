@@ -9,36 +9,26 @@ from albert_lab.model.shape import EncoderShape
 
 Tensors = dict[str, torch.Tensor]
 
+_BASES = _ALBERT, _BERT = ("albert", "bert")
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 
-# Our module, and that of ALBERT and of BERT. Rows with {block} apply to every block, {layer} is that of the block.
-_ALBERT_LAYER = "albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
-_BERT_LAYER = "bert.encoder.layer.{block}"
-_MODULES = (
-    ("encoder.embeddings.word_embeddings", "albert.embeddings.word_embeddings", "bert.embeddings.word_embeddings"),
-    (
-        "encoder.embeddings.token_type_embeddings",
-        "albert.embeddings.token_type_embeddings",
-        "bert.embeddings.token_type_embeddings",
-    ),
-    (
-        "encoder.embeddings.position_embeddings",
-        "albert.embeddings.position_embeddings",
-        "bert.embeddings.position_embeddings",
-    ),
-    ("encoder.embeddings.layer_norm", "albert.embeddings.LayerNorm", "bert.embeddings.LayerNorm"),
-    ("encoder.attention_blocks.{block}.query", "{layer}.attention.query", "{layer}.attention.self.query"),
-    ("encoder.attention_blocks.{block}.key", "{layer}.attention.key", "{layer}.attention.self.key"),
-    ("encoder.attention_blocks.{block}.value", "{layer}.attention.value", "{layer}.attention.self.value"),
-    ("encoder.attention_blocks.{block}.output", "{layer}.attention.dense", "{layer}.attention.output.dense"),
-    (
-        "encoder.attention_blocks.{block}.layer_norm",
-        "{layer}.attention.LayerNorm",
-        "{layer}.attention.output.LayerNorm",
-    ),
-    ("encoder.ffn_blocks.{block}.intermediate", "{layer}.ffn", "{layer}.intermediate.dense"),
-    ("encoder.ffn_blocks.{block}.output", "{layer}.ffn_output", "{layer}.output.dense"),
-    ("encoder.ffn_blocks.{block}.layer_norm", "{layer}.full_layer_layer_norm", "{layer}.output.LayerNorm"),
+# Our module in a block of a layer, and that of ALBERT and of BERT in the layer.
+_IN_LAYERS = (
+    ("attention_blocks.{block}.query", "attention.query", "attention.self.query"),
+    ("attention_blocks.{block}.key", "attention.key", "attention.self.key"),
+    ("attention_blocks.{block}.value", "attention.value", "attention.self.value"),
+    ("attention_blocks.{block}.output", "attention.dense", "attention.output.dense"),
+    ("attention_blocks.{block}.layer_norm", "attention.LayerNorm", "attention.output.LayerNorm"),
+    ("ffn_blocks.{block}.intermediate", "ffn", "intermediate.dense"),
+    ("ffn_blocks.{block}.output", "ffn_output", "output.dense"),
+    ("ffn_blocks.{block}.layer_norm", "full_layer_layer_norm", "output.LayerNorm"),
+)
+# Our module, and that of ALBERT and of BERT.
+_AROUND = (
+    ("encoder.embeddings.word_embeddings", *(f"{base}.embeddings.word_embeddings" for base in _BASES)),
+    ("encoder.embeddings.token_type_embeddings", *(f"{base}.embeddings.token_type_embeddings" for base in _BASES)),
+    ("encoder.embeddings.position_embeddings", *(f"{base}.embeddings.position_embeddings" for base in _BASES)),
+    ("encoder.embeddings.layer_norm", *(f"{base}.embeddings.LayerNorm" for base in _BASES)),
     ("pooler.dense", "albert.pooler", "bert.pooler.dense"),
     ("mlm_head", "predictions", "cls.predictions"),
     ("mlm_head.dense", "predictions.dense", "cls.predictions.transform.dense"),
@@ -71,7 +61,7 @@ def from_albert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> tup
     Raises:
         ConfigError: a tensor of the encoder is missing, the shape lacks a projection, or the sharing is not possible.
     """
-    tensors = _with_base(tensors, "albert.")
+    tensors = _with_base(tensors, _ALBERT)
     if not shape.projection:
         identity = torch.eye(shape.hidden_size)
         weight = tensors.pop(f"{PROJECTION}.weight", identity)
@@ -102,7 +92,7 @@ def from_bert(tensors: Mapping[str, torch.Tensor], shape: EncoderShape) -> tuple
     Raises:
         ConfigError: a tensor of the encoder is missing, or the shape is not possible in BERT.
     """
-    return _rename_back(_with_base(tensors, "bert."), _bert_modules(shape))
+    return _rename_back(_with_base(tensors, _BERT), _bert_modules(shape))
 
 
 def _check_parts(shape: EncoderShape) -> None:
@@ -111,25 +101,21 @@ def _check_parts(shape: EncoderShape) -> None:
 
 
 def _albert_modules(shape: EncoderShape) -> dict[str, str]:
-    num_layers, num_inner = shape.num_layers, shape.inner_group_num
-    groups = len(set(shape.ffn_blocks)) // num_inner
-    if shape.attention_blocks != shape.ffn_blocks:
+    num_layers, blocks, groups = shape.num_layers, shape.ffn_blocks, len(set(shape.ffn_blocks))
+    if shape.attention_blocks != blocks:
         raise ConfigError(
             f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={shape.ffn_groups} differ;"
             " ALBERT in transformers shares only whole layers"
         )
-    for layer, block in enumerate(shape.ffn_blocks[::num_inner]):
-        if int(layer / (num_layers / groups)) != block // num_inner:
+    for layer, block in enumerate(blocks):
+        if int(layer / (num_layers / groups)) != block:
             raise ConfigError(
                 f"sharing: layer {layer} (from 0) has block {block}; ALBERT in transformers divides {num_layers} layers"
                 f" into {groups} runs of neighbours, by its own rounding"
             )
-    modules = {"encoder.embeddings.projection": PROJECTION} if shape.projection else {}
-    for block in shape.ffn_blocks:
-        group, inner = divmod(block, num_inner)
-        layer = _ALBERT_LAYER.format(group=group, inner=inner)
-        modules |= {ours.format(block=block): theirs.format(layer=layer) for ours, theirs, _ in _MODULES}
-    return modules
+    layers = {block: f"albert.encoder.albert_layer_groups.{block}.albert_layers.0" for block in blocks}
+    projection = {"encoder.embeddings.projection": PROJECTION} if shape.projection else {}
+    return _modules(_ALBERT, layers) | projection
 
 
 def _bert_modules(shape: EncoderShape) -> dict[str, str]:
@@ -141,18 +127,21 @@ def _bert_modules(shape: EncoderShape) -> dict[str, str]:
             f"embedding_size={shape.embedding_size} is projected to model.hidden_size={shape.hidden_size};"
             " BERT's embeddings have the hidden size"
         )
-    layers = [_BERT_LAYER.format(block=block) for block in own]
-    return {
-        ours.format(block=block): theirs.format(layer=layers[block]) for block in own for ours, _, theirs in _MODULES
-    }
+    return _modules(_BERT, {block: f"bert.encoder.layer.{block}" for block in own})
+
+
+def _modules(base: str, layers: Mapping[int, str]) -> dict[str, str]:
+    """Their name of each of our modules, from that of the layer of each block."""
+    column = 1 + _BASES.index(base)
+    modules = {row[0]: row[column] for row in _AROUND}
+    for block, layer in layers.items():
+        modules |= {f"encoder.{row[0].format(block=block)}": f"{layer}.{row[column]}" for row in _IN_LAYERS}
+    return modules
 
 
 def _rename(tensors: Mapping[str, torch.Tensor], modules: dict[str, str]) -> Tensors:
-    renamed = {}
-    for name, tensor in tensors.items():
-        module, _, kind = name.rpartition(".")
-        renamed[f"{modules[module]}.{kind}"] = tensor
-    return renamed
+    split = {name.rpartition("."): tensor for name, tensor in tensors.items()}
+    return {f"{modules[module]}.{kind}": tensor for (module, _, kind), tensor in split.items()}
 
 
 def _rename_back(tensors: Tensors, modules: dict[str, str]) -> tuple[Tensors, list[str]]:
@@ -172,6 +161,6 @@ def _rename_back(tensors: Tensors, modules: dict[str, str]) -> tuple[Tensors, li
 
 
 def _with_base(tensors: Mapping[str, torch.Tensor], base: str) -> Tensors:
-    if any(name.startswith(base) for name in tensors):
+    if any(name.startswith(f"{base}.") for name in tensors):
         return dict(tensors)
-    return {base + name: tensor for name, tensor in tensors.items()}  # a bare encoder has names without the prefix
+    return {f"{base}.{name}": tensor for name, tensor in tensors.items()}  # a bare encoder has names without the prefix

@@ -11,8 +11,7 @@ from albert_lab.config.section import BUILT_IN, PARTS
 class EncoderShape:
     """Sizes and constants of one encoder; the names are those of the configuration.
 
-    projection: whether a linear map projects embedding_size to hidden_size. inner_group_num: number of distinct blocks
-    that each layer of a group applies in sequence (the released key of that name); it is 1 in every configuration here.
+    projection: whether a linear map projects embedding_size to hidden_size.
     """
 
     vocab_size: int
@@ -30,7 +29,6 @@ class EncoderShape:
     initializer_range: float
     dropout: float
     type_vocab_size: int = 2
-    inner_group_num: int = 1
     attention_block: str = PARTS["attention_block"]
     ffn_block: str = PARTS["ffn_block"]
     position_encoding: str = PARTS["position_encoding"]
@@ -73,8 +71,4 @@ class EncoderShape:
             return [groups[layer % len(groups)] for layer in range(self.num_layers)]
         # Differs from the release: integer arithmetic, since int(layer / num_layers * groups) is too small for some
         # depths (22 layers in 22 groups: layer 15 would use block 14).
-        return [
-            layer * groups // self.num_layers * self.inner_group_num + inner
-            for layer in range(self.num_layers)
-            for inner in range(self.inner_group_num)
-        ]
+        return [layer * groups // self.num_layers for layer in range(self.num_layers)]

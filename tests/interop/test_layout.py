@@ -36,7 +36,7 @@ def as_pickle(folder, **more):
 @given(shape=shapes(), seed=st.integers(0, 100), sequence=st.integers(1, 16), is_pickle=st.booleans())
 def test_an_albert_of_transformers_computes_the_same_here(tmp_path_factory, shape, seed, sequence, is_pickle):
     torch.manual_seed(seed)
-    shape = dataclasses.replace(shape, projection=True, inner_group_num=1)
+    shape = dataclasses.replace(shape, projection=True)
     theirs = make_albert(shape)
     folder = save(theirs, tmp_path_factory.mktemp("theirs"))
     if is_pickle:

@@ -73,12 +73,6 @@ def test_blocks_of_layers_are_exact_where_the_released_float_formula_is_wrong():
             assert set(blocks) == set(range(groups))
 
 
-def test_inner_blocks_are_consecutive_within_each_layer():
-    shape = dataclasses.replace(SHAPE, num_layers=4, attention_groups=2, ffn_groups=2, inner_group_num=2)
-    assert shape.ffn_blocks == [0, 1, 0, 1, 2, 3, 2, 3]
-    assert len(Encoder(shape).ffn_blocks) == 4
-
-
 @pytest.mark.parametrize("kind", ["attention_blocks", "ffn_blocks"])
 def test_the_gradient_of_a_shared_block_is_the_sum_over_its_layers(kind):
     shared = PretrainingModel(LOUD, 2, seed=0).double()
