@@ -9,7 +9,6 @@ from albert_lab.documents import by_block
 from albert_lab.runs.reported import CurvePoint, FilledColumn, ReportedRun, filled_column
 from albert_lab.runs.results import Data, Provenance, RunRecord, Training
 from albert_lab.score import Score
-from albert_lab.studies.study import EnsembleLine
 from albert_lab.tasks.records import Attempt, Evaluation, ExampleSet, FinetuningRecord
 from albert_lab.tasks.task import load_task
 from albert_lab.training.layers import Layer
@@ -130,11 +129,6 @@ def toy_run(
     return run
 
 
-def with_numbers(run: ReportedRun, numbers: Mapping[str, float | Score]) -> ReportedRun:
-    """The toy run with these numbers besides its own."""
-    return toy_run(run.name, run.seed, run.numbers | run.scores | dict(numbers), run.columns)
-
-
 @cache
 def _base() -> RunRecord:
     return toy_record()
@@ -200,22 +194,3 @@ def toy_finetuning(
 def toy_column(column: str, *finetunings: FinetuningRecord) -> FilledColumn:
     """A column with the fine-tunings of one task."""
     return filled_column(column, _task(finetunings[0].task), finetunings)
-
-
-# The ensemble of a run.
-SQUAD = EnsembleLine(
-    column="squad1",
-    task="squad1",
-    title="SQuAD1.1",
-    metrics=("f1", "exact_match"),
-    run="sop-0",
-    row="ALBERT (1.5M)",
-    seed=0,
-    n=200,
-    finetunings=5,
-    single=60.0,
-    single_scores={"f1": 65.0, "exact_match": 55.0},
-    members=(61.0, 60.0, 60.0, 59.0, 58.0),
-    ensemble=64.0,
-    ensemble_scores={"f1": 69.0, "exact_match": 59.0},
-)

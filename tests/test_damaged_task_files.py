@@ -11,7 +11,7 @@ from toy_tasks import toy_task
 from albert_lab.tasks.task import load_task
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-EXAMPLES = settings(max_examples=40, suppress_health_check=CHECKS)
+EXAMPLES = settings(max_examples=25, suppress_health_check=CHECKS)
 
 OWN_TASK = """
 kind: {kind}

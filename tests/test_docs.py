@@ -78,16 +78,6 @@ def test_each_setting_in_the_help_composes(name):
     check(name, *together.values())
 
 
-@pytest.mark.parametrize("name", [name for name, command in HELPS.items() if name and not hasattr(command, "commands")])
-def test_the_help_of_a_command_starts_with_a_verb_and_ends_its_sentences(name):
-    command = HELPS[name]
-    assert re.match(r"[A-Z][^\n]+\.(\n|$)", command.help), command.help
-    for param in command.params:
-        assert param.help, f"{name}: {param.name} has no help"
-        assert param.help.endswith("."), param.help
-        assert param.help[0].isupper() or param.help.split()[0].islower(), param.help
-
-
 @pytest.mark.parametrize("line", [line for line in COMMANDS if "albert-lab" in line])
 def test_the_commands_in_the_docs_exist_accept_their_options_and_compose(line):
     check_command(line)
@@ -118,8 +108,8 @@ def check_command(line: str) -> None:
 @cache
 def check(name: str, *settings: str) -> None:
     """Composes the runs of a command."""
-    if name in EXPERIMENTS:
-        assert points(experiment.named(name), settings)
+    if name in EXPERIMENTS:  # of one seed: others are composed in the same way
+        assert points(experiment.named(name), [*(text for text in settings if not text.startswith("seed=")), "seed=0"])
     elif name == "sweep":
         assert points(*experiment.from_overrides(settings))
     elif name in GRAMMAR_ALONE:

@@ -1,5 +1,3 @@
-import platform
-
 import pytest
 import torch
 
@@ -39,34 +37,13 @@ def test_the_number_of_jobs_is_given_or_follows_from_the_gpus_of_a_run(eight, mo
     assert machine.jobs_at_once(machine.AUTO_JOBS, 1) == 1
 
 
-def test_the_processor_has_the_name_of_the_system_or_of_its_architecture(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "_CPU", tmp_path / "cpuinfo")
-    monkeypatch.setattr(machine.platform, "processor", lambda: "")
-    assert machine.cpu_model() == platform.machine()
-    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Toy CPU @ 2: GHz\n")
-    assert machine.cpu_model() == "Toy CPU @ 2: GHz"
-    monkeypatch.setattr(machine.sys, "platform", "darwin")
-    sysctl = tmp_path / "sysctl"
-    sysctl.write_text("#!/bin/sh\necho Apple M1\n")
-    sysctl.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert machine.cpu_model() == "Apple M1"
-
-
-def test_a_process_has_the_memory_of_its_slurm_job(monkeypatch):
-    whole = machine.memory_bytes()
-    monkeypatch.setenv("SLURM_JOB_ID", "1")
-    monkeypatch.setenv("SLURM_MEM_PER_NODE", "100")
-    assert machine.memory_bytes() == 100 << 20
-    monkeypatch.setenv("SLURM_MEM_PER_NODE", "0")
-    assert machine.memory_bytes() == whole
-
-
-def test_a_process_uses_the_cores_of_its_slurm_job(monkeypatch):
-    there = machine.cores()
+def test_a_process_has_the_memory_and_the_cores_of_its_slurm_job(monkeypatch):
+    memory, cores = machine.memory_bytes(), machine.cores()
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "1")
-    assert machine.cores() == there
+    assert machine.cores() == cores, "no job"
     monkeypatch.setenv("SLURM_JOB_ID", "12")
-    assert machine.cores() == 1
+    monkeypatch.setenv("SLURM_MEM_PER_NODE", "100")
+    assert (machine.memory_bytes(), machine.cores()) == (100 << 20, 1)
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "10000")
-    assert machine.cores() == there
+    monkeypatch.setenv("SLURM_MEM_PER_NODE", "0")
+    assert (machine.memory_bytes(), machine.cores()) == (memory, cores)

@@ -55,7 +55,7 @@ def test_a_process_ends_soon_after_the_one_that_started_it():
     parent = f"""
 import os, subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", {script!r}], env=os.environ | {{"{signals.PARENT}": str(os.getpid())}},
-    stdout=subprocess.PIPE)
+    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # else the pipe below would stay open as long as the child lives
 child.stdout.readline()
 print(child.pid)
 """

@@ -53,25 +53,17 @@ def test_the_wheel_contains_the_licence_and_the_command(wheel):
     assert b"albert-lab = albert_lab.cli:main" in files.read(f"{information}/entry_points.txt")
 
 
-def test_an_installed_wheel_composes_its_configuration_in_any_folder(run_installed):
+def test_an_installed_wheel_composes_its_configuration_and_lists_its_experiments_in_any_folder(run_installed):
     target, run_python = run_installed
     printed = run_python(
         "-c",
-        "from albert_lab import paths; from albert_lab.config.compose import load;"
-        " print(load([]).scale.name, paths.CONF, paths.EXPERIMENTS)",
+        "import sys; from albert_lab import cli, paths; from albert_lab.config.compose import load;"
+        "print(load([]).scale.name, paths.CONF, paths.EXPERIMENTS, flush=True); sys.argv = ['albert-lab', '--help'];"
+        "cli.main()",
     )
-    assert printed.split() == ["laptop", str(target / "albert_lab/conf"), str(target / "albert_lab/experiments")]
-
-
-def test_an_installed_wheel_prints_its_version_and_lists_its_experiments(run_installed):
-    _, run_python = run_installed
-    assert albert_lab.__version__ in run_python("-m", "albert_lab.cli", "--version")
-    printed = run_python("-m", "albert_lab.cli", "--help")
+    head = printed.split()[:3]
+    assert head == ["laptop", str(target / "albert_lab/conf"), str(target / "albert_lab/experiments")]
     assert all(file.stem in printed for file in paths.EXPERIMENTS.glob("*.yaml"))
-
-
-def test_the_citation_names_this_version():
-    assert f"\nversion: {albert_lab.__version__}\n" in (CHECKOUT / "CITATION.cff").read_text()
 
 
 def test_every_required_package_is_pinned():
