@@ -1,5 +1,6 @@
 """The figures by their names: drawn into a report's folder, or wherever the user says."""
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -108,7 +109,8 @@ def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) ->
     for name, layers in sources:
         mean = next(layer for layer in layers if layer.token == TOKEN)
         row = f"{name} (n = {mean.n:,} tokens of {mean.corpus})"
-        if rows.setdefault(row, layers) != layers:
+        before, now = (sum(layer.l2_distance for layer in known) for known in (rows.setdefault(row, layers), layers))
+        if not math.isclose(before, now, rel_tol=1e-6):  # a report has ten digits of its runs' numbers
             raise ConfigError(f"two sources have the name {name}: rename one of their folders")
     lines = [{"row": row, **layer.model_dump()} for row, layers in rows.items() for layer in layers]
     table, paper = pd.DataFrame(lines), experiments.named(LAYERS).paper_figure
