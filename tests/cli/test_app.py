@@ -114,8 +114,8 @@ def test_a_folder_that_the_system_refuses_is_exit_code_2_and_names_its_variable(
     assert "ALBERT_LAB_CACHE=/nowhere" in done.stderr
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_a_dry_run_of_every_experiment_writes_nothing_and_knows_no_speed_before_the_first_run(experiment, own_home):
+@pytest.mark.parametrize("experiment", ["glue", "same-wall-clock"])
+def test_a_dry_run_writes_nothing_and_knows_no_speed_before_the_first_run(experiment, own_home):
     done = here(experiment, "--dry-run", "--json", "scale=paper")
     assert done.returncode == 0, done.stderr
     price = json.loads(done.stdout)[experiment]
@@ -152,8 +152,6 @@ def test_a_study_is_finished_without_the_tasks_that_have_no_files(corpus, own_ho
     assert done.returncode == 0, done.stderr
     assert "mnli, race" in done.stderr
     assert "1 finished before, 0 to train" in here(*study).stderr
-    in_jobs = here(*study, "launcher=by-hand")
-    assert "1 finished before, 0 to train" in in_jobs.stderr
     assert here(*study, "--list").stdout.startswith("done")
     assert here(*study, "--dry-run").stdout.startswith("mine: 0 runs, ")
     next(own_home.glob("runs/*/results.json")).write_text("{")
@@ -161,8 +159,8 @@ def test_a_study_is_finished_without_the_tasks_that_have_no_files(corpus, own_ho
     assert here(*study).returncode == 2
 
 
-@pytest.mark.parametrize("study", ["width", "extra-data"])
-def test_the_list_of_a_study_has_each_run_of_its_dry_run(study, own_home):
+def test_the_list_of_a_study_has_each_run_of_its_dry_run(own_home):
+    study = "extra-data"
     command = [study, "scale=smoke", "--tasks", "none"]
     price = json.loads(here(*command, "--dry-run", "--json").stdout)[study]
     listed = here(*command, "--list").stdout.splitlines()
@@ -209,7 +207,7 @@ def test_clean_lists_what_it_can_free_and_frees_it_only_with_yes(own_home):
 
 
 def test_a_closed_pipe_gives_no_traceback():
-    command = f"{sys.executable} -m albert_lab.cli params | head -n 1"
+    command = f"{sys.executable} -m albert_lab.cli config list | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
 
