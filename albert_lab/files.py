@@ -39,7 +39,7 @@ def read_bytes(file: Path, remedy: str = "") -> bytes:
     try:
         return file.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-        raise DamagedFileError(file, f"cannot be read: {_reason(error)}", remedy) from error
+        raise DamagedFileError(file, f"cannot be read: {getattr(error, 'strerror', None) or error}", remedy) from error
 
 
 def read_text(file: Path, remedy: str = "") -> str:
@@ -48,7 +48,13 @@ def read_text(file: Path, remedy: str = "") -> str:
     Raises:
         DamagedFileError: the file cannot be read, or is not UTF-8.
     """
-    return _decode(file, read_bytes(file, remedy), remedy)
+    content = read_bytes(file, remedy)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        bad = content[error.start]
+        raise DamagedFileError(file, f"line {line}: not UTF-8 (byte 0x{bad:02x})", remedy) from error
 
 
 def read_json(file: Path, form: type[T], remedy: str = "") -> T:
@@ -201,19 +207,6 @@ def describe(detail: Any, key: str | None = None) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
     shown = text if len(text) <= 60 else text[:57] + "..."
     return f"{key}={shown}: {detail['msg']}" if key else detail["msg"]
-
-
-def _decode(file: Path, content: bytes, remedy: str) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        bad = content[error.start]
-        raise DamagedFileError(file, f"line {line}: not UTF-8 (byte 0x{bad:02x})", remedy) from error
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _first_lines(error: Exception) -> str:

@@ -40,7 +40,14 @@ def locked(file: Path, on_wait: Callable[[], None], is_stopped: Callable[[], boo
 
 def is_locked(file: Path) -> bool:
     """Whether a process holds the lock of a file."""
-    return _is_held(file)
+    try:
+        descriptor = os.open(file, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return not _takes(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def mark_used(folder: Path) -> None:
@@ -57,7 +64,7 @@ def mark_used(folder: Path) -> None:
 def is_used(folder: Path) -> bool:
     """Whether another process has marked a folder."""
     if folder not in _used:
-        return _is_held(folder.with_name(folder.name + _IN_USE))
+        return is_locked(folder.with_name(folder.name + _IN_USE))
     is_free = _takes(_used[folder])
     fcntl.flock(_used[folder], fcntl.LOCK_SH)
     return not is_free
@@ -65,17 +72,6 @@ def is_used(folder: Path) -> bool:
 
 def is_lock(path: Path) -> bool:
     return path.name.endswith((SUFFIX, _IN_USE))
-
-
-def _is_held(file: Path) -> bool:
-    try:
-        descriptor = os.open(file, os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        return not _takes(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _takes(descriptor: int) -> bool:

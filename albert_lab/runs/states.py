@@ -18,8 +18,6 @@ State = Literal["done", "imported", "failed", "running", "queued", "stopped", "m
 PRETRAINED = ("done", "imported")
 # States in which all numbers exist: in the run's folder, or only in reports.
 FINISHED = ("done",)
-# States in which a process trains the run, or will train it.
-TAKEN = ("running", "queued")
 
 
 def state(folder: Path) -> State:

@@ -6,10 +6,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from rich.console import Group
 from rich.live import Live
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 from tabulate import tabulate
 
 from albert_lab.errors import DamagedFileError
@@ -28,16 +26,14 @@ HEADINGS = ("run", "state", "share", "step", "tokens/s", "loss", "MLM", "pairs",
 def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, Any]]:
     """One row per run folder: state, numbers of its last logged step, fine-tunings, parent, job, node, reason.
 
-    The reason is why it failed, why it waits, or how its job ended if it ended before the run. names: only these runs,
-    and those that are queued or train now, such as runs of a later look of the same study.
-
+    The reason is why it failed, why it waits, or how its job ended if it ended before the run. names: only these runs.
     Oldest first.
     """
     listed: list[dict[str, Any]] = []
     parents = states.parents(folder)
     for path in sorted(folder.glob(f"*/{runs.RUN_FILE}"), key=lambda file: file.stat().st_mtime):
         run_folder = path.parent
-        if names is not None and run_folder.name not in names and not _trains(run_folder):
+        if names is not None and run_folder.name not in names:
             continue
         state, last, reason, at = _read(run_folder)
         row = {
@@ -54,20 +50,12 @@ def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, A
     return listed
 
 
-def _trains(folder: Path) -> bool:
-    """Whether a run is queued or trains; False if that cannot be read."""
-    try:
-        return states.state(folder) in states.TAKEN
-    except DamagedFileError:
-        return False
-
-
 def _read(folder: Path) -> tuple[str, dict[str, Any], str | None, dict[str, Any]]:
     """State of a run, its last training line, the reason of failure or damage, and its job in the queue."""
     nowhere: dict[str, Any] = {"job": None, "node": None, "place": None}
     try:
         state = states.state(folder)
-        at = queue.as_columns(folder) if state in states.TAKEN else nowhere
+        at = queue.as_columns(folder) if state in ("running", "queued") else nowhere
         runs.read_file(folder)
         results.check(folder)
         lines = results.read_metrics(folder)
@@ -83,7 +71,8 @@ def text(listed: list[dict[str, Any]]) -> str:
     if not listed:
         return "no runs yet"
     table = tabulate(map(cells, listed), headers=HEADINGS, tablefmt="simple", disable_numparse=True)
-    return f"{table}\n\n{totals(listed)}"
+    counts = Counter(row["state"] for row in listed)
+    return f"{table}\n\n{', '.join(f'{count} {state}' for state, count in counts.items())}"
 
 
 def cells(row: dict[str, Any]) -> list[str]:
@@ -106,10 +95,6 @@ def cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def totals(listed: list[dict[str, Any]]) -> str:
-    return ", ".join(f"{count} {state}" for state, count in Counter(row["state"] for row in listed).items())
-
-
 def watch(folder: Path, names: Collection[str] | None, is_stopped: Callable[[], bool]) -> None:
     """Show the rows of runs on the terminal, again every two seconds, until stopped or until all those named are done.
 
@@ -118,14 +103,10 @@ def watch(folder: Path, names: Collection[str] | None, is_stopped: Callable[[], 
     with Live(auto_refresh=False) as live:
         while True:
             listed = rows(folder, names)
-            table = Table(*HEADINGS, box=None, pad_edge=False)
-            for row in listed:
-                table.add_row(*map(escape, cells(row)))
-            named = [row for row in listed if row["run"] in (names or ())]
-            to_come = len(set(names or ())) - len(named)
+            to_come = len(names or listed) - len(listed)
             left = f", {to_come} to come" if to_come else ""
-            live.update(Group(table, f"\n{totals(listed) or 'no runs yet'}{left}"), refresh=True)
-            if names is not None and not to_come and all(row["state"] in states.PRETRAINED for row in named):
+            live.update(Text(text(listed) + left, no_wrap=True, overflow="ellipsis"), refresh=True)
+            if names is not None and not to_come and all(row["state"] in states.PRETRAINED for row in listed):
                 return
             for _ in range(round(WATCH_SECONDS / STOP_SECONDS)):
                 if is_stopped():

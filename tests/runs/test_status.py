@@ -1,6 +1,5 @@
 import json
 
-import pytest
 from toy import toy_config
 
 from albert_lab import paths
@@ -26,28 +25,12 @@ def test_a_run_that_trains_has_rate_losses_and_time_left(corpus, own_home):
     assert status.cells(row)[1:9] == ["missing", "50%", "1,200", "", "5.500", "4.800", "0.700", ""]
 
 
-def test_the_runs_of_a_study_are_those_named_and_those_that_train_now(corpus, own_home):
-    named, other, training = (started(corpus, seed) for seed in range(3))
-    with runs.locked(training, print):
-        result = {row["run"] for row in status.rows(paths.runs(), {named.name})}
-    assert result == {named.name, training.name}
-    assert other.name not in result
-
-
 def test_a_watch_reads_the_runs_again_until_all_that_are_named_are_done(corpus, own_home, capsys, monkeypatch):
     folder = started(corpus, 0)
     monkeypatch.setattr(status, "WATCH_SECONDS", 0.1)
     monkeypatch.setattr(status.time, "sleep", lambda _: (folder / runs.IMPORT).write_text("{}"))  # someone ends the run
     status.watch(paths.runs(), {folder.name}, lambda: False)
     assert "1 imported" in capsys.readouterr().out
-
-
-def test_a_watch_ends_with_the_named_runs_although_another_one_trains(corpus, own_home, capsys):
-    named, other = (started(corpus, seed) for seed in range(2))
-    (named / runs.IMPORT).write_text("{}")
-    with runs.locked(other, print):
-        status.watch(paths.runs(), {named.name}, lambda: pytest.fail("it goes on"))
-    assert "1 running" in capsys.readouterr().out
 
 
 def test_a_damaged_job_of_another_run_does_not_end_the_status_of_a_study(corpus, own_home):
