@@ -4,7 +4,7 @@ import math
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from albert_lab.record import Record
 
@@ -35,6 +35,8 @@ class Score(Record):
         by: the method that gave the answers, such as "head" or "linear probe".
         loss: mean negative log-likelihood of the right answers in nats; None if the answers have no likelihood.
     """
+
+    model_config = ConfigDict(extra="ignore")  # records from before have an interval of a difference, too
 
     value: float = _Percent
     n: int = Field(strict=True, ge=1, lt=1 << 63)
