@@ -21,13 +21,9 @@ AVERAGED = {"squad1", "squad2", "mnli", "sst2", "race"}
 
 
 def rows(folder: Path) -> list[tuple[str, str]]:
-    """The row of each planned run of a report, as labels of the paper (in a ladder after the rung), and its name."""
-    if (folder / "ladder.json").exists():
-        points = json.loads((folder / "ladder.json").read_text())["points"]
-        return [(" ".join([point["rung"], *point["row"].values()]), point["run"]) for point in points]
+    """The row of each planned run of a report, as labels of the paper, and its name."""
     points = json.loads((folder / "study.json").read_text())["points"]
-    labels = [[value for key, value in point.items() if key.startswith("paper_")] for point in points]
-    return [(" ".join(own), point["run"]) for own, point in zip(labels, points, strict=True)]
+    return [(" ".join(point["labels"].values()), point["run"]) for point in points]
 
 
 def numbers(content: dict) -> Iterator[tuple[str, float | None]]:

@@ -45,14 +45,6 @@ class Comparison:
     is_required: bool = True
     is_log: bool = False
 
-    @property
-    def has_two_bounds(self) -> bool:
-        return math.isfinite(self.low) and math.isfinite(self.high)
-
-    def words(self, name: Name) -> str:
-        rows = [name(labels) for _, labels in self.weights]
-        return (" / " if self.is_log else " − ").join(rows) if len(rows) == 2 else rows[0]
-
 
 class BaseClaim(Record):
     """The fields of every claim: the sentence, its section of a paper, and the column of the table of runs.
@@ -72,13 +64,6 @@ class BaseClaim(Record):
     @abstractmethod
     def comparisons(self, grid: Grid) -> list[Comparison]:
         """The comparisons that decide the claim: it is true if all required ones are true."""
-
-    def comparisons_among(self, grid: Grid, kept: Collection[Labels]) -> list[Comparison]:
-        return [item for item in self.comparisons(grid) if all(labels in kept for _, labels in item.weights)]
-
-    @property
-    def is_of_order(self) -> bool:
-        return self.level is None and not isinstance(self, Within | Ratio)
 
     @abstractmethod
     def words(self, unit: str, name: Name) -> str:

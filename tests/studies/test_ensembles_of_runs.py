@@ -3,7 +3,7 @@ from toy import toy_overrides, train
 from toy_tasks import toy_task
 
 from albert_lab.errors import MissingDataError
-from albert_lab.studies import collect, ensembles
+from albert_lab.studies import collect
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import plan_study
 from albert_lab.tasks.records import load_scores, output_folder, read_record
@@ -48,7 +48,7 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
 
     (output_folder(item.run.folder, "mnli", best[0]) / "best.npz").unlink()
     with pytest.raises(MissingDataError, match=r"best\.npz does not exist"):
-        ensembles.table(trained.points, 2, print)
+        collect.ensembles(trained.points, 2)
 
 
 def test_an_ensemble_of_one_fine_tuning_has_its_scores_and_no_others(corpus, own_home, monkeypatch, runs_here):
@@ -59,7 +59,7 @@ def test_an_ensemble_of_one_fine_tuning_has_its_scores_and_no_others(corpus, own
     experiment = Experiment.model_validate(CONTENT | {"columns": tasks, "finetuning_seeds": ["0"]})
     plan = plan_study(experiment, toy_overrides(corpus, "budget.value=1"))
     assert train(plan).code == 0
-    lines = ensembles.table(plan.points, 2, print)
-    assert [line.task for line in lines] == tasks
+    lines = collect.ensembles(plan.points, 2)
+    assert [line.column for line in lines] == tasks
     for line in lines:
-        assert line.single_scores == pytest.approx(line.ensemble_scores)
+        assert line.single == pytest.approx(line.ensemble), "an ensemble of one fine-tuning has its score"
