@@ -14,7 +14,7 @@ import numpy as np
 
 from albert_lab.config.data import InterSentenceConfig, MaskingConfig
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig, digest
-from albert_lab.data.masking import Mask, mask, mask_training
+from albert_lab.data.masking import METHODS, Mask, mask
 from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
 from albert_lab.data.shards import Shards
 
@@ -77,11 +77,8 @@ class Batches:
         self, shards: Shards, vocabulary: Vocabulary, config: RunConfig, *, first_step: int = 0, stage: int = 0
     ) -> None:
         """first_step is the step of the first batch; stage is the number of the stage in the length schedule."""
-        self._first_step = first_step
-        self._first_epoch = stage * _EPOCHS_OF_A_STAGE
-        self._shards = shards
-        self._vocabulary = vocabulary
-        self._config = config
+        self._shards, self._vocabulary, self._config = shards, vocabulary, config
+        self._first_step, self._first_epoch = first_step, stage * _EPOCHS_OF_A_STAGE
         self._plans: dict[int, Future[Pairs]] = {}
         # Number of examples before each epoch planned so far and before the next one; statistics of the first epoch.
         self._starts = [0]
@@ -94,18 +91,11 @@ class Batches:
         Raises:
             ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
         """
-        config = self._config
+        config, masking = self._config, self._config.masking
         first = (step - self._first_step) * config.batch_size
-        rng = generator(Stream.MASKING, config.seed, step)
-        return _collate(
-            self._shards,
-            self._examples(first, first + config.batch_size),
-            self._vocabulary,
-            config.masking,
-            config.max_sequence_length,
-            rng,
-            mask_training,
-        )
+        pairs, rng = self._examples(first, first + config.batch_size), generator(Stream.MASKING, config.seed, step)
+        length, method = config.max_sequence_length, METHODS[masking.method]
+        return _collate(self._shards, pairs, self._vocabulary, masking.in_training, length, rng, method)
 
     def prefetch(self, step: int) -> Generator[Batch, None, None]:
         """The batches from a step on, prefetched by a thread that ends when the generator is closed.
@@ -126,10 +116,7 @@ class Batches:
     def stats(self) -> dict[str, Any]:
         """Statistics of the first epoch: see pairs.make_pairs."""
         with self._lock:
-            if self._first_stats is None:
-                self._plan(0)
-            assert self._first_stats is not None
-            return dict(self._first_stats)
+            return dict(self._first_stats or self._plan(0).stats)
 
     def state_dict(self) -> dict[str, Any]:
         """The first example of each epoch planned so far, for a checkpoint: a resumed run need not plan them again."""
@@ -146,9 +133,8 @@ class Batches:
     def _identity(self) -> str:
         """Hash of everything that the plans depend on."""
         config = self._config
-        meta = {key: value for key, value in self._shards.meta.items() if key != "seconds"}
         content = {
-            "shards": [self._shards.num_tokens, self._shards.num_documents, meta],
+            "shards": [self._shards.num_tokens, self._shards.num_documents, self._shards.meta],
             "inter_sentence": config.inter_sentence.model_dump(),
             "lengths": [config.max_sequence_length, config.short_sequence_probability],
             "seed": config.seed,
@@ -164,8 +150,7 @@ class Batches:
                 while self._starts[-1] <= first:
                     self._plan(len(self._starts) - 1)
                 epoch = bisect.bisect_right(self._starts, first) - 1
-                plan = self._plan(epoch)
-                start = first - self._starts[epoch]
+                plan, start = self._plan(epoch), first - self._starts[epoch]
                 parts.append(plan.take(slice(start, start + end - first)))
                 first += len(parts[-1])
                 if 2 * start > len(plan):
@@ -187,20 +172,17 @@ class Batches:
     def _begin(self, epoch: int) -> None:
         """Starts to make the plan of an epoch, in a separate thread that ends when the plan is finished."""
         if epoch not in self._plans:
-            thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pairs")
-            self._plans[epoch] = thread.submit(self._make, epoch)
+            config, thread = self._config, ThreadPoolExecutor(max_workers=1, thread_name_prefix="pairs")
+            self._plans[epoch] = thread.submit(
+                make_pairs,
+                self._shards,
+                config.inter_sentence,
+                max_sequence_length=config.max_sequence_length,
+                short_sequence_probability=config.short_sequence_probability,
+                seed=config.seed,
+                epoch=self._first_epoch + epoch,
+            )
             thread.shutdown(wait=False)
-
-    def _make(self, epoch: int) -> Pairs:
-        config = self._config
-        return make_pairs(
-            self._shards,
-            config.inter_sentence,
-            max_sequence_length=config.max_sequence_length,
-            short_sequence_probability=config.short_sequence_probability,
-            seed=config.seed,
-            epoch=self._first_epoch + epoch,
-        )
 
 
 def masked_set(
@@ -255,14 +237,9 @@ def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:
     for first in range(0, len(batch), size):
         rows = slice(first, first + size)
         low, high = np.searchsorted(batch.masked_positions, [first * sequence, (first + size) * sequence])
-        yield Batch(
-            input_ids=batch.input_ids[rows],
-            token_type_ids=batch.token_type_ids[rows],
-            attention_mask=batch.attention_mask[rows],
-            masked_positions=batch.masked_positions[low:high] - first * sequence,
-            masked_labels=batch.masked_labels[low:high],
-            pair_labels=batch.pair_labels[rows],
-        )
+        positions, labels = batch.masked_positions[low:high] - first * sequence, batch.masked_labels[low:high]
+        inputs = (batch.input_ids[rows], batch.token_type_ids[rows], batch.attention_mask[rows])
+        yield Batch(*inputs, positions, labels, batch.pair_labels[rows])
 
 
 def _collate(

@@ -52,20 +52,6 @@ def mask(
 METHODS: dict[str, Mask] = {"n-gram": mask}
 
 
-def mask_training(
-    input_ids: np.ndarray,
-    attention_mask: np.ndarray,
-    can_mask: np.ndarray,
-    word_starts: np.ndarray,
-    masking: MaskingConfig,
-    mask_id: int,
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """mask() by the method and the share of training batches."""
-    method = METHODS[masking.method]
-    return method(input_ids, attention_mask, can_mask, word_starts, masking.in_training, mask_id, rng)
-
-
 def _find_words(starts: np.ndarray, can_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Start and end [words] of each word in the flattened batch, in order."""
     # Differs from the release: a segment's first token starts a word. In the release, the remainder of a word that

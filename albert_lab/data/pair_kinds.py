@@ -48,13 +48,8 @@ def swapped(segments: Segments, rng: np.random.Generator, shards: Shards) -> Seg
     On Wikipedia articles, lengths alone separate them from consecutive pairs in 50.6 % (length 64) and 51.1 % (128) of
     cases (standard error 0.1). Part of that is in the text: with shuffled sentences it is 50.4 and 50.2 %.
     """
-    return replace(
-        segments,
-        a_start=segments.b_start,
-        a_length=segments.b_length,
-        b_start=segments.a_start,
-        b_length=segments.a_length,
-    )
+    first, second = (segments.a_start, segments.a_length), (segments.b_start, segments.b_length)
+    return replace(segments, a_start=second[0], a_length=second[1], b_start=first[0], b_length=first[1])
 
 
 def other_document(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
@@ -136,11 +131,7 @@ def kinds_across() -> list[str]:
 
 
 def check_kinds(spec: InterSentenceConfig) -> None:
-    """Raises an error if an objective names an unknown kind of pair.
-
-    Raises:
-        ConfigError: an unknown kind; the message lists the known ones.
-    """
+    """Raises ConfigError if an objective names an unknown kind of pair."""
     for entry in spec.labels:
         if entry.kind not in KINDS:
             raise ConfigError(f"inter_sentence.labels: kind={entry.kind} is unknown (allowed: {', '.join(KINDS)})")

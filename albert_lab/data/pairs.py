@@ -23,8 +23,6 @@ BLOCK_SENTENCES = 1 << 18
 # A document is cut into chunks alternately forwards and backwards, in stretches of about this many chunks.
 STRETCH_CHUNKS = 32
 
-_Block = tuple[int, tuple[int, int]]  # number, (first document, document after the last)
-
 
 class Stream(IntEnum):
     """Use of random numbers in batches and evaluation sets: a part of the generator's key, so that no two share any."""
@@ -109,7 +107,10 @@ def make_pairs(
     limit = max_sequence_length - SPECIAL_TOKENS
     counts: Counter[str] = Counter()
     parts: list[Pairs] = []
-    for block, (first, end) in _spread(list(enumerate(_blocks(shards.document_offsets))), most_blocks):
+    blocks = list(enumerate(_blocks(shards.document_offsets)))
+    if most_blocks is not None and len(blocks) > most_blocks:
+        blocks = [blocks[place * len(blocks) // most_blocks] for place in range(most_blocks)]
+    for block, (first, end) in blocks:
         rng = generator(Stream.PAIRS, seed, epoch, block)
         stretches = _draw_stretches(shards, first, end, limit, short_sequence_probability, spec.cutting, rng)
         chunks = cut_chunks(stretches, shards.sentence_offsets)
@@ -129,13 +130,6 @@ def _blocks(document_offsets: np.ndarray) -> Iterator[tuple[int, int]]:
     num_blocks = -(-num_sentences // BLOCK_SENTENCES)
     bounds = np.searchsorted(document_offsets, np.arange(num_blocks + 1) * num_sentences // num_blocks)
     return itertools.pairwise(np.unique(bounds).tolist())
-
-
-def _spread(blocks: list[_Block], most: int | None) -> list[_Block]:
-    """At most `most` of the blocks, at equal distances."""
-    if most is None or len(blocks) <= most:
-        return blocks
-    return [blocks[place * len(blocks) // most] for place in range(most)]
 
 
 def _draw_stretches(
@@ -212,17 +206,8 @@ def _make_kinds(
     alone = chunks.end - chunks.first == 1
     several, single = chunks.take(~alone), chunks.take(alone)
     offsets = shards.sentence_offsets
-    start, end = offsets[several.first], offsets[several.end]
     middle = offsets[rng.integers(several.first + 1, several.end)]
-    segments = Segments(
-        document=several.document,
-        source=shards.source_of(several.document),
-        target=several.target,
-        a_start=start,
-        a_length=middle - start,
-        b_start=middle,
-        b_length=end - middle,
-    )
+    segments = _segments(shards, several, middle)
 
     mix = _mix(spec)
     assigned = rng.permutation(_quotas([share for _, _, share in mix], len(segments), rng))
@@ -233,7 +218,11 @@ def _make_kinds(
         yield pairs, label, kind
 
     if spec.single_sentence_chunks == "other-document":
-        yield random_document(_first_segments(shards, single), rng, shards), spec.negative, "other-document"
+        yield (
+            random_document(_segments(shards, single, offsets[single.end]), rng, shards),
+            spec.negative,
+            "other-document",
+        )
     elif not spec.labels and shards.is_of_single_sentences:
         yield _alone(shards, single, limit), -1, "consecutive"
     else:
@@ -261,17 +250,16 @@ def _quotas(shares: Sequence[float], num_pairs: int, rng: np.random.Generator) -
     return np.searchsorted(upper, (np.arange(num_pairs) + rng.random()) / max(num_pairs, 1), side="right")
 
 
-def _first_segments(shards: Shards, chunks: Chunks) -> Segments:
-    """Chunks as first segments, with empty second segments."""
+def _segments(shards: Shards, chunks: Chunks, middle: np.ndarray) -> Segments:
+    """Chunks as two segments, the second from the token `middle` [chunks] on."""
     start, end = shards.sentence_offsets[chunks.first], shards.sentence_offsets[chunks.end]
-    return Segments(
-        chunks.document, shards.source_of(chunks.document), chunks.target, start, end - start, end, end - end
-    )
+    source = shards.source_of(chunks.document)
+    return Segments(chunks.document, source, chunks.target, start, middle - start, middle, end - middle)
 
 
 def _alone(shards: Shards, chunks: Chunks, limit: int) -> Segments:
     """Chunks of one sentence as examples of their own: parts of at most `limit` tokens with empty second segments."""
-    whole = _first_segments(shards, chunks)
+    whole = _segments(shards, chunks, shards.sentence_offsets[chunks.end])
     number = -(-whole.a_length // limit)
     part = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
     of = whole.take(np.repeat(np.arange(len(whole)), number))
@@ -303,34 +291,33 @@ def _truncate(
         b_start=segments.b_start + rng.binomial(b_cut, 0.5),
         b_length=b_length.astype(np.int32),
         label=np.full(len(segments), label, dtype=np.int8),
-        kind=np.full(len(segments), list(KINDS).index(kind), dtype=np.int8),
+        kind=np.full(len(segments), _number(kind), dtype=np.int8),
         stats={},
     )
+
+
+def _number(kind: str) -> int:
+    return list(KINDS).index(kind)
 
 
 def _check_sources(spec: InterSentenceConfig, num_sources: int) -> None:
     kinds = {kind for _, kind, _ in _mix(spec)} | {spec.single_sentence_chunks}
     if kinds.intersection(kinds_across()) and num_sources < 2:
         raise ConfigError(
-            f"inter_sentence={spec.name} pairs text of different source documents: it needs at least 2, the corpus has"
-            f" {num_sources} (corpus.document_characters=N cuts a long text into several)"
+            f"inter_sentence={spec.name} pairs text of different source documents, and the corpus has {num_sources}:"
+            " give two or more, or corpus.document_characters=N, which cuts a long text into several"
         )
 
 
 def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], limit: int) -> None:
-    if not len(pairs):
+    missing = [entry.kind for label, entry in enumerate(spec.labels) if not np.any(pairs.label == label)]
+    if missing or not len(pairs):
         raise ConfigError(
-            f"inter_sentence={spec.name}: no segment pair can be made, since none of the {counts['chunks']:,} chunks of"
-            f" {limit + SPECIAL_TOKENS} tokens has two sentences: give a larger max_sequence_length, or"
-            " length_schedule=constant if only a stage is so short; on text of single sentences, inter_sentence=none"
+            f"inter_sentence={spec.name}: the {counts['chunks']:,} chunks of {limit + SPECIAL_TOKENS} tokens give"
+            f" {len(pairs):,} pairs, and none of kind {' or '.join(missing) or 'consecutive'}: give more text, a larger"
+            " max_sequence_length (a stage of length_schedule has a shorter one), or for single sentences"
+            " inter_sentence=none"
         )
-    for label, entry in enumerate(spec.labels):
-        if not np.any(pairs.label == label):
-            raise ConfigError(
-                f"inter_sentence={spec.name}: the corpus is too small for pairs of kind {entry.kind}: of its"
-                f" {counts['chunks']:,} chunks of {limit + SPECIAL_TOKENS} tokens, {len(pairs):,} give a pair of any"
-                " kind, and each kind needs two or more: give more text"
-            )
 
 
 def _stats(pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> dict[str, Any]:
@@ -348,7 +335,5 @@ def _stats(pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> di
         "truncated_text_share": counts["truncated_tokens"] / shards.num_tokens,
         "document_start_share": counts["first_chunks"] / counts["chunks"],
         "median_document_sequences": float(np.median(document_tokens)) / limit,
-        "cross_document_share": float(
-            np.mean(np.isin(pairs.kind, [list(KINDS).index(kind) for kind in kinds_across()]))
-        ),
+        "cross_document_share": float(np.mean(np.isin(pairs.kind, [_number(kind) for kind in kinds_across()]))),
     }

@@ -40,14 +40,11 @@ class StagedBatches:
     """
 
     def __init__(self, shards: Shards, vocabulary: Vocabulary, config: RunConfig) -> None:
-        self._shards = shards
-        self._vocabulary = vocabulary
-        self._config = config
+        self._shards, self._vocabulary, self._config = shards, vocabulary, config
         self._passed: list[StageData] = []
         self._number = -1  # no stage has begun
         self._first_step = 0
         self._counted_from = 0  # what the stage read before this step, of another text, is counted already
-        self._batches: Batches | None = None
 
     def batch(self, step: int, share: float = 0.0) -> Batch:
         """The batch of the optimizer step that begins at this used share of the budget.
@@ -86,7 +83,7 @@ class StagedBatches:
             "first_step": self._first_step,
             "counted_from": self._counted_from,
             "passed": [asdict(stage) for stage in self._passed],
-            "current": self._current().state_dict(),
+            "current": self._batches.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any], step: int) -> None:
@@ -98,7 +95,7 @@ class StagedBatches:
             self._passed = [StageData(**stage) for stage in state["passed"]]
             self._enter(state["number"], state["first_step"])
             self._counted_from = state.get("counted_from", self._first_step)
-            is_restored = self._current().load_state_dict(state["current"])
+            is_restored = self._batches.load_state_dict(state["current"])
             if not is_restored and state["current"]["stats"] and step > self._counted_from:
                 self._passed.append(self._data(step, state["current"]["stats"]))
                 self._counted_from = step
@@ -113,17 +110,13 @@ class StagedBatches:
     def _at(self, step: int, share: float) -> Batches:
         number = self._number_at(share)
         if number != self._number:
-            if self._batches:
+            if self._number >= 0:
                 self._passed.append(self._data(step))
-            self._enter(number, self._first_step_of(number, step))
-        return self._current()
-
-    def _first_step_of(self, number: int, step: int) -> int:
-        """The first step of a stage that is entered at this step."""
-        budget = self._config.budget
-        if budget.unit == "steps":
-            return math.ceil((self._config.stage_starts[number] - _TOLERANCE) * budget.value)
-        return step if number else 0
+            budget, first = self._config.budget, step if number else 0
+            if budget.unit == "steps":
+                first = math.ceil((self._config.stage_starts[number] - _TOLERANCE) * budget.value)
+            self._enter(number, first)
+        return self._batches
 
     def _enter(self, number: int, first_step: int) -> None:
         self._number, self._first_step, self._counted_from = number, first_step, first_step
@@ -133,11 +126,7 @@ class StagedBatches:
         config = self._config.at_stage(number)
         return Batches(self._shards, self._vocabulary, config, first_step=first_step, stage=number)
 
-    def _current(self) -> Batches:
-        assert self._batches is not None, "no stage has begun"
-        return self._batches
-
     def _data(self, end: int, stats: Mapping[str, Any] | None = None) -> StageData:
         config = self._config.at_stage(self._number)
-        steps, stats = end - self._counted_from, stats or self._current().stats()
+        steps, stats = end - self._counted_from, stats or self._batches.stats()
         return StageData(config.max_sequence_length, config.batch_size, self._counted_from, steps, stats)

@@ -179,18 +179,3 @@ def test_the_budget_is_never_exceeded(rows, length, padding, probability, cap, m
         shortest = min(len(word) for segment in words_of(batch[0][row], batch[2][row]) for word in segment)
         assert masked <= budget
         assert masked > 0 or shortest > budget
-
-
-def test_the_mask_depends_only_on_the_generator(large):
-    one, other, another = (mask_batch(large, configure(), seed) for seed in (7, 7, 8))
-    for first, second in zip(one, other, strict=True):
-        np.testing.assert_array_equal(first, second)
-    assert not np.array_equal(one[1], another[1])
-
-
-def test_a_batch_without_text_is_unchanged():
-    nothing = np.zeros((2, 8), dtype=bool)
-    input_ids = np.full((2, 8), PAD)
-    masked_ids, positions, labels = mask_batch((input_ids, nothing, nothing), configure())
-    np.testing.assert_array_equal(masked_ids, input_ids)
-    assert len(positions) == len(labels) == 0

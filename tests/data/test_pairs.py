@@ -141,25 +141,6 @@ def test_segments_are_cut_at_the_front_as_often_as_at_the_back():
     assert 4 < front.var() < 5.5  # drawn for each token separately
 
 
-def test_some_documents_are_cut_into_short_chunks():
-    shards = make_shards([[1] * 61] * 4000)
-    pairs = plan(shards, load_spec("none"))
-    length = pairs.a_length + pairs.b_length
-    assert abs(np.count_nonzero(length == 61) / 4000 - 0.9) < 4 * np.sqrt(0.09 / 4000)
-    assert length.min() == 2
-
-
-def test_the_share_of_chunks_that_begin_a_document_and_the_median_document_are_counted():
-    shards = make_shards([[20] * 9] * 40 + [[30] * 2] * 41)  # 180 tokens are three sequences, 60 are one
-    stats = plan(shards, load_spec("none"), length=63, short=0).stats
-    assert stats["document_start_share"] == 81 / (40 * 3 + 41)
-    assert stats["median_document_sequences"] == 1
-    assert (
-        plan(make_shards([[20] * 9] * 40), load_spec("none"), length=63, short=0).stats["median_document_sequences"]
-        == 3
-    )
-
-
 # ---- kinds ----
 
 
@@ -284,30 +265,7 @@ def test_lengths_do_not_reveal_the_label_in_a_corpus_of_few_documents():
         assert above_chance < 3 * error
 
 
-def test_lengths_reveal_the_order_if_all_chunks_are_cut_from_the_front_as_released(prose):
-    pairs = plan(prose, load_spec("sop").model_copy(update={"cutting": "released"}))
-    above_chance, error = score([pairs.a_length, pairs.b_length], pairs.label)
-    assert above_chance > 10 * error
-
-
 # ---- the released treatment of single sentences ----
-
-
-def test_the_release_pairs_single_sentences_with_random_text_as_if_swapped(prose):
-    pairs = plan(prose, load_spec("sop-release"), length=128)
-    random_ = of_kind(pairs, "other-document")
-    assert np.all(random_.label == 1)
-    assert np.all(documents_of(prose, random_.a_start) != documents_of(prose, random_.b_start))
-    assert pairs.stats["dropped_chunks"] == 0
-    assert len(pairs) == pairs.stats["chunks"]
-
-
-def test_sop_as_released_has_the_chunks_of_a_loop_from_the_front(prose):
-    lengths = np.split(np.diff(prose.sentence_offsets), prose.document_offsets[1:-1])
-    chunks = [chunk for document in lengths for chunk in literal_chunks(document.tolist(), 125)]
-    stats = plan(prose, load_spec("sop-release"), length=128, short=0).stats
-    assert stats["chunks"] == len(chunks)
-    assert stats["cross_document_share"] == np.mean([end - first == 1 for first, end in chunks]) > 0.02
 
 
 def random_share(shards: Shards, length: int) -> float:
@@ -356,40 +314,46 @@ def test_a_plan_depends_only_on_seed_and_epoch(even, option):
     assert not same(first, plan(even, spec, seed=4, epoch=2))
 
 
-def test_another_epoch_visits_the_same_text_in_another_order(even):
-    first, second = (plan(even, load_spec("none"), length=63, short=0, epoch=epoch) for epoch in (0, 1))
-    assert not np.array_equal(first.a_start[:50], second.a_start[:50])
-    assert abs(np.corrcoef(np.arange(len(first)), first.a_start)[0, 1]) < 0.2
-
-
 # ---- errors ----
 
 
 @pytest.mark.parametrize(
-    ("documents", "sources", "spec", "message"),
+    ("documents", "sources", "spec"),
     [
-        (
-            [[5] * 100] * 9,
-            None,
-            mix("consecutive", "backwards"),
-            "kind=backwards is unknown .allowed: consecutive",
-        ),
-        ([[5] * 100], None, load_spec("nsp"), "it needs at least 2, the corpus has 1"),
-        ([[5] * 10] * 50, [50], load_spec("nsp"), "different source documents: it needs at least 2, the corpus has 1"),
-        ([[5] * 100, [5]], None, load_spec("nsp"), "too small for pairs of kind other-document"),
-        ([[100]] * 20, None, load_spec("sop"), "none of the 20 chunks of 64 tokens has two sentences"),
+        ([[5] * 100] * 9, None, mix("consecutive", "backwards")),
+        ([[5] * 100], None, load_spec("nsp")),
+        ([[5] * 10] * 50, [50], load_spec("nsp")),
+        ([[5] * 100, [5]], None, load_spec("nsp")),
+        ([[100]] * 20, None, load_spec("sop")),
     ],
 )
-def test_a_corpus_that_cannot_give_the_pairs_is_refused(documents, sources, spec, message):
-    with pytest.raises(ConfigError, match=message):
+def test_a_corpus_that_cannot_give_the_pairs_is_refused(documents, sources, spec):
+    with pytest.raises(ConfigError, match="inter_sentence"):
         plan(make_shards(documents, sources=sources), spec)
 
 
-def test_pairs_without_a_partner_are_dropped_and_counted():
-    shards = make_shards([[5] * 1200, [5] * 60])
-    pairs = plan(shards, load_spec("nsp"), length=63, short=0)
-    assert pairs.stats["unmatched_pairs"] > 0
-    assert len(pairs) + pairs.stats["unmatched_pairs"] + pairs.stats["dropped_chunks"] == pairs.stats["chunks"]
+# ---- random documents in place of negatives ----
+
+
+def with_random(share: float, option: str = "sop") -> InterSentenceConfig:
+    return InterSentenceConfig.model_validate(load_spec(option).model_dump() | {"random_share": share})
+
+
+def test_random_share_replaces_so_many_of_the_negatives_and_has_their_label(prose):
+    pairs = plan(prose, with_random(0.2))
+    random = of_kind(pairs, "random-document")
+    shares = [len(of_kind(pairs, kind)) / len(pairs) for kind in ("random-document", "swapped", "consecutive")]
+    assert shares == pytest.approx([0.2, 0.3, 0.5], abs=0.01)
+    assert set(random.label) == {1}
+    first, second = (prose.source_of(prose.document_at(start)) for start, _ in segments_of(random))
+    assert np.all(first != second)
+    assert "random_share" not in with_random(0).model_dump()
+
+
+@pytest.mark.parametrize(("share", "option"), [(-0.1, "sop"), (0.5, "sop"), (0.1, "none")])
+def test_a_random_share_must_leave_pairs_of_the_negative_label(share, option):
+    with pytest.raises(ValueError, match="random_share"):
+        with_random(share, option)
 
 
 def test_without_a_sentence_loss_single_sentences_are_examples_whole_or_in_parts():

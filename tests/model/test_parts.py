@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from albert_lab.config.compose import load
-from albert_lab.data.masking import mask_training
+from albert_lab.data.masking import mask
 from albert_lab.errors import ConfigError
 from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.huggingface import to_albert
@@ -77,7 +77,7 @@ def test_a_part_that_transformers_lacks_is_refused_by_its_layout(part):
 def test_another_share_of_training_batches_is_masked_and_the_held_out_sets_stay():
     masking = load(["scale=smoke", "masking.training_probability=0.3"]).masking
     ids, text = np.arange(5, 405).reshape(4, 100), np.ones((4, 100), dtype=bool)
-    _, positions, _ = mask_training(ids, text, text, np.ones(1000, dtype=bool), masking, 4, np.random.default_rng(0))
+    _, positions, _ = mask(ids, text, text, np.ones(1000, dtype=bool), masking.in_training, 4, np.random.default_rng(0))
     assert len(positions) == 4 * 30 == 4 * masking.most_predictions(100)
     assert masking.probability == 0.15
 

@@ -11,7 +11,7 @@ from toy_shards import make_prose
 from albert_lab import own_code, paths
 from albert_lab.config.compose import load
 from albert_lab.config.data import InterSentenceConfig, PairLabel
-from albert_lab.data.masking import mask_training
+from albert_lab.data.masking import METHODS
 from albert_lab.data.pairs import make_pairs
 from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog
@@ -117,7 +117,9 @@ def test_a_masking_replaces_that_of_training_batches(own):
     own(MASKING)
     ids, text = np.arange(5, 405).reshape(4, 100), np.ones((4, 100), dtype=bool)
     one, three = (
-        mask_training(ids, text, text, np.ones(1000, dtype=bool), config.masking, 4, np.random.default_rng(0))
+        METHODS[config.masking.method](
+            ids, text, text, np.ones(1000, dtype=bool), config.masking, 4, np.random.default_rng(0)
+        )
         for config in (load(["scale=smoke", f"masking.method={name}"]) for name in ("words", "n-gram"))
     )
     neighbours = [np.mean(np.diff(positions) == 1) for _, positions, _ in (one, three)]
