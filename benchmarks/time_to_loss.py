@@ -29,14 +29,13 @@ from tabulate import tabulate
 from torch import nn
 from transformers_step import LIBRARIES, build, inputs_and_labels
 
-from albert_lab import allocator
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.stages import StagedBatches
 from albert_lab.data.tokenizer.cache import load_tokenizer
-from albert_lab.machine import cores
+from albert_lab.machine import allocator_environment, cores
 from albert_lab.model.huggingface import PROJECTION, from_albert, to_albert
 from albert_lab.model.shape import EncoderShape
 from albert_lab.training.device import autocast, choose_device, choose_precision, synchronize
@@ -121,7 +120,7 @@ def seconds_to(curve: Sequence[Point], loss: float) -> float | None:
 
 
 def _child(library: str, overrides: list[str]) -> subprocess.Popen[str]:
-    own = allocator.environment() if library == OURS else {}
+    own = allocator_environment() if library == OURS else {}
     command = [sys.executable, __file__, "--one", library, *overrides]
     return subprocess.Popen(command, env=os.environ | own, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 

@@ -22,11 +22,10 @@ import torch
 from tabulate import tabulate
 from torch import nn
 
-from albert_lab import allocator
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import IGNORED_LABEL, Batch
-from albert_lab.machine import cores
+from albert_lab.machine import allocator_environment, cores
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.model.shape import EncoderShape
 from albert_lab.training.device import (
@@ -68,7 +67,7 @@ def main(number: int, overrides: list[str]) -> None:
 
 
 def _in_child(library: str, overrides: list[str]) -> list[float]:
-    own = allocator.environment() if library == "albert-lab" else {}
+    own = allocator_environment() if library == "albert-lab" else {}
     command = [sys.executable, __file__, "--one", library, *overrides]
     return json.loads(subprocess.run(command, env=os.environ | own, stdout=subprocess.PIPE, check=True).stdout)
 

@@ -8,7 +8,7 @@ from albert_lab import paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["errors", "naming", "distinct", "machine", "allocator", "record", "messages", "units"],
+    ["errors", "machine", "record", "messages"],
     ["score", "documents", "files"],
     ["paths", "rank", "locks"],
     ["signals", "storage"],

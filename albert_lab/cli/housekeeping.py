@@ -65,8 +65,8 @@ def clean(
 ) -> None:
     """List what can be deleted to free disk space, ask, then delete it."""
     from albert_lab.errors import ConfigError
+    from albert_lab.messages import size
     from albert_lab.runs import cleaning
-    from albert_lab.units import size
 
     garbage = cleaning.find_garbage(cache=cache, checkpoints=checkpoints)
     if as_json:

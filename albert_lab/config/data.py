@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 
 from albert_lab.config.section import Section, Share, default
 from albert_lab.errors import ConfigError
-from albert_lab.naming import Name
+from albert_lab.record import Name
 
 MIN_VOCAB_SIZE = 32
 # Far beyond any vocabulary in use; SentencePiece fails without an error near its limit of 2**31.

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from albert_lab.config.section import PositiveInt, Section
-from albert_lab.naming import Name
+from albert_lab.record import Name
 
 MAX_LAYERS = 10_000
 

@@ -25,8 +25,7 @@ from albert_lab.config.training import (
     MachineConfig,
     OptimizerConfig,
 )
-from albert_lab.distinct import Distinct
-from albert_lab.naming import Name
+from albert_lab.record import Distinct, Name
 
 # Increment it with every change that affects scores: it is part of every run's name.
 RESULTS_VERSION = 3

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from albert_lab.config.section import BUILT_IN, PositiveInt, Section, Seed, Share, default
-from albert_lab.distinct import Distinct
-from albert_lab.naming import Name
+from albert_lab.record import Distinct, Name
 
 MAX_THREADS = 2**16
 

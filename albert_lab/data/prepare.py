@@ -28,8 +28,7 @@ from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.data.tokenizer.cleaning import Cleaning, cleaning_of
 from albert_lab.errors import ConfigError
 from albert_lab.machine import cores
-from albert_lab.messages import EVERY_SECONDS, Say
-from albert_lab.units import duration, size
+from albert_lab.messages import EVERY_SECONDS, Say, duration, size
 
 # Increment them with every change that writes other shards from the same text, settings and tokenizer.
 SHARDS_VERSION = 4

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from albert_lab import files, own_code, paths
 from albert_lab.config.schema import digest
 from albert_lab.errors import FIXABLE, WriteError
-from albert_lab.messages import Say
+from albert_lab.messages import Say, duration
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs.reported import FilledColumn, filled_column
 from albert_lab.runs.run import Run, config_here, locked
@@ -27,7 +27,6 @@ from albert_lab.tasks.records import (
 )
 from albert_lab.tasks.task import TaskConfig, load_start, load_task
 from albert_lab.tasks.used_data import has_same_data
-from albert_lab.units import duration
 
 if TYPE_CHECKING:  # it loads torch, which plans and reports do not need
     from albert_lab.tasks.model import InitialModel

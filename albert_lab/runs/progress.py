@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from albert_lab.measures.catalog import labels, units
-from albert_lab.units import duration
+from albert_lab.messages import duration
 
 PLAIN_SECONDS = 10
 

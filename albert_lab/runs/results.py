@@ -19,8 +19,7 @@ from albert_lab.config.schema import RESULTS_VERSION, RunConfig
 from albert_lab.config.section import default
 from albert_lab.documents import Documents
 from albert_lab.errors import DamagedFileError
-from albert_lab.naming import Name
-from albert_lab.record import Record
+from albert_lab.record import Name, Record
 from albert_lab.runs import commit
 from albert_lab.runs.run import RECORD, StartFrom
 from albert_lab.score import Score

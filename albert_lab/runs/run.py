@@ -19,9 +19,8 @@ from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.config.training import MAX_THREADS
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError, within
 from albert_lab.machine import cores, has_gpu
-from albert_lab.naming import Name
 from albert_lab.rank import ALONE, Rank
-from albert_lab.record import Record
+from albert_lab.record import Name, Record
 from albert_lab.storage import write_atomically
 
 RUN_FILE = "run.yaml"

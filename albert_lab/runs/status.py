@@ -11,10 +11,10 @@ from rich.text import Text
 from tabulate import tabulate
 
 from albert_lab.errors import DamagedFileError
+from albert_lab.messages import duration
 from albert_lab.runs import queue, results, states
 from albert_lab.runs import run as runs
 from albert_lab.tasks.records import FOLDER
-from albert_lab.units import duration
 
 WATCH_SECONDS, STOP_SECONDS = 2.0, 0.1
 

@@ -8,7 +8,7 @@ from albert_lab import errors, locks, own_code, paths
 from albert_lab.config.launcher import LOCAL, ByHandLauncher, LauncherConfig, LocalLauncher, SlurmLauncher
 from albert_lab.errors import ConfigError
 from albert_lab.machine import has_gpu, jobs_at_once
-from albert_lab.messages import to_stderr
+from albert_lab.messages import duration, to_stderr
 from albert_lab.runs import finetunings, preparing, queue, results, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import prices
@@ -16,7 +16,6 @@ from albert_lab.studies.launchers import by_hand, local, slurm
 from albert_lab.studies.launchers.base import PARENT_FAILED, Job
 from albert_lab.studies.plan import Plan, PlannedPoint, look_again
 from albert_lab.training.log import check_installed
-from albert_lab.units import duration
 
 SOME_FAILED = 3
 

@@ -9,8 +9,7 @@ from pydantic import Field
 
 from albert_lab import files
 from albert_lab.errors import ConfigError, DamagedFileError
-from albert_lab.naming import Name
-from albert_lab.record import Record
+from albert_lab.record import Name, Record
 from albert_lab.runs import reported
 from albert_lab.runs.reported import REMEDY, ReportedRun
 from albert_lab.storage import write_atomically

@@ -16,8 +16,8 @@ from pydantic import BaseModel, BeforeValidator, model_validator
 
 from albert_lab import files
 from albert_lab.config.section import Section
-from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.record import Distinct
 from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import ChoiceExample, Issue, TextExample, collect
 from albert_lab.tasks.rows import as_text, read_rows, text

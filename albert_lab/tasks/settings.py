@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from albert_lab.config.section import PositiveInt, Section, Seed
-from albert_lab.distinct import Distinct
+from albert_lab.record import Distinct
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
 MAX_STEPS = 10**9  # years of training; the paper's longest fine-tuning has 33,112

@@ -19,10 +19,9 @@ from albert_lab.config.schema import RunConfig, digest
 from albert_lab.config.section import PositiveInt, Section
 from albert_lab.data.corpus import split_of
 from albert_lab.data.fingerprint import digest_path
-from albert_lab.distinct import Distinct
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import describe, details_of, read_yaml
-from albert_lab.naming import Name
+from albert_lab.record import Distinct, Name
 from albert_lab.tasks import examples as of_file
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat
 from albert_lab.tasks.settings import TaskSettings

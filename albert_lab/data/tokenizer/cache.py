@@ -15,8 +15,7 @@ from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
 from albert_lab.data.tokenizer.tokenizer_json import JsonTokenizer
 from albert_lab.data.tokenizer.train import train_on_corpus
 from albert_lab.errors import ConfigError, DamagedFileError
-from albert_lab.messages import Say
-from albert_lab.units import duration
+from albert_lab.messages import Say, duration
 
 # Increment it with every change that gives other models from the same text and settings.
 TOKENIZER_VERSION = 1

@@ -5,9 +5,9 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 
-from albert_lab import allocator, rank, signals
+from albert_lab import rank, signals
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
-from albert_lab.machine import cores, gpus, shared_out
+from albert_lab.machine import allocator_environment, cores, gpus, shared_out
 from albert_lab.runs.run import is_trained
 from albert_lab.studies.launchers.base import PARENT_FAILED, Job
 
@@ -34,7 +34,7 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]
     running: dict[Job, tuple[subprocess.Popen[bytes], int]] = {}
     visible = shared_out(gpus(), at_once) if at_once > 1 else [[]]
     environment = {key: value for key, value in os.environ.items() if key not in rank.VARIABLES}  # of another program
-    environment |= allocator.environment()
+    environment |= allocator_environment()
     environment |= {"ALBERT_LAB_THREADS": str(max(1, cores() // at_once)), signals.PARENT: str(os.getpid())}
     environment["ALBERT_LAB_JOBS"] = str(at_once)
     if at_once > 1:

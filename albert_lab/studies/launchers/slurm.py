@@ -7,9 +7,10 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from albert_lab import allocator, paths, signals
+from albert_lab import paths, signals
 from albert_lab.config.launcher import SlurmLauncher
 from albert_lab.errors import ConfigError
+from albert_lab.machine import allocator_environment
 from albert_lab.messages import to_stderr
 from albert_lab.runs import preparing, queue
 from albert_lab.runs.run import Run
@@ -107,7 +108,7 @@ def _script(
     requeue: bool = True,
 ) -> Script:
     environment = {key: value for key, value in os.environ.items() if _is_passed_on(key)}
-    environment |= allocator.environment() | {"ALBERT_LAB_HOME": str(paths.home()), "ALBERT_LAB_PLAIN_PROGRESS": "1"}
+    environment |= allocator_environment() | {"ALBERT_LAB_HOME": str(paths.home()), "ALBERT_LAB_PLAIN_PROGRESS": "1"}
     text = SCRIPT.format(
         name=name,
         last=len(commands) - 1,
