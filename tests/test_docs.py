@@ -17,8 +17,7 @@ from albert_lab.config.compose import axes, load
 from albert_lab.figures.figures import FIGURES
 from albert_lab.studies import experiment
 from albert_lab.studies.points import points
-from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat
-from albert_lab.tasks.squad import SquadFormat
+from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 
 CHECKOUT = paths.PACKAGE.parent
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]

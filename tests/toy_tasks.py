@@ -19,10 +19,9 @@ from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer
 from albert_lab.data.tokenizer.cleaning import Cleaning
 from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
-from albert_lab.tasks.formats import GlueFormat
+from albert_lab.tasks.formats import GlueFormat, SquadFormat
 from albert_lab.tasks.model import InitialModel
 from albert_lab.tasks.records import Evaluation
-from albert_lab.tasks.squad import SquadFormat
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
 TEXT = "the cat sat on a mat and it was red green blue big small good bad dog ran to his house in 1864 , . ( )"

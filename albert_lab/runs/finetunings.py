@@ -20,13 +20,13 @@ from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import (
     WEIGHTS,
     FinetuningRecord,
+    has_same_data,
     identity_of,
     output_folder,
     read_record,
     record_file,
 )
 from albert_lab.tasks.task import TaskConfig, load_start, load_task
-from albert_lab.tasks.used_data import has_same_data
 
 if TYPE_CHECKING:  # it loads torch, which plans and reports do not need
     from albert_lab.tasks.model import InitialModel

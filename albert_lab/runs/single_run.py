@@ -170,7 +170,7 @@ def ensemble_runs(
         storage.check_folder(output.parent, "--output: folder")
         if output.is_dir():
             raise ConfigError(f"--output {output} is a folder: name a file")
-    from albert_lab.tasks.ensemble import ensemble
+    from albert_lab.tasks.evaluation import ensemble
 
     task, chosen = load_task(name), [find_run(run) for run in names]
     different = {run.name: run for run in chosen}.values()

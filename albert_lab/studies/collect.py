@@ -74,7 +74,7 @@ def ensembles(planned: Sequence[PlannedPoint], members: int) -> list[EnsembleLin
     Raises:
         MissingDataError: the scores of a fine-tuning, or the task's data, are missing.
     """
-    from albert_lab.tasks.ensemble import ensemble
+    from albert_lab.tasks.evaluation import ensemble
 
     lines = []
     for column, name in planned[0].tasks.items():

@@ -13,7 +13,7 @@ from albert_lab.messages import duration, size
 from albert_lab.model.counts import count, count_training_flops
 from albert_lab.runs import finetunings, results
 from albert_lab.studies.plan import Plan, PlannedPoint, family, lines_to_pretrain
-from albert_lab.tasks.used_data import count_examples
+from albert_lab.tasks.records import count_examples
 
 # Weights and two moments in float32, in each of the two checkpoints that are kept.
 _CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4

@@ -5,42 +5,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-import torch
-import torch.nn.functional as F  # noqa: N812
-from torch import nn
 
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import TextExample
-from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, cut_pair
+from albert_lab.tasks.features import Features, TextEncoder, cut_pair
 from albert_lab.tasks.formats import GlueFormat
-from albert_lab.tasks.kind import Predictions, Scores, TaskKind, log_of_right
+from albert_lab.tasks.model import PooledHead, Predictions, Scores, TaskKind, log_of_right
 from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.task import TaskConfig
-
-
-class ClassificationHead(nn.Module):
-    """Dropout and one linear layer on the pooled output (run_classifier.py of the release)."""
-
-    def __init__(self, hidden_size: int, num_labels: int, dropout: float) -> None:
-        super().__init__()
-        self.dropout = nn.Dropout(dropout)
-        self.output = nn.Linear(hidden_size, num_labels)
-
-    def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        """Cross-entropy of the labels; mean squared error if they are numbers."""
-        logits = self._logits(pooled)
-        labels = batch.targets["labels"]
-        if labels.is_floating_point():
-            return F.mse_loss(logits[:, 0], labels)
-        return F.cross_entropy(logits, labels)
-
-    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """values: probabilities of the labels [items, labels], or the predicted number [items, 1]."""
-        logits = self._logits(pooled)
-        return {"values": logits if batch.targets["labels"].is_floating_point() else logits.softmax(-1)}
-
-    def _logits(self, pooled: torch.Tensor) -> torch.Tensor:
-        return self.output(self.dropout(pooled)).float()
 
 
 class Kind(TaskKind):
@@ -77,9 +49,9 @@ class Kind(TaskKind):
         number = {label: index for index, label in enumerate(self.labels)}
         return np.array([number[str(example.label)] for example in examples], dtype=np.int64)
 
-    def build_head(self, shape: EncoderShape) -> ClassificationHead:
+    def build_head(self, shape: EncoderShape) -> PooledHead:
         """A head with one output per label, or a single output for regression."""
-        return ClassificationHead(shape.hidden_size, len(self.labels or "1"), self.settings.classifier_dropout)
+        return PooledHead(shape.hidden_size, len(self.labels or "1"), self.settings.classifier_dropout)
 
     def chance_loss(self, features: Features) -> float:
         """The entropy of the labels, in nats, or the variance of the numbers."""

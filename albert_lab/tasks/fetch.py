@@ -12,9 +12,8 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
 from albert_lab.storage import replacing
 from albert_lab.tasks.examples import describe
-from albert_lab.tasks.formats import GlueFormat, RaceFormat
+from albert_lab.tasks.formats import GlueFormat, RaceFormat, SquadFormat
 from albert_lab.tasks.rows import JSON_LINES
-from albert_lab.tasks.squad import SquadFormat
 from albert_lab.tasks.task import SPLITS, HubSource, TaskConfig, load_task, task_names
 
 

@@ -25,8 +25,7 @@ from albert_lab.storage import write_atomically
 from albert_lab.tasks.evaluation import END_SHARE, Evaluated, evaluate_scores, floors_of, score_examples, signs_of
 from albert_lab.tasks.examples import describe, subsample
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, training_items
-from albert_lab.tasks.kind import Scores, load_kind
-from albert_lab.tasks.model import InitialModel, TaskModel, build_model
+from albert_lab.tasks.model import InitialModel, Scores, TaskModel, build_model, load_kind
 from albert_lab.tasks.records import (
     WEIGHTS,
     Attempt,
@@ -34,6 +33,7 @@ from albert_lab.tasks.records import (
     ExampleSet,
     FinetuningRecord,
     fingerprint_of,
+    has_same_data,
     identity_of,
     load_scores,
     output_folder,
@@ -43,7 +43,6 @@ from albert_lab.tasks.records import (
     write_record,
 )
 from albert_lab.tasks.task import TaskConfig, load_start
-from albert_lab.tasks.used_data import has_same_data
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, autocast, choose_device, choose_precision, loss_scaler
 from albert_lab.training.evaluate import DivergedError

@@ -8,49 +8,38 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 
 import numpy as np
 
 from albert_lab.data.words import apart, is_unspaced
 
-Classes = Sequence[int]
 Numbers = Sequence[float]
 
 
-def accuracy(labels: Classes, predictions: Classes) -> float:
+def accuracy(labels: Sequence[int], predictions: Sequence[int]) -> float:
     """Share of right predictions."""
     return 100 * float(np.mean(np.equal(labels, predictions)))
 
 
-def f1(labels: Classes, predictions: Classes) -> float:
+def f1(labels: Sequence[int], predictions: Sequence[int]) -> float:
     """F1 of class 1 of two classes; 0 if it occurs on neither side."""
     from sklearn.metrics import f1_score
 
     return 100 * float(f1_score(labels, predictions, pos_label=1, zero_division=0.0))  # pyright: ignore[reportArgumentType]
 
 
-def matthews(labels: Classes, predictions: Classes) -> float:
+def matthews(labels: Sequence[int], predictions: Sequence[int]) -> float:
     """Matthews correlation; 0 if one side has a single class."""
     from sklearn.metrics import matthews_corrcoef
 
-    if len({*labels, *predictions}) == 1:  # scikit-learn gives 0 too, with a warning
-        return 0.0
-    return 100 * float(matthews_corrcoef(labels, predictions))
+    # scikit-learn gives 0 for a single class on both sides too, with a warning.
+    return 0.0 if len({*labels, *predictions}) == 1 else 100 * float(matthews_corrcoef(labels, predictions))
 
 
-def pearson(labels: Numbers, predictions: Numbers) -> float:
-    """Pearson correlation; 0 if one side is constant."""
-    return _correlation("pearsonr", labels, predictions)
-
-
-def spearman(labels: Numbers, predictions: Numbers) -> float:
-    """Spearman correlation; 0 if one side is constant."""
-    return _correlation("spearmanr", labels, predictions)
-
-
-def _correlation(name: str, labels: Numbers, predictions: Numbers) -> float:
+def correlation(name: str, labels: Numbers, predictions: Numbers) -> float:
+    """A correlation of scipy.stats, by the name of its function; 0 if one side is constant."""
     from scipy import stats
 
     if not np.isfinite([*labels, *predictions]).all():
@@ -60,22 +49,25 @@ def _correlation(name: str, labels: Numbers, predictions: Numbers) -> float:
     return 100 * float(getattr(stats, name)(labels, predictions).statistic)
 
 
-OF_CLASSES: dict[str, Callable[[Classes, Classes], float]] = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
-OF_NUMBERS: dict[str, Callable[[Numbers, Numbers], float]] = {"pearson": pearson, "spearman": spearman}
+OF_CLASSES: dict[str, Callable[[Sequence[int], Sequence[int]], float]] = {
+    "accuracy": accuracy,
+    "f1": f1,
+    "matthews": matthews,
+}
+OF_NUMBERS: dict[str, Callable[[Numbers, Numbers], float]] = {
+    "pearson": partial(correlation, "pearsonr"),
+    "spearman": partial(correlation, "spearmanr"),
+}
 CORRELATIONS = {"matthews", *OF_NUMBERS}
 OF_SQUAD1 = ("exact_match", "f1")
 OF_SQUAD2 = ("exact", "f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1")
+Answers = Mapping[str, Sequence[str]]  # gold texts by question id; none for an unanswerable question
+_PUNCTUATION = frozenset(string.punctuation + "。，、；：？！“”‘’（）《》「」『』【】…—～·")
 
 
 def label(name: str) -> str:
     """The name of a score in headings, as papers have it."""
     return {"f1": "F1", "exact_match": "EM", "exact": "EM"}.get(name, name)
-
-
-Answers = Mapping[str, Sequence[str]]  # gold texts by question id; none for an unanswerable question
-
-
-_PUNCTUATION = frozenset(string.punctuation + "。，、；：？！“”‘’（）《》「」『』【】…—～·")
 
 
 def normalize_answer(text: str, by_character: bool = False) -> str:
@@ -88,26 +80,24 @@ def normalize_answer(text: str, by_character: bool = False) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", apart(text) if by_character else text).split())
 
 
-def counts_characters(answers: Answers) -> bool:
-    """Whether most gold texts are in scripts without spaces between words, so that F1 counts characters, as DRCD's."""
-    texts = [text for gold in answers.values() for text in gold]
-    return 2 * sum(map(is_unspaced, texts)) > len(texts)
-
-
 def match_squad(answers: Answers, predictions: Mapping[str, str], unanswerable: bool) -> dict[str, dict[str, float]]:
     """The share, from 0 to 1, of each question by name of the score and question id.
 
     As in evaluate-v1.1.py, or evaluate-v2.0.py if questions may be unanswerable. A question without a prediction counts
     as wrong.
     """
-    how = counts_characters(answers)
+    # F1 counts characters, as in the scripts of DRCD, if most gold texts have no spaces between words.
+    texts = [text for gold in answers.values() for text in gold]
+    by_character = 2 * sum(map(is_unspaced, texts)) > len(texts)
+    kept = answers
+    if unanswerable:  # a gold text that consists of articles and punctuation is ignored
+        kept = {
+            id: [text for text in gold if normalize_answer(text, by_character)] or [""] for id, gold in answers.items()
+        }
+    matches = {id: _match(gold, predictions.get(id), float(unanswerable), by_character) for id, gold in kept.items()}
     if not unanswerable:
-        matches = {id: _match(texts, predictions.get(id), 0.0, how) for id, texts in answers.items()}
         return {name: {id: match[at] for id, match in matches.items()} for at, name in enumerate(OF_SQUAD1)}
-    # A gold text that consists of articles and punctuation is ignored.
-    kept = {id: [text for text in texts if normalize_answer(text, how)] or [""] for id, texts in answers.items()}
-    matches = {id: _match(texts, predictions.get(id), 1.0, how) for id, texts in kept.items()}
-    has_answer = {id for id, texts in answers.items() if texts}
+    has_answer = {id for id, gold in answers.items() if gold}
     parts = {"": set(answers), "HasAns_": has_answer, "NoAns_": answers.keys() - has_answer}
     return {
         f"{part}{name}": {id: match[at] for id, match in matches.items() if id in ids}
@@ -117,24 +107,20 @@ def match_squad(answers: Answers, predictions: Mapping[str, str], unanswerable: 
     }
 
 
-def _match(
-    texts: Sequence[str], prediction: str | None, f1_of_nothing: float, by_character: bool
-) -> tuple[float, float]:
-    """Exact match and word F1 with the best gold text; f1_of_nothing if both texts have no word."""
+def _match(gold: Sequence[str], prediction: str | None, f1_of_none: float, by_character: bool) -> tuple[float, float]:
+    """Exact match and word F1 with the best gold text; f1_of_none if both texts have no word."""
     if prediction is None:
         return 0.0, 0.0
     predicted = normalize_answer(prediction, by_character).split()
     exact = f1 = 0.0
-    for text in texts:
-        gold = normalize_answer(text, by_character).split()
-        same = (Counter(gold) & Counter(predicted)).total()
-        if gold == predicted:
-            exact = 1.0
-        if same:
-            precision, recall = same / len(predicted), same / len(gold)
+    for text in gold:
+        words = normalize_answer(text, by_character).split()
+        same = (Counter(words) & Counter(predicted)).total()
+        if words == predicted:
+            exact, f1 = 1.0, max(f1, float(bool(same)) or f1_of_none)
+        elif same:
+            precision, recall = same / len(predicted), same / len(words)
             f1 = max(f1, 2 * precision * recall / (precision + recall))
-        elif gold == predicted:
-            f1 = max(f1, f1_of_nothing)
     return exact, f1
 
 

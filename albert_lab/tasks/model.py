@@ -1,10 +1,15 @@
-"""The model to fine-tune: the encoder and pooler of a run (or random ones) with the head of a task."""
+"""What a kind of task is, each one module of this package with a class `Kind`, and the model to fine-tune."""
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from albert_lab.config.schema import RunConfig
@@ -12,10 +17,111 @@ from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.heads import Pooler, PretrainingModel
 from albert_lab.model.shape import EncoderShape
-from albert_lab.tasks.features import TaskBatch
-from albert_lab.tasks.kind import TaskKind
-from albert_lab.tasks.settings import PoolerStart
+from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
+from albert_lab.tasks.settings import PoolerStart, TaskSettings
+from albert_lab.tasks.task import KINDS, TaskConfig
 from albert_lab.training import checkpoint
+
+Scores = dict[str, np.ndarray]
+
+
+class Predictions(NamedTuple):
+    """Answers by example id: label, text or index; also no-answer probabilities if questions may be unanswerable."""
+
+    answers: Mapping[str, Any]
+    na_probs: Mapping[str, float] | None = None
+
+
+class TaskKind:
+    """One kind of task for one task: features, head, and the way from scores to predictions.
+
+    collect() and average() are those of heads whose scores are `values`: one probability per answer [items, answers],
+    or a number.
+    """
+
+    def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
+        self.task = task
+        self.settings = settings
+
+    def make_features(self, examples: Sequence[Any], encoder: TextEncoder, *, training: bool) -> Features:
+        """The sequences of examples for training or prediction."""
+        raise NotImplementedError
+
+    def build_head(self, shape: EncoderShape) -> torch.nn.Module:
+        """A head whose weights are not initialised yet.
+
+        Its loss(hidden_states, pooled, batch) is the mean loss of a batch, and its scores(hidden_states, pooled, batch)
+        a dict of arrays [items, ...], from hidden states [rows, sequence, hidden] and pooled output [rows, hidden].
+        """
+        raise NotImplementedError
+
+    def chance_loss(self, features: Features) -> float:
+        """The lowest possible loss of a model that ignores the example."""
+        raise NotImplementedError
+
+    def predict(self, examples: Sequence[Any], scores: Scores) -> Predictions:
+        """The answer to each example."""
+        raise NotImplementedError
+
+    def log_likelihoods(self, examples: Sequence[Any], scores: Scores) -> np.ndarray | None:
+        """Log-probabilities of the right answers [examples], in nats; None if answers have no probabilities.
+
+        NaN if the right answer cannot be given.
+        """
+        raise NotImplementedError
+
+    def constant(self, examples: Sequence[Any]) -> Predictions:
+        """The best answers that ignore the example, by the labels of the scored examples; their score is the floor."""
+        raise NotImplementedError
+
+    def collect(self, examples: Sequence[Any], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
+        """Scores of each example, in the form that is saved and averaged, from the scores of each item."""
+        return {"ids": np.array([example.id for example in examples]), "values": outputs["values"]}
+
+    def average(self, members: Sequence[Scores]) -> Scores:
+        """Scores of an ensemble from the scores of its members on the same examples."""
+        return members[0] | {"values": np.mean([member["values"] for member in members], axis=0)}
+
+
+class PooledHead(nn.Module):
+    """Dropout and one linear layer on the pooled output (run_classifier.py and race_utils.py of the release).
+
+    Its logits are those of an item's labels, or its number, or one for each row of an item that has options.
+    """
+
+    def __init__(self, hidden_size: int, num_outputs: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(hidden_size, num_outputs)
+
+    def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+        """Cross-entropy of the labels; mean squared error if they are numbers."""
+        logits, labels = self._logits(pooled, batch), batch.targets["labels"]
+        return F.mse_loss(logits[:, 0], labels) if labels.is_floating_point() else F.cross_entropy(logits, labels)
+
+    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
+        """values: probabilities [items, labels], 0 for options that an item lacks; or the number [items, 1]."""
+        logits = self._logits(pooled, batch)
+        return {"values": logits if batch.targets["labels"].is_floating_point() else logits.softmax(-1)}
+
+    def _logits(self, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+        logits = self.output(self.dropout(pooled)).float()
+        if (counts := batch.targets.get("options")) is None:
+            return logits
+        logits = logits.view(len(counts), -1)
+        is_none = torch.arange(logits.shape[1], device=logits.device) >= counts[:, None]
+        return logits.masked_fill(is_none, -math.inf)
+
+
+def log_of_right(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Logarithms of the probabilities [examples, answers] at the labels [examples]."""
+    right = probabilities[np.arange(len(labels)), labels].astype(np.float64)
+    return np.log(np.maximum(right, np.finfo(np.float32).tiny))
+
+
+def load_kind(task: TaskConfig, settings: TaskSettings) -> TaskKind:
+    """The kind of a task with these settings."""
+    return import_module(KINDS[task.kind].module).Kind(task, settings)
 
 
 @dataclass(frozen=True)

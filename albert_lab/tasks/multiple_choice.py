@@ -5,39 +5,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-import torch
-import torch.nn.functional as F  # noqa: N812
-from torch import nn
 
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import ChoiceExample
-from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
+from albert_lab.tasks.features import Features, TextEncoder
 from albert_lab.tasks.formats import BLANK
-from albert_lab.tasks.kind import Predictions, Scores, TaskKind, log_of_right
+from albert_lab.tasks.model import PooledHead, Predictions, Scores, TaskKind, log_of_right
 from albert_lab.tasks.settings import NUM_SPECIAL_TOKENS
-
-
-class ChoiceHead(nn.Module):
-    """Dropout and one linear layer with one score per option (race_utils.py of the release)."""
-
-    def __init__(self, hidden_size: int, dropout: float) -> None:
-        super().__init__()
-        self.dropout = nn.Dropout(dropout)
-        self.output = nn.Linear(hidden_size, 1)
-
-    def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        """Cross-entropy of the right option among all."""
-        return F.cross_entropy(self._logits(pooled, batch), batch.targets["labels"])
-
-    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """values [items, options]: probabilities of the options; 0 for options that an item does not have."""
-        return {"values": self._logits(pooled, batch).softmax(-1)}
-
-    def _logits(self, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        counts = batch.targets["options"]
-        logits = self.output(self.dropout(pooled)).float().view(len(counts), -1)
-        is_none = torch.arange(logits.shape[1], device=logits.device) >= counts[:, None]
-        return logits.masked_fill(is_none, -math.inf)
 
 
 class Kind(TaskKind):
@@ -77,9 +51,9 @@ class Kind(TaskKind):
             rows_per_item=most,
         )
 
-    def build_head(self, shape: EncoderShape) -> ChoiceHead:
+    def build_head(self, shape: EncoderShape) -> PooledHead:
         """A head that scores each option."""
-        return ChoiceHead(shape.hidden_size, self.settings.classifier_dropout)
+        return PooledHead(shape.hidden_size, 1, self.settings.classifier_dropout)
 
     def chance_loss(self, features: Features) -> float:
         """The loss of equally probable options, in nats."""

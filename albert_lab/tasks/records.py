@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -13,11 +13,13 @@ from pydantic import Field
 
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
+from albert_lab.data.fingerprint import digest_path, digests
 from albert_lab.documents import Documents
-from albert_lab.errors import DamagedFileError, MissingDataError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.record import Record
 from albert_lab.score import Score, wilson
 from albert_lab.storage import write_atomically
+from albert_lab.tasks.examples import subsample
 from albert_lab.tasks.settings import TaskSettings
 from albert_lab.tasks.task import KINDS, TaskConfig, load_start
 
@@ -197,3 +199,44 @@ def write_record(folder: Path, record: FinetuningRecord) -> None:
     """Writes a record atomically below the folder of its run: JSON with one line per field."""
     fields = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in record.model_dump(mode="json").items())
     write_atomically(record_file(folder, record.task, record.seed), "{\n" + ",\n".join(fields) + "\n}\n")
+
+
+def has_same_data(record: FinetuningRecord, task: TaskConfig, folder: Path, data: Path) -> bool:
+    """Whether the files of a task still have the examples of a record; those of the task that it started from, too.
+
+    A file that is missing shows no change.
+
+    Args:
+        folder: Of the run, with its records.
+        data: The tasks folder.
+    """
+    sizes = {"train": record.settings.train_examples, "dev": record.settings.dev_examples}
+    for split, size in sizes.items():
+        today = _remembered(task, data, split, f"of {size}", lambda of, size=size: fingerprint_of(subsample(of, size)))
+        if today not in (None, getattr(record, split).fingerprint):
+            return False
+    before = load_start(task)
+    first = read_record(folder, before.name, record.seed) if before else None
+    return before is None or first is None or has_same_data(first, before, folder, data)
+
+
+def count_examples(task: TaskConfig, data: Path, split: str) -> int:
+    """The number of examples in the file of a split; 0 if it is missing or cannot be used."""
+    return int(_remembered(task, data, split, "count", lambda examples: str(len(examples))) or 0)
+
+
+def _remembered(
+    task: TaskConfig, data: Path, split: str, what: str, take: Callable[[Sequence[Any]], str]
+) -> str | None:
+    """What `take` makes of the examples of today's file: None if it is missing, empty if it cannot be used."""
+    file = task.file(data, split)
+    if not (file.is_dir() or file.is_file()):
+        return None
+    own = [task.split] if task.split else []
+    key = digest(["examples", task.format.model_dump(mode="json"), split, what, digest_path(file), *own])
+    if key not in digests:
+        try:
+            digests[key] = take(task.read(data, split)[0])
+        except (ConfigError, MissingDataError):
+            return ""
+    return digests[key]

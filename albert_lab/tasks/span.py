@@ -12,10 +12,10 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.features import AlignedText, Features, TextEncoder
-from albert_lab.tasks.kind import Predictions, Scores, TaskKind
+from albert_lab.tasks.formats import SquadFormat
+from albert_lab.tasks.model import Predictions, Scores, TaskKind
 from albert_lab.tasks.settings import NUM_SPECIAL_TOKENS, TaskSettings
 from albert_lab.tasks.span_heads import NO_SPAN, SpanHead, SpanOrNothingHead
-from albert_lab.tasks.squad import SquadFormat
 from albert_lab.tasks.task import TaskConfig
 
 _THINNING_SEED = 1606

@@ -23,9 +23,8 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import describe, details_of, read_yaml
 from albert_lab.record import Distinct, Name
 from albert_lab.tasks import examples as of_file
-from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat
+from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 from albert_lab.tasks.settings import TaskSettings
-from albert_lab.tasks.squad import SquadFormat
 
 Format = Annotated[GlueFormat | SquadFormat | RaceFormat | ChoicesFormat, Field(discriminator="name")]
 

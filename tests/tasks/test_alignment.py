@@ -53,16 +53,6 @@ def test_a_span_mapped_to_tokens_and_back_contains_its_text(text, start, length)
     assert kept.strip() in UNCASED(back)
 
 
-@given(TEXT)
-def test_tokens_cover_the_text_except_spaces_and_characters_without_tokens(text):
-    result = aligned(text)
-    words = [text_of(result, number, number) for number in range(len(result.ids))]
-    assert all(char in text for word in words for char in word)
-    if text.isascii():
-        printable = [char for char in text if char.isprintable() and not char.isspace() and char != ","]
-        assert [char for char in "".join(words) if char.isprintable() and char != " " and char != ","] == printable
-
-
 @pytest.mark.parametrize(
     ("text", "gold"),
     [
@@ -84,11 +74,6 @@ def test_an_answer_is_recovered_exactly(text, gold):
     tokens = result.tokens_of(start, start + len(gold))
     assert tokens is not None
     assert text_of(result, *tokens) == gold
-
-
-def test_spaces_alone_have_no_tokens():
-    assert aligned("the  cat").tokens_of(3, 5) is None
-    assert aligned("").tokens_of(0, 0) is None
 
 
 def test_at_least_985_of_1000_gold_answers_of_squad_are_recovered_exactly(shared_data):

@@ -1,7 +1,7 @@
 import pytest
 
 from albert_lab.tasks.bag_of_words import bag_of_words
-from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
+from albert_lab.tasks.examples import ChoiceExample, TextExample
 
 
 def correct(train, examples):
@@ -44,8 +44,3 @@ def test_an_option_may_be_told_by_the_words_of_its_passage():
     train = [ChoiceExample(str(place), "the red cat", "which", ("red", "blue"), 0) for place in range(4)]
     dev = [ChoiceExample("a", "a green dog", "which", ("pink", "green", "white"), 1)]
     assert set(correct(train, dev)) == {True}
-
-
-def test_spans_have_no_bag_of_words():
-    example = SpanExample("a", "who", "the cat", (Answer("cat", 4),), is_impossible=False)
-    assert bag_of_words([example], [example]) is None

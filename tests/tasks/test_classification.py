@@ -50,16 +50,6 @@ def test_the_chance_loss_is_the_entropy_of_the_labels_or_the_variance_of_numbers
     assert kind.chance_loss(features) == pytest.approx(np.var(numbers), rel=1e-5)
 
 
-def test_an_answer_is_the_most_probable_label():
-    task, kind = kind_of("mnli")
-    examples = text_examples(task)[:2]
-    features = kind.make_features(examples, ENCODER, training=False)
-    result = kind.collect(examples, features, {"values": np.array([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3]])})
-    assert kind.predict(examples, result).answers == {"0": "entailment", "1": "contradiction"}
-    flipped = result | {"values": result["values"][::-1]}
-    assert kind.average([result, flipped])["values"].tolist() == pytest.approx(np.array([[0.3, 0.45, 0.25]] * 2))
-
-
 def test_no_constant_answer_is_better_than_the_floor():
     _, kind = kind_of("mnli")
     dev = [

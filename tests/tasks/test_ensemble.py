@@ -3,7 +3,7 @@ import pytest
 from toy_tasks import toy_start, toy_task, values_of, write_examples
 
 from albert_lab.errors import ConfigError
-from albert_lab.tasks.ensemble import ensemble
+from albert_lab.tasks.evaluation import ensemble
 from albert_lab.tasks.finetune import finetune
 from albert_lab.tasks.records import load_scores, output_folder, save_scores
 
@@ -41,24 +41,9 @@ def test_probabilities_are_averaged_over_members(tmp_path):
     assert list(worst.members) == files[:1]
 
 
-def test_members_with_scores_of_other_examples_are_refused(tmp_path):
-    task, data, files, _ = members(tmp_path, "sst2", (0, 1))
-    scores = load_scores(files[1])
-    save_scores(scores | {"ids": scores["ids"][::-1]}, files[1])
-    with pytest.raises(ConfigError, match="has scores of other examples"):
-        ensemble(task, files, data, scale="smoke")
-
-
 def test_members_that_were_scored_on_other_examples_than_those_of_today_are_refused(tmp_path):
     task, data, files, _ = members(tmp_path, "mnli")
     examples, _ = task.read(data, "dev")
     write_examples(task, task.file(data, "dev"), examples[::-1])
     with pytest.raises(ConfigError, match=r"best\.npz has scores of other examples than .*dev_matched\.tsv has today"):
         ensemble(task, files, data, scale="smoke")
-
-
-def test_a_file_without_scores_is_named(tmp_path):
-    file = tmp_path / "scores.npz"
-    file.write_text("no scores")
-    with pytest.raises(ConfigError, match=r"scores\.npz: not an \.npz file"):
-        load_scores(file)

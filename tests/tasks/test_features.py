@@ -40,12 +40,6 @@ def test_a_batch_is_exactly_as_wide_as_its_longest_row():
     assert batch.num_tokens == 5
 
 
-def test_rows_of_an_item_stay_together():
-    batch = features([1, 2, 3, 4, 5, 6, 7, 8], rows_per_item=4).batch(np.array([1]), CPU)
-    assert batch.attention_mask.sum(1).tolist() == [5, 6, 7, 8]
-    assert batch.targets["labels"].tolist() == [1]
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_an_epoch_has_every_item_once(seed):
     lengths = np.random.default_rng(0).integers(1, 60, 130)
@@ -59,12 +53,6 @@ def test_the_order_depends_only_on_seed_and_epoch():
     assert all((a == b).all() for a, b in zip(first, again, strict=True))
     assert not all((a == b).all() for a, b in zip(first, other, strict=True))
     assert not all((a == b).all() for a, b in zip(first[:5], first[5:], strict=True))
-
-
-def test_batches_of_similar_lengths_need_little_padding():
-    lengths = np.random.default_rng(0).integers(5, 65, 3200)
-    places = sum(len(items) * lengths[items].max() for items in islice(training_items(lengths, 32, 0), 100))
-    assert lengths.sum() / places > 0.9
 
 
 def test_every_item_is_evaluated_once():

@@ -4,20 +4,20 @@ import math
 import pytest
 import torch
 from statsmodels.stats.proportion import proportion_confint
+from torch import nn
 from toy import silent
 from toy_tasks import toy_config, toy_start, toy_task, values_of, write_examples
 
-from albert_lab.errors import MissingDataError
 from albert_lab.model.heads import PretrainingModel
-from albert_lab.score import share, wilson
+from albert_lab.score import Score, share, wilson
 from albert_lab.tasks import finetune as module
-from albert_lab.tasks.evaluation import score
+from albert_lab.tasks.evaluation import score, signs_of
 from albert_lab.tasks.examples import subsample
-from albert_lab.tasks.finetune import WEIGHTS, finetune
-from albert_lab.tasks.kind import Predictions, load_kind
-from albert_lab.tasks.model import build_model
+from albert_lab.tasks.finetune import WEIGHTS, build_optimizer, finetune
+from albert_lab.tasks.model import Predictions, build_model, load_kind
 from albert_lab.tasks.records import (
     FinetuningRecord,
+    has_same_data,
     identity_of,
     load_scores,
     output_folder,
@@ -26,7 +26,6 @@ from albert_lab.tasks.records import (
     summarize,
 )
 from albert_lab.tasks.task import load_task
-from albert_lab.tasks.used_data import has_same_data
 from albert_lab.training import checkpoint
 from albert_lab.training.evaluate import DivergedError
 
@@ -128,6 +127,8 @@ def test_a_fine_tuning_is_repeated_when_the_data_of_the_task_that_it_started_fro
     monkeypatch.setattr(module, "load_start", lambda task: {"mnli": before, None: None}[task.start_from])
     start = toy_start(tmp_path / "run")
     record = make(start, task, data)
+    assert record.start_from == "mnli"
+    assert (output_folder(start.folder, "mnli", 0) / WEIGHTS).exists()
     assert make(start, task, data) == record
     rewrite(before, data, "train")
     assert not has_same_data(record, task, start.folder, data)
@@ -169,21 +170,6 @@ def test_a_stopped_fine_tuning_resumes_to_identical_results(tmp_path, name, stop
         assert all((kept[key] == expected[key]).all() for key in expected)
 
 
-def test_the_summary_of_seeds_is_the_median_with_the_interval_of_its_examples(tmp_path):
-    data = tmp_path / "data"
-    task = toy_task("sst2", data)
-    start = toy_start(tmp_path / "run")
-    records = [make(start, task, data, seed) for seed in (0, 1, 2)]
-    mains = [92, 90, 97]
-    records = [
-        record.model_copy(update={"best": record.best.model_copy(update={"main": share(main, 100, floor=50.0, by="")})})
-        for record, main in zip(records, mains, strict=True)
-    ]
-    summary = summarize(records)
-    assert (summary.best.value, summary.best.n, summary.best.by) == (92, 100, "3 fine-tuned")
-    assert (summary.best.low, summary.best.high) == wilson(92, 100)
-
-
 def test_pretrained_weights_are_the_encoders_and_random_ones_depend_on_the_seed(tmp_path):
     pretrained = PretrainingModel.from_config(toy_config("seed=7"))
     checkpoint.save_weights(tmp_path / "weights.safetensors", pretrained)
@@ -214,30 +200,6 @@ def test_a_new_pooler_keeps_the_pretrained_encoder_and_depends_on_the_seed_alone
     assert not torch.equal(new["pooler.dense.weight"], other["pooler.dense.weight"])
 
 
-def test_a_new_pooler_makes_another_fine_tuning_and_the_pretrained_one_keeps_the_name_it_had():
-    config = toy_config()
-    plain, kept, new = (
-        identity_of("run", config, load_task("sst2", settings), 0)
-        for settings in ([], ["settings.smoke.pooler=pretrained"], ["settings.smoke.pooler=new"])
-    )
-    assert plain == kept != new
-    # Without the key, as before there was a choice.
-    assert "pooler" not in load_task("sst2").at("smoke").identity()
-
-
-def test_a_task_can_start_from_another_which_is_fine_tuned_first(tmp_path, monkeypatch):
-    data = tmp_path / "data"
-    before, task = toy_task("mnli", data), toy_task("rte", data)
-    monkeypatch.setattr(module, "load_start", lambda task: {"mnli": before, None: None}[task.start_from])
-    start = toy_start(tmp_path / "run")
-    assert make(start, task, data).start_from == "mnli"
-    assert read_record(start.folder, "mnli", 0) is not None
-    tuned = output_folder(start.folder, "mnli", 0) / WEIGHTS
-    assert tuned.exists()
-    kept = make(start, toy_task("rte", data, "start_from=null"), data)
-    assert kept.start_from is None
-
-
 def test_constant_answers_are_flagged_and_repeated_at_half_the_rate(tmp_path):
     data = tmp_path / "data"
     # A tiny rate, so that the head keeps its first answer.
@@ -251,60 +213,93 @@ def test_constant_answers_are_flagged_and_repeated_at_half_the_rate(tmp_path):
     assert len([line for line in said if "again at half the learning rate" in line]) == 2
 
 
-def test_a_fine_tuning_that_learns_is_not_flagged(tmp_path):
-    data = tmp_path / "data"
-    task = toy_task(
-        "sst2",
-        data,
-        "settings.smoke.steps=60",
-        "settings.smoke.checkpoint_steps=60",
-    )
-    # A wide distribution: from a narrow one, the weights need hundreds of steps to grow.
-    record = make(toy_start(tmp_path / "run", "model.initializer_range=0.2"), task, data)
-    assert record.diverged == ()
-    (attempt,) = record.attempts
-    assert attempt.end_loss is not None
-    assert attempt.end_loss < attempt.chance_loss
-    assert record.best.main.value > record.best.main.floor == 50
-
-
-def test_a_loss_that_is_not_finite_fails_the_fine_tuning(tmp_path, monkeypatch):
-    data = tmp_path / "data"
-    task = toy_task("sst2", data)
-    monkeypatch.setattr(module.TaskModel, "loss", lambda self, batch: self.pooler.dense.bias.sum() * math.nan)
-    with pytest.raises(DivergedError, match="SST-2, seed 0: the loss is nan"):
-        make(toy_start(tmp_path / "run"), task, data)
-    assert read_record(tmp_path / "run", "sst2", 0) is None
-
-
-@pytest.mark.parametrize("name", ["stsb", "sst2"])
-def test_weights_that_the_last_step_made_infinite_fail_the_fine_tuning(tmp_path, monkeypatch, name):
-    data = tmp_path / "data"
-    task = toy_task(name, data, "settings.smoke.steps=2", "settings.smoke.checkpoint_steps=2", "start_from=null")
-    step = module.take_step
-    losses = []
-
-    def overflow(model, *rest):
-        losses.append(step(model, *rest))
-        if len(losses) == 2:
-            model.pooler.dense.bias.data.fill_(math.inf)
-        return losses[-1]
-
-    monkeypatch.setattr(module, "take_step", overflow)
-    with pytest.raises(DivergedError, match="seed 0: weights are not finite at step 2"):
-        make(toy_start(tmp_path / "run"), task, data)
-    assert all(loss.isfinite() for loss in losses)
-    assert read_record(tmp_path / "run", name, 0) is None
-
-
 def test_a_subsample_is_the_same_for_all_seeds():
     assert subsample(range(100), 10) == subsample(range(100), 10)
     assert subsample(range(100), 10) == sorted(set(subsample(range(100), 10)))
     assert subsample(range(5), None) == subsample(range(5), 9) == [0, 1, 2, 3, 4]
 
 
-def test_missing_data_leaves_nothing_that_looks_finished(tmp_path):
-    start = toy_start(tmp_path / "run")
-    with pytest.raises(MissingDataError, match="sst2: no train data"):
-        make(start, load_task("sst2"), tmp_path / "nowhere")
-    assert read_record(start.folder, "sst2", 0) is None
+def test_the_summary_of_seeds_is_the_median_with_the_interval_of_its_examples(tmp_path):
+    data = tmp_path / "data"
+    record = make(toy_start(tmp_path / "run"), toy_task("sst2", data), data)
+    bests = [record.best.model_copy(update={"main": share(main, 100, floor=50.0, by="")}) for main in (92, 90, 97)]
+    best = summarize([record.model_copy(update={"best": best}) for best in bests]).best
+    assert (best.value, best.n, best.by, best.low, best.high) == (92, 100, "3 fine-tuned", *wilson(92, 100))
+
+
+def test_a_pretrained_pooler_keeps_the_name_that_fine_tunings_had_before_there_was_a_choice():
+    plain, kept, new = (
+        identity_of("run", toy_config(), load_task("sst2", settings), 0)
+        for settings in ([], ["settings.smoke.pooler=pretrained"], ["settings.smoke.pooler=new"])
+    )
+    assert plain == kept != new
+    assert "pooler" not in load_task("sst2").at("smoke").identity()
+
+
+def test_weights_that_are_not_finite_fail_the_fine_tuning(tmp_path, monkeypatch):
+    data = tmp_path / "data"
+    task = toy_task("sst2", data, "settings.smoke.steps=2", "settings.smoke.checkpoint_steps=2")
+    step = module.take_step
+
+    def overflow(model, *rest):
+        loss = step(model, *rest)
+        model.pooler.dense.bias.data.fill_(math.inf)
+        return loss
+
+    monkeypatch.setattr(module, "take_step", overflow)
+    with pytest.raises(DivergedError, match="seed 0"):
+        make(toy_start(tmp_path / "run"), task, data)
+    assert read_record(tmp_path / "run", "sst2", 0) is None
+
+
+# ---- divergence ----
+
+
+def accuracy(correct, n=100, floor=50.0):
+    return share(correct, n, floor=floor, by="fine-tuned")
+
+
+def test_constant_answers_count_as_diverged_for_any_loss():
+    (sign,) = signs_of(0.5, 0.69, accuracy(50), is_constant=True)
+    assert "same answer" in sign
+
+
+@pytest.mark.parametrize(
+    ("end_loss", "correct", "diverged"),
+    [
+        (0.69, 50, True),
+        (0.69, 59, True),  # the interval includes the floor
+        (0.69, 62, False),  # it has learnt, although the loss has hardly changed
+        (0.60, 50, False),  # it has learnt the training examples
+        (0.69, 30, True),
+    ],
+)
+def test_only_loss_and_score_together_are_near_chance(end_loss, correct, diverged):
+    assert bool(signs_of(end_loss, 0.693, accuracy(correct), is_constant=False)) == diverged
+
+
+@pytest.mark.parametrize(("value", "diverged"), [(5.0, True), (7.0, False)])
+def test_a_correlation_within_its_standard_error_is_near_chance(value, diverged):
+    score = Score(value=value, n=1000, low=None, high=None, floor=0.0, by="fine-tuned")
+    assert bool(signs_of(1.0, 1.0, score, is_constant=False)) == diverged
+
+
+# ---- optimizers ----
+
+
+@pytest.mark.parametrize(("name", "length"), [("adamw", 1.0), ("adam-release", 0.1 / 0.001**0.5)])
+def test_only_the_adam_of_the_release_starts_with_longer_steps(name, length):
+    model = nn.Linear(3, 1, bias=False)
+    before = model.weight.detach().clone()
+    optimizer = build_optimizer(model, name, 1e-3)
+    model(torch.full((1, 3), 100.0)).sum().backward()
+    optimizer.step()
+    moved = before - model.weight.detach()
+    assert torch.allclose(moved, torch.full_like(moved, 1e-3 * length), rtol=0.01)
+
+
+def test_biases_and_layer_norm_have_no_weight_decay():
+    model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))
+    optimizer = build_optimizer(model, "adamw", 1e-3)
+    decay = {id(p): group["weight_decay"] for group in optimizer.param_groups for p in group["params"]}
+    assert [decay[id(p)] for p in model.parameters()] == [0.01, 0.0, 0.0, 0.0]

@@ -17,21 +17,14 @@ def test_a_correlation_with_a_constant_is_0_without_a_warning(name, labels, pred
     assert metrics.OF_NUMBERS[name](labels, predictions) == 0.0
 
 
-@pytest.mark.parametrize("score", metrics.OF_NUMBERS.values())
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_number_that_is_not_finite_has_no_correlation(score, value):
-    with pytest.raises(ValueError, match="not finite"):
-        score([1.0, 2.0, 3.0], [1.0, value, 3.0])
-
-
 def test_scores_equal_values_calculated_by_hand():
     labels, predictions = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0, 0, 0]  # 3 true and 1 false positive
     assert metrics.accuracy(labels, predictions) == 80
     assert metrics.f1(labels, predictions) == 75
     assert metrics.matthews(labels, predictions) == pytest.approx(100 * (3 * 5 - 1 * 1) / math.sqrt(4 * 4 * 6 * 6))
-    assert metrics.pearson([1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100 * 14 / math.sqrt(5 * 50))
-    assert metrics.spearman([1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100)
-    assert metrics.spearman([1, 2, 3], [1, 3, 2]) == pytest.approx(50)
+    assert metrics.OF_NUMBERS["pearson"]([1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100 * 14 / math.sqrt(5 * 50))
+    assert metrics.OF_NUMBERS["spearman"]([1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100)
+    assert metrics.OF_NUMBERS["spearman"]([1, 2, 3], [1, 3, 2]) == pytest.approx(50)
 
 
 # SQuAD
@@ -67,10 +60,6 @@ def test_an_answer_is_scored_by_the_best_gold_text():
     close = score_squad(answers, {"q": "cat sat down"})  # precision 2/3, recall 1
     assert close == {"exact_match": 0, "f1": pytest.approx(80)}
     assert score_squad(answers, {"q": "dog"}) == {"exact_match": 0, "f1": 0}
-
-
-def test_a_word_counts_as_often_as_it_occurs_in_both_texts():
-    assert score_squad({"q": ["x x y"]}, {"q": "x x x"})["f1"] == pytest.approx(100 * 2 / 3)
 
 
 def test_the_two_scripts_differ_on_texts_without_a_word():

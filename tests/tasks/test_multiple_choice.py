@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -51,14 +49,6 @@ def test_the_loss_is_that_of_the_right_option_and_does_not_depend_on_padding(tmp
     assert model.loss(features.batch(np.array([0, 1]), cpu)).item() == pytest.approx(float(expected), rel=1e-5)
     apart = [model.loss(features.batch(np.array([i]), cpu)).item() for i in (0, 1)]
     assert sum(apart) / 2 == pytest.approx(float(expected), rel=1e-5)
-
-
-def test_the_most_probable_option_is_the_answer():
-    examples = [ChoiceExample("0", "p", "q", OPTIONS, 0), ChoiceExample("1", "p", "q", OPTIONS, 0)]
-    features = KIND.make_features(examples, ENCODER, training=True)
-    scores = KIND.collect(examples, features, {"values": np.array([[0.1, 0.2, 0.6, 0.1], [0.7, 0.1, 0.1, 0.1]])})
-    assert KIND.predict(examples, scores).answers == {"0": 2, "1": 0}
-    assert KIND.chance_loss(features) == pytest.approx(math.log(4))
 
 
 def test_a_question_with_fewer_options_never_gets_a_missing_option(tmp_path):

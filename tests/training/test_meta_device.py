@@ -20,8 +20,7 @@ from albert_lab.tasks.evaluation import forward_all
 from albert_lab.tasks.features import TextEncoder, training_items
 from albert_lab.tasks.finetune import build_optimizer as task_optimizer
 from albert_lab.tasks.finetune import take_step
-from albert_lab.tasks.kind import load_kind
-from albert_lab.tasks.model import build_model
+from albert_lab.tasks.model import build_model, load_kind
 from albert_lab.training import evaluate
 from albert_lab.training.device import inputs_of, loss_scaler
 from albert_lab.training.evaluate import Evaluator
