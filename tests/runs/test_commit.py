@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from albert_lab import paths
 from albert_lab.runs import commit
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -31,12 +30,6 @@ def package(tmp_path):
 def test_a_package_in_a_checkout_has_its_commit_from_any_folder(package, tmp_path, monkeypatch):
     monkeypatch.chdir("/")
     assert commit.of(package) == git(tmp_path, "rev-parse", "HEAD")
-
-
-def test_in_a_hook_of_another_repository_the_commit_is_that_of_the_package(package, tmp_path, monkeypatch):
-    head = git(tmp_path, "rev-parse", "HEAD")
-    monkeypatch.setenv("GIT_DIR", str(paths.PACKAGE.parent / ".git"))
-    assert commit.of(package) == head
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import MissingDataError
 from albert_lab.measures import catalog
 from albert_lab.model.heads import PretrainingModel
-from albert_lab.runs import layers, states, worker
+from albert_lab.runs import layers, worker
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
 from albert_lab.training.evaluate import make_sets
@@ -49,13 +49,6 @@ def test_a_run_is_measured_once(finished):
     said.clear()
     assert layers.find_or_measure(finished, said.append) == first
     assert said == []
-
-
-def test_a_remade_run_is_measured_again(finished):
-    layers.find_or_measure(finished, silent)
-    states.forget(finished)
-    with pytest.raises(ConfigError, match="not finished"):
-        layers.find_or_measure(finished, silent)
 
 
 def test_a_run_without_its_checkpoint_is_refused(finished):

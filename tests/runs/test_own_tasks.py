@@ -42,7 +42,7 @@ def test_it_is_used_by_runs_fine_tunings_reports_and_ensembles(own_sst2, corpus,
     assert {"sst2", "own-sst2", "own-sst2_accuracy"} <= set(table["metric"])
     assert "Mine" in (report / "report.md").read_text()
 
-    (run,) = table["run"].unique()
+    (run,) = table.loc[table["metric"] == "mlm_accuracy", "run"].unique()  # the other one has random weights
     ended = here("finetune", run, "--tasks", tasks, "--json")
     assert [record["task"] for record in json.loads(ended.stdout)] == ["sst2", "own-sst2", "own-sst2"]
     ended = here("ensemble", str(own_sst2), run, "--json")
@@ -70,12 +70,6 @@ def test_data_is_searched_beside_the_file_and_then_in_the_tasks_folder(own_sst2,
     assert task.file(folder, "train") == folder / "train.tsv"
     with pytest.raises(MissingDataError, match=rf"own-sst2: no train data at {folder}/train\.tsv \(nor in .*mine\)"):
         task.read(folder, "train")
-
-
-def test_missing_data_is_reported_before_training(own_sst2, tmp_path):
-    (own_sst2.parent / "dev.tsv").unlink()
-    with pytest.raises(MissingDataError, match="no dev data"):
-        columns.check_data(load_task(str(own_sst2)))
 
 
 def test_two_files_of_one_name_are_refused(own_sst2, tmp_path):
@@ -181,7 +175,7 @@ def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_and_work(tasks_of_
     ended = here("pretrain", *toy_overrides(corpus, "budget.value=1"), "--tasks", tasks)
     assert ended.returncode == 0, ended.stderr
     (file,) = paths.reports().glob("*/*/results.csv")
-    floors = pd.read_csv(file).set_index("metric")["floor"]
+    floors = pd.read_csv(file).groupby("metric")["floor"].first()
     # Scores of a constant answer: each of three, four and two options is right equally often.
     assert [round(floors[name], 1) for name in names[:3]] == [33.3, 50.0, 50.0]
 
@@ -201,7 +195,7 @@ def test_errors_of_a_file_name_the_file_and_their_keys(tmp_path):
         load_task(str(file))
 
 
-@pytest.mark.parametrize("name", ["mlm_accuracy", "average", "seed", "run", "inter_sentence", "mine_loss"])
+@pytest.mark.parametrize("name", ["mlm_accuracy", "seed", "mine_loss"])
 def test_a_task_is_not_named_like_another_column(name, tmp_path):
     (tmp_path / f"{name}.yaml").write_text(OWN)
     with pytest.raises(ConfigError, match=name):

@@ -1,5 +1,3 @@
-import pytest
-
 from albert_lab.runs.progress import Position, RunProgress
 
 
@@ -30,14 +28,6 @@ def test_the_time_left_is_that_of_the_run_with_its_fine_tunings_and_of_the_study
     assert shown.endswith("2.5 min left, study 8.5 min"), "90 s of training, 60 s of fine-tuning, 360 s of later runs"
 
 
-@pytest.mark.parametrize("position", [None, "1/1:0.5:0"])
-def test_a_single_run_shows_only_its_own_time(capfd, position):
-    RunProgress("sop", Position.read(position), FakeClock()).show(line(share=0.5, training_seconds=30))
-    shown = last(capfd)
-    assert shown.startswith("sop: ")
-    assert "study" not in shown
-
-
 def test_fine_tunings_continue_the_bar_at_their_own_speed(capfd):
     clock = FakeClock()
     progress = RunProgress("sop", Position.read("1/2:0.5:1"), clock)
@@ -48,16 +38,6 @@ def test_fine_tunings_continue_the_bar_at_their_own_speed(capfd):
     clock.now = 60
     progress.show_finetuning("RTE, seed 0", 1, 4)
     assert last(capfd).endswith("25%  fine-tuning 2 of 4: RTE, seed 0  2.0 min left, study 3.7 min")
-
-
-def test_a_run_that_was_trained_before_takes_the_speed_from_its_fine_tunings(capfd):
-    clock = FakeClock()
-    progress = RunProgress("sop", Position.read("1/2:0.5:1"), clock)
-    progress.show_finetuning("SST-2, seed 0", 0, 2)
-    assert "left" not in last(capfd)
-    clock.now = 30
-    progress.show_finetuning("RTE, seed 0", 1, 2)
-    assert last(capfd).endswith("30 s left, study 2.5 min"), "two fine-tunings of 30 s are half a budget"
 
 
 def test_plain_lines_are_printed_rarely_and_once_at_the_end(capfd):

@@ -3,7 +3,7 @@ import json
 from toy import toy_config
 
 from albert_lab import paths
-from albert_lab.runs import cleaning, queue, results, status
+from albert_lab.runs import results, status
 from albert_lab.runs import run as runs
 
 LINE = {"event": "training", "step": 1_200, "share": 0.5, "loss": 5.5, "mlm_loss": 4.8, "pair_loss": 0.7}
@@ -31,15 +31,3 @@ def test_a_watch_reads_the_runs_again_until_all_that_are_named_are_done(corpus, 
     monkeypatch.setattr(status.time, "sleep", lambda _: (folder / runs.IMPORT).write_text("{}"))  # someone ends the run
     status.watch(paths.runs(), {folder.name}, lambda: False)
     assert "1 imported" in capsys.readouterr().out
-
-
-def test_a_damaged_job_of_another_run_does_not_end_the_status_of_a_study(corpus, own_home):
-    named, other = (started(corpus, seed) for seed in range(2))
-    (other / queue.FILE).write_bytes(b"\xff")
-    assert {row["run"] for row in status.rows(paths.runs(), {named.name})} == {named.name}
-    assert not cleaning.find_garbage(cache=False, checkpoints=True)
-
-
-def test_a_watch_of_all_runs_ends_when_it_is_stopped(own_home, capsys):
-    status.watch(paths.runs(), None, lambda: True)
-    assert "no runs yet" in capsys.readouterr().out
