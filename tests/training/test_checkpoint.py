@@ -1,9 +1,7 @@
 import errno
 import multiprocessing
 import os
-import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -123,12 +121,8 @@ def test_the_state_is_restored_with_the_versions_of_its_writer(tmp_path: Path):
     assert loaded == state
 
 
-def test_nothing_is_loaded_if_nothing_was_saved(tmp_path: Path):
-    assert load(tmp_path) is None
-    assert load(tmp_path / "missing") is None
-
-
 def test_the_last_two_checkpoints_are_kept_and_leftovers_of_a_kill_are_removed(tmp_path: Path):
+    assert load(tmp_path) is None
     save_steps(tmp_path, 1)
     partial = beside(tmp_path / "step-00000002")
     partial.mkdir()
@@ -137,14 +131,6 @@ def test_the_last_two_checkpoints_are_kept_and_leftovers_of_a_kill_are_removed(t
     save_steps(tmp_path, 1, 2, 3, 10)
     assert names(tmp_path) == ["step-00000003", "step-00000010"]
     assert names(tmp_path / "step-00000010") == sorted(FILES)
-
-
-def test_the_digests_can_be_checked_with_b2sum(tmp_path: Path):
-    if shutil.which("b2sum") is None:
-        pytest.skip("b2sum is not installed")
-    save_steps(tmp_path, 1)
-    command = ["b2sum", "--check", "--strict", "B2SUMS"]
-    assert subprocess.run(command, cwd=tmp_path / "step-00000001", capture_output=True, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("damage", [flip_a_byte, truncate, Path.unlink])
@@ -176,8 +162,6 @@ def test_training_starts_over_with_a_warning_if_every_checkpoint_is_damaged(tmp_
     assert load(tmp_path, said.append) is None
     assert [text.startswith("checkpoint") for text in said] == [True, True, False]
     assert "training starts over" in said[2]
-    model, optimizer = make()
-    assert content(model, optimizer) == content(*make())
     saved = save_steps(tmp_path, 1)
     assert load(tmp_path) == (1, saved[1])
 
@@ -188,34 +172,6 @@ def test_saving_twice_at_one_step_leaves_one_complete_checkpoint(tmp_path: Path)
     flip_a_byte(tmp_path / "step-00000002" / "model.safetensors")
     save_steps(tmp_path, 2)
     assert load(tmp_path) == (2, saved[2])
-
-
-def test_a_checkpoint_of_another_run_is_refused_and_changes_nothing(tmp_path: Path):
-    save_steps(tmp_path, 2)
-    model, optimizer = make()
-    before = content(model, optimizer)
-    with pytest.raises(ConfigError, match=r"step-00000002 belongs to run toy-run, not to other-run"):
-        load_latest(tmp_path, model, optimizer, "other-run", pytest.fail)
-    assert content(model, optimizer) == before
-
-
-def test_a_checkpoint_of_another_shape_is_refused_and_changes_nothing(tmp_path: Path):
-    save_steps(tmp_path, 2)
-    model, optimizer = make(hidden_size=6)
-    before = content(model, optimizer)
-    with pytest.raises(
-        ConfigError, match=r"decoder.bias|embedding.weight is float32 \[7, 4\] there, float32 \[7, 6\] in"
-    ):
-        load_latest(tmp_path, model, optimizer, RUN, pytest.fail)
-    assert content(model, optimizer) == before
-
-
-def test_a_checkpoint_with_other_names_is_refused(tmp_path: Path):
-    save_steps(tmp_path, 2)
-    model, optimizer = make()
-    model.add_module("extra", nn.Linear(1, 1))
-    with pytest.raises(ConfigError, match=r"extra.bias is nothing there, float32 \[1\] in the model"):
-        load_latest(tmp_path, model, optimizer, RUN, pytest.fail)
 
 
 @pytest.mark.parametrize("nth", range(len(FILES) + 1))
@@ -278,16 +234,6 @@ def test_a_run_killed_at_any_moment_has_a_complete_checkpoint(tmp_path: Path):
         assert result == content(*never_stopped)
 
 
-def test_weights_are_restored_without_an_optimizer(tmp_path: Path):
-    model, optimizer = make()
-    train(model, optimizer, range(3))
-    save_weights(tmp_path / "model.safetensors", model)
-    other, untouched = make()
-    load_weights(tmp_path / "model.safetensors", other)
-    assert content(other, untouched) == content(model, untouched)
-    assert names(tmp_path) == ["model.safetensors"]
-
-
 def test_the_weights_of_a_finished_run_are_only_those_of_its_last_step(tmp_path: Path):
     with pytest.raises(MissingDataError, match="has no checkpoint"):
         last_weights(tmp_path, RUN)
@@ -302,19 +248,6 @@ def test_the_weights_of_a_finished_run_are_only_those_of_its_last_step(tmp_path:
         last_weights(tmp_path, RUN)
 
 
-def test_weights_that_cannot_be_used_are_named(tmp_path: Path):
-    file = tmp_path / "model.safetensors"
-    model, _ = make()
-    with pytest.raises(MissingDataError, match=r"model\.safetensors: the file does not exist"):
-        load_weights(file, model)
-    save_weights(file, model)
-    with pytest.raises(ConfigError, match=r"model\.safetensors does not fit the model"):
-        load_weights(file, make(hidden_size=6)[0])
-    truncate(file)
-    with pytest.raises(DamagedFileError, match=r"model\.safetensors: the weights are damaged"):
-        load_weights(file, model)
-
-
 def test_an_own_optimizer_may_keep_state_of_another_shape_than_its_parameters(tmp_path: Path):
     model, _ = make()
     optimizer = torch.optim.Adafactor(model.parameters(), lr=0.01)
@@ -325,3 +258,35 @@ def test_an_own_optimizer_may_keep_state_of_another_shape_than_its_parameters(tm
     resumed = torch.optim.Adafactor(again.parameters(), lr=0.01)
     assert load_latest(tmp_path, again, resumed, RUN, print) is not None
     assert {len(entry) for entry in resumed.state.values()} == {len(entry) for entry in optimizer.state.values()}
+
+
+@pytest.mark.parametrize(
+    ("run", "hidden_size", "has_more"), [("other-run", 4, False), (RUN, 6, False), (RUN, 4, True)], ids=str
+)
+def test_a_checkpoint_of_another_run_or_model_is_refused_and_changes_nothing(tmp_path, run, hidden_size, has_more):
+    save_steps(tmp_path, 2)
+    model, optimizer = make(hidden_size=hidden_size)
+    if has_more:
+        model.add_module("extra", nn.Linear(1, 1))
+    before = content(model, optimizer)
+    with pytest.raises(ConfigError, match="step-00000002"):
+        load_latest(tmp_path, model, optimizer, run, pytest.fail)
+    assert content(model, optimizer) == before
+
+
+def test_weights_are_restored_without_an_optimizer_and_refused_if_they_cannot_be_used(tmp_path: Path):
+    file = tmp_path / "model.safetensors"
+    model, optimizer = make()
+    train(model, optimizer, range(3))
+    with pytest.raises(MissingDataError, match=file.name):
+        load_weights(file, model)
+    save_weights(file, model)
+    other, _ = make()
+    load_weights(file, other)
+    assert all(torch.equal(tensor, model.state_dict()[name]) for name, tensor in other.state_dict().items())
+    assert names(tmp_path) == [file.name]
+    with pytest.raises(ConfigError, match=file.name):
+        load_weights(file, make(hidden_size=6)[0])
+    truncate(file)
+    with pytest.raises(DamagedFileError, match=file.name):
+        load_weights(file, model)

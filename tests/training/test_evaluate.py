@@ -33,26 +33,18 @@ def evaluator(config, kinds, is_stopped=lambda: False) -> Evaluator:
     return Evaluator(sets_of(config), kinds, 16, CPU, autocast("fp32", CPU), is_stopped)
 
 
-def choice(logits, kinds, negative) -> list[int]:
-    return (margin(logits, kinds, negative) > 0).long().tolist()
-
-
-def test_a_two_way_head_chooses_its_larger_logit_on_every_set():
-    logits = torch.tensor([[2.0, 1.0], [0.0, 3.0]])
-    assert choice(logits, ["consecutive", "swapped"], "swapped") == [0, 1]
-    assert choice(logits, ["consecutive", "other-document"], "swapped") == [0, 1]
-
-
-def test_the_order_of_a_heads_labels_does_not_matter():
-    logits = torch.tensor([[2.0, 1.0]])
-    assert choice(logits, ["swapped", "consecutive"], "swapped") == [1]
-
-
-def test_a_three_way_head_chooses_between_the_kinds_in_the_set():
-    logits = torch.tensor([[1.0, 0.0, 5.0], [1.0, 2.0, 0.0]])
-    kinds = ["consecutive", "swapped", "other-document"]
-    assert choice(logits, kinds, "swapped") == [0, 1]
-    assert choice(logits, kinds, "other-document") == [1, 0]
+@pytest.mark.parametrize(
+    ("logits", "kinds", "negative", "chosen"),
+    [
+        ([2.0, 1.0], ["consecutive", "swapped"], "swapped", False),
+        ([0.0, 3.0], ["consecutive", "other-document"], "swapped", True),
+        ([2.0, 1.0], ["swapped", "consecutive"], "swapped", True),
+        ([1.0, 0.0, 5.0], ["consecutive", "swapped", "other-document"], "swapped", False),
+        ([1.0, 0.0, 5.0], ["consecutive", "swapped", "other-document"], "other-document", True),
+    ],
+)
+def test_a_head_chooses_between_consecutive_and_the_kind_of_a_set_or_all_its_others(logits, kinds, negative, chosen):
+    assert bool(margin(torch.tensor([logits]), kinds, negative) > 0) is chosen
 
 
 def test_the_sets_are_the_same_for_every_seed_and_objective(corpus):
@@ -74,18 +66,6 @@ def test_pair_sets_are_balanced_also_in_their_first_part(corpus):
             assert abs(float(np.mean(batch.pair_labels)) - 0.5) <= 1 / len(batch)
 
 
-def test_an_untrained_model_is_scored_with_n_and_chance(corpus):
-    config = toy_config(corpus)
-    model = PretrainingModel.from_config(config)
-    scores = evaluator(config, ["consecutive", "swapped"]).evaluate(model).scores
-    sets = sets_of(config)
-    assert scores["sop_accuracy"].n == len(sets.batch(catalog.SOP))
-    labels = sets.batch(catalog.MLM).masked_labels
-    assert scores["mlm_accuracy"].n == len(labels)
-    _, counts = np.unique(labels, return_counts=True)
-    assert scores["mlm_accuracy"].floor == pytest.approx(100 * counts.max() / counts.sum())
-
-
 @pytest.mark.parametrize("kinds", [["consecutive", "swapped"], []])
 def test_every_model_has_every_score_and_along_the_way_those_of_its_own_heads(corpus, kinds):
     config = toy_config(corpus, f"inter_sentence={'sop' if kinds else 'none'}")
@@ -97,6 +77,10 @@ def test_every_model_has_every_score_and_along_the_way_those_of_its_own_heads(co
     assert by["sop_probe"] == by["nsp_probe"] == by["nsp_released_probe"] == "linear probe"
     if not kinds:
         assert scores["sop_probe"] == scores["sop_accuracy"]
+    without_mlm = result.evaluate(model, without=[TokenMeasure]).scores
+    assert set(without_mlm) == set(labels()) - {"mlm_accuracy"}
+    _, counts = np.unique(result.sets.batch(catalog.MLM).masked_labels, return_counts=True)
+    assert scores["mlm_accuracy"].floor == pytest.approx(100 * counts.max() / counts.sum())
     pair_scores = {"nsp_accuracy", "sop_accuracy", "sop_across_documents", "coherence"} if kinds else set()
     assert set(result.along_the_way(model, 8)) == {"mlm_accuracy"} | pair_scores
 
@@ -231,12 +215,6 @@ def test_losses_are_the_cross_entropies_of_the_answers(corpus):
     labels = torch.from_numpy(tokens.masked_labels), torch.from_numpy(pairs.pair_labels)
     assert scores["mlm_accuracy"].loss == pytest.approx(float(F.cross_entropy(mlm_logits, labels[0])), rel=1e-5)
     assert scores["sop_accuracy"].loss == pytest.approx(float(F.cross_entropy(pair_logits, labels[1])), rel=1e-5)
-
-
-def test_parts_that_a_model_lacks_are_left_out(corpus):
-    config = toy_config(corpus)
-    scores = evaluator(config, []).evaluate(PretrainingModel.from_config(config), without=[TokenMeasure])
-    assert set(scores.scores) == set(labels()) - {"mlm_accuracy"}
 
 
 def test_the_area_under_the_curve_is_that_of_scikit_learn():

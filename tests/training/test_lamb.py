@@ -91,14 +91,3 @@ def test_a_parameter_without_gradient_is_unchanged_and_has_no_state():
     assert unused.tolist() == [1, 1]
     assert used.tolist() != [1, 1]
     assert unused not in optimizer.state
-
-
-def test_a_step_never_waits_for_the_device():
-    # A tensor on the meta device has no value, so reading a value on the host raises an error.
-    weights = [nn.Parameter(torch.empty(3, 2, device="meta")) for _ in range(3)]
-    optimizer = Lamb(weights, lr=0.1, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY)
-    for weight in weights:
-        weight.grad = torch.empty_like(weight)
-    optimizer.step()
-    with pytest.raises(RuntimeError):
-        weights[0].norm().item()

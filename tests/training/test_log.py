@@ -11,7 +11,7 @@ def test_a_full_disk_raises_an_error_that_names_the_log(tmp_path):
     if not Path("/dev/full").exists():
         pytest.skip("the system has no /dev/full")
     (tmp_path / METRICS).symlink_to("/dev/full")
-    with pytest.raises(WriteError, match=rf"{METRICS} could not be written: the disk is full"):
+    with pytest.raises(WriteError, match=METRICS):
         MetricsLog(tmp_path, lambda _line: None).write({"event": "training", "step": 1})
 
 
@@ -23,7 +23,7 @@ def test_a_log_that_lost_lines_since_its_checkpoint_is_called_damaged(tmp_path):
     log.rewind(size)
     assert log.flush() == size
     (tmp_path / METRICS).unlink()
-    with pytest.raises(DamagedFileError, match=rf"{METRICS}: has 0 of the {size} bytes .*: put it back|; put it back"):
+    with pytest.raises(DamagedFileError, match=METRICS):
         log.rewind(size)
 
 

@@ -89,11 +89,6 @@ def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluati
     assert results[0] == results[1]
 
 
-def test_a_stop_before_the_first_step_leaves_nothing_to_resume(corpus, tmp_path):
-    assert pretrainer(toy_config(corpus), tmp_path, is_stopped=lambda: True).run() is None
-    assert not (tmp_path / "checkpoint").exists()
-
-
 def test_a_loss_that_is_not_finite_fails_the_run(corpus, tmp_path):
     config = toy_config(corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0", "machine.log_every_steps=1")
     with pytest.raises(DivergedError, match="the loss is nan at step"):

@@ -8,9 +8,8 @@ import time
 import psutil
 import pytest
 import torch
-from command import here
 from safetensors.torch import load_file
-from toy import toy_config, toy_overrides
+from toy import toy_config
 
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states
@@ -80,14 +79,6 @@ def test_a_run_whose_second_process_is_stopped_or_killed_goes_on_from_its_checkp
     assert train(two, 2).wait(timeout=240) == 0
     for name, tensor in weights(one).items():
         torch.testing.assert_close(weights(two)[name], tensor, rtol=0, atol=1e-4)
-
-
-def test_a_study_trains_runs_of_two_processes(corpus, own_home):
-    done = here("sweep", "seed=0", *toy_overrides(corpus, "budget.value=4", "machine.processes=2"), "--tasks", "none")
-    assert done.returncode == 0, done.stderr
-    (folder,) = (own_home / "runs").iterdir()
-    assert (record := results.read(folder))
-    assert (record.provenance.processes, record.training.steps) == (2, 4)
 
 
 def test_threads_are_divided_among_processes_and_again_if_their_number_changes(corpus, own_home, monkeypatch):
