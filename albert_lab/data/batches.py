@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,28 +16,12 @@ from albert_lab.config.schema import RESULTS_VERSION, RunConfig, digest
 from albert_lab.data.masking import METHODS, Mask, mask
 from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
 from albert_lab.data.shards import Shards
+from albert_lab.data.tokenizer.base import Tokenizer
 
 PREFETCHED_BATCHES = 4
 IGNORED_LABEL = -100  # the default of torch's losses
 # A fixed set is sampled from at most this many blocks of documents (see pairs.py): four million sentences.
 SAMPLED_BLOCKS = 16
-
-
-class Vocabulary(Protocol):
-    """The parts of a tokenizer that batches need."""
-
-    @property
-    def pad_id(self) -> int: ...
-    @property
-    def cls_id(self) -> int: ...
-    @property
-    def sep_id(self) -> int: ...
-    @property
-    def mask_id(self) -> int: ...
-    @cached_property
-    def word_starts(self) -> np.ndarray:
-        """[vocab] bool: True for tokens that start a word."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -74,7 +57,7 @@ class Batches:
     """The batches of one length. The examples are those of epoch 0 in their order, then those of epoch 1, and so on."""
 
     def __init__(
-        self, shards: Shards, vocabulary: Vocabulary, config: RunConfig, *, first_step: int = 0, stage: int = 0
+        self, shards: Shards, vocabulary: Tokenizer, config: RunConfig, *, first_step: int = 0, stage: int = 0
     ) -> None:
         """first_step is the step of the first batch; stage is the number of the stage in the length schedule."""
         self._shards, self._vocabulary, self._config = shards, vocabulary, config
@@ -189,7 +172,7 @@ def masked_set(
     shards: Shards,
     pairs: Pairs,
     masking: MaskingConfig,
-    vocabulary: Vocabulary,
+    vocabulary: Tokenizer,
     *,
     max_sequence_length: int,
     seed: int,
@@ -245,7 +228,7 @@ def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:
 def _collate(
     shards: Shards,
     pairs: Pairs,
-    vocabulary: Vocabulary,
+    vocabulary: Tokenizer,
     masking: MaskingConfig,
     max_sequence_length: int,
     rng: np.random.Generator,

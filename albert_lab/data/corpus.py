@@ -185,13 +185,6 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def raw_bytes(corpus: CorpusConfig) -> int | None:
-    """Bytes of the files of a corpus; None if the text has an unknown size: compressed, or streamed."""
-    files = [] if corpus.source == "hub" else [file for _, file in files_of(corpus)]
-    is_known = files and not any(suffixes(file)[1] for file in files)
-    return sum(file.stat().st_size for file in files) if is_known else None
-
-
 def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
     """Whether a source document in plain text is a whole file; otherwise it ends at a blank line.
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import lru_cache, partial
 from itertools import chain, islice
@@ -38,8 +38,8 @@ _BATCH_CHARACTERS = 2**19
 # One process reads for all workers; more workers than this would wait for it and use memory. For 1 MB of plain text,
 # reading takes 0.023 s of a core and encoding 0.16 s, so the reader keeps seven workers busy.
 _MAX_WORKERS = 8
-# Below this much text, one more worker takes longer to start than it saves.
-_BYTES_PER_WORKER = 2**24
+# With fewer batches, workers take longer to start than they save.
+_BATCHES_FOR_WORKERS = 32
 MANY_UNKNOWN = 0.01  # of the tokens
 
 
@@ -103,9 +103,7 @@ class _Batch(NamedTuple):
 class _Encoded(NamedTuple):
     split: Split
     tokens: np.ndarray  # [tokens of the batch]
-    sentence_lengths: np.ndarray  # in tokens, [sentences of the batch]
-    document_lengths: np.ndarray  # in sentences, [documents of the batch]
-    source_lengths: np.ndarray  # in documents, [source documents of the batch]
+    lengths: list[np.ndarray]  # of sentences in tokens, documents in sentences, and source documents in documents
     counts: Counter[str]  # bytes of text, empty documents, short paragraphs, unknown tokens by split
 
 
@@ -115,22 +113,17 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     how = (cleaning_of(corpus), config.tokenizer.digit_commas)
     tokenizer = load_model(model, *how)
     encode = partial(_encode, model=model, how=how, fingerprint=tokenizer.fingerprint)
-    sizes = [texts.raw_bytes(source) for source in corpora]
-    raw_bytes = None if None in sizes else sum(filter(None, sizes))
-
     counts: Counter[str] = Counter()
     skipped: list[str] = []
     writers = {split: ShardWriter(folder, split) for split in SPLITS}
-    workers = config.machine.workers or _default_workers(raw_bytes)
-    spoken = start
-    with closing(_map_in_order(encode, _batches(corpora, counts, skipped), workers)) as results:
+    batches, spoken = _batches(corpora, counts, skipped), start
+    with closing(_map_in_order(encode, batches, config.machine.workers)) as results:
         for encoded in results:
-            lengths = (encoded.sentence_lengths, encoded.document_lengths, encoded.source_lengths)
-            writers[encoded.split].append(encoded.tokens, *lengths)
+            writers[encoded.split].append(encoded.tokens, *encoded.lengths)
             counts += encoded.counts
             if time.monotonic() - spoken >= EVERY_SECONDS:
                 spoken = time.monotonic()
-                say(f"encoding text: {size(counts['text_bytes'])}" + (f" of {size(raw_bytes)}" if raw_bytes else ""))
+                say(f"encoding text: {size(counts['text_bytes'])}")
 
     for split in SPLITS:
         is_left_empty = split == "train" and corpus.dev_share >= 1  # to score a whole text
@@ -175,11 +168,6 @@ def _some(names: list[str], most: int = 5) -> str:
     return "; ".join(names[:most]) + "; …" * (len(names) > most)
 
 
-def _default_workers(raw_bytes: int | None) -> int:
-    useful = _MAX_WORKERS if raw_bytes is None else 1 + raw_bytes // _BYTES_PER_WORKER
-    return min(cores(), useful, _MAX_WORKERS)
-
-
 _HELD_OUT, _EMPTY, _SHORT = "documents with held-out text", "empty documents", "paragraphs of one sentence"
 _DROPPED = (texts.DUPLICATES, _HELD_OUT, _EMPTY, _SHORT)
 
@@ -214,15 +202,17 @@ def _batches(corpora: list[CorpusConfig], counts: Counter[str], skipped: list[st
 
 
 def _map_in_order(
-    function: Callable[[_Batch], _Encoded], batches: Iterable[_Batch], workers: int
+    function: Callable[[_Batch], _Encoded], batches: Iterator[_Batch], workers: int | None
 ) -> Generator[_Encoded]:
     """Results in the order of the batches, for any number of workers; few are pending, so memory is bounded."""
+    head = list(islice(batches, _BATCHES_FOR_WORKERS))
+    workers = workers or (min(cores(), _MAX_WORKERS) if len(head) == _BATCHES_FOR_WORKERS else 1)
     if workers == 1:
-        yield from map(function, batches)
+        yield from map(function, chain(head, batches))
         return
     with worker_pool(workers) as pool:
         pending = deque()
-        for batch in batches:
+        for batch in chain(head, batches):
             pending.append(pool.submit(function, batch))
             if len(pending) > 2 * workers:
                 yield pending.popleft().result()
@@ -246,14 +236,8 @@ def _encode(batch: _Batch, *, model: Path, how: tuple[Cleaning, str], fingerprin
     encoded = list(chain.from_iterable(documents))
     tokens = np.fromiter(chain.from_iterable(encoded), token_dtype(tokenizer.vocab_size))
     counts[f"unknown {batch.split}"] = int((tokens == tokenizer.unk_id).sum())
-    return _Encoded(
-        split=batch.split,
-        tokens=tokens,
-        sentence_lengths=np.array([len(sentence) for sentence in encoded], OFFSET),
-        document_lengths=np.array([len(document) for document in documents], OFFSET),
-        source_lengths=np.array([len(source) for source in sources if source], OFFSET),
-        counts=counts,
-    )
+    lengths = ([len(part) for part in parts if part] for parts in (encoded, documents, sources))
+    return _Encoded(batch.split, tokens, [np.array(part, OFFSET) for part in lengths], counts)
 
 
 def _encode_documents(documents: list[str], corpus: CorpusConfig, tokenizer: Tokenizer) -> list[list[list[int]]]:

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.batches import Batch, Batches, Vocabulary
+from albert_lab.data.batches import Batch, Batches
 from albert_lab.data.shards import Shards
+from albert_lab.data.tokenizer.base import Tokenizer
 
 # A share of the budget is a quotient of floats: a stage begins at the step that is this close to its start.
 _TOLERANCE = 1e-9
@@ -39,7 +40,7 @@ class StagedBatches:
     at which its stage began, which checkpoints keep.
     """
 
-    def __init__(self, shards: Shards, vocabulary: Vocabulary, config: RunConfig) -> None:
+    def __init__(self, shards: Shards, vocabulary: Tokenizer, config: RunConfig) -> None:
         self._shards, self._vocabulary, self._config = shards, vocabulary, config
         self._passed: list[StageData] = []
         self._number = -1  # no stage has begun

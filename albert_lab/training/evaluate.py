@@ -13,9 +13,10 @@ import numpy as np
 import torch
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.batches import Batch, Vocabulary, masked_set, micro_batches
+from albert_lab.data.batches import Batch, masked_set, micro_batches
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
+from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.documents import SEGMENTS, Documents, by_document
 from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog
@@ -48,7 +49,7 @@ class EvaluationSets:
             measures/segments_floor.py); empty if unknown.
     """
 
-    vocabulary: Vocabulary
+    vocabulary: Tokenizer
     config: RunConfig
     dev: Shards
     train: Shards | None
@@ -82,7 +83,7 @@ class EvaluationSets:
 def make_sets(
     train: Shards | None,
     dev: Shards,
-    vocabulary: Vocabulary,
+    vocabulary: Tokenizer,
     config: RunConfig,
     floors: Mapping[str, np.ndarray] | None = None,
 ) -> EvaluationSets:

@@ -8,7 +8,7 @@ from albert_lab.data.corpus import Document, iterate, split_of
 from albert_lab.data.prepare import find_shards, prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import find_tokenizer
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import MissingDataError
 from albert_lab.runs import run as runs
 
 
@@ -61,12 +61,5 @@ def test_a_held_out_document_is_not_trained_on_in_other_white_space_or_as_a_part
 
 def test_added_text_that_is_not_there_is_named(corpus):
     config = toy_config(corpus, "added_corpus=files", "added_corpus.path=/nowhere/texts")
-    with pytest.raises(MissingDataError, match=r"^added_corpus=files: added_corpus\.path=/nowhere/texts: there is no"):
-        runs.plan(config)
-
-
-def test_added_text_that_cannot_be_read_is_named(corpus, tmp_path):
-    (tmp_path / "a.txt").symlink_to("nowhere")
-    config = toy_config(corpus, "added_corpus=files", f"added_corpus.path={tmp_path}")
-    with pytest.raises(ConfigError, match=r"^added_corpus=files: .*a\.txt is a link that leads to no file"):
+    with pytest.raises(MissingDataError, match=r"added_corpus\.path=/nowhere/texts"):
         runs.plan(config)

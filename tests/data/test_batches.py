@@ -4,6 +4,7 @@ import threading
 from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from albert_lab.data import pairs
 from albert_lab.data.batches import Batch, Batches, fixed_pairs, masked_set, micro_batches
 from albert_lab.data.pairs import make_pairs
 from albert_lab.data.shards import Shards
+from albert_lab.data.tokenizer.base import Tokenizer
 
 VOCAB = 20_000
 
@@ -32,7 +34,7 @@ class ToyVocabulary:
         return np.arange(VOCAB) % 10 < 7
 
 
-VOCABULARY = ToyVocabulary()
+VOCABULARY = cast(Tokenizer, ToyVocabulary())
 
 
 def configure(*overrides: str) -> RunConfig:

@@ -66,11 +66,11 @@ def test_incomplete_shards_are_refused(tmp_path):
     write(tmp_path, [[[3, 4], [5]]])
     file = tmp_path / "dev.sentences"
     file.write_bytes(file.read_bytes()[:-8])
-    with pytest.raises(DamagedFileError, match=r"dev.sentences: has 24 bytes, not 32.*remove"):
+    with pytest.raises(DamagedFileError, match=r"dev\.sentences"):
         open_shards(tmp_path, "dev")
     assert open_shards(tmp_path, "train").num_documents == 2
 
 
 def test_a_folder_without_shards_is_reported(tmp_path):
-    with pytest.raises(MissingDataError, match="has no token shards; albert-lab data prepare"):
+    with pytest.raises(MissingDataError, match=str(tmp_path)):
         read_meta(tmp_path)
