@@ -25,7 +25,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     experiment = plan.experiment
     collected = list(runs(plan.points, say, with_layers=LAYERS_FIGURE in experiment.figures))
     averaged = ensembles(plan.points, experiment.ensemble.members) if experiment.ensemble else []
-    points = [_point(item, failures, command) for item in plan.points]
+    points = study_points(plan, failures, command)
     named = [Path(file).name for file in experiment.include]
     further = tuple(file for file in own_code.included() if file not in named)  # by --include
     experiment = experiment.model_copy(update={"include": (*experiment.include, *further)})
@@ -43,6 +43,11 @@ def runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False)
                 curve=reported.curve(folder),
                 layers=layers.find_or_measure(folder, say) if with_layers else (),
             )
+
+
+def study_points(plan: Plan, failures: Mapping[str, str], command: str) -> list[StudyPoint]:
+    """What became of each point of a plan."""
+    return [_point(item, failures, command) for item in plan.points]
 
 
 def _point(item: PlannedPoint, failures: Mapping[str, str], command: str) -> StudyPoint:

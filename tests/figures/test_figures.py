@@ -1,5 +1,6 @@
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,7 @@ DRAWN = [
 @pytest.mark.parametrize(("figure", "name"), DRAWN)
 def test_a_figure_says_its_message_and_every_row_stands_or_is_said_to_be_missing(figure, name, tmp_path):
     result = analysed(tmp_path, name, full=True, seeds=1)
-    drawn = figures.FIGURES[figure].draw(result)
+    drawn: Any = figures.FIGURES[figure].draw(result)
     assert len(drawing.message(drawn)) > 10
     lost = result.rows[-1]
     assert f"missing: {lost}, the loss is nan at step 3" in words(drawn)
@@ -75,7 +76,8 @@ def test_the_message_names_the_best_row_only_if_the_difference_is_clear(tmp_path
 
 
 def test_a_line_has_a_point_for_each_evaluation_and_a_band_over_seeds(tmp_path):
-    panel = charts.learning_curves(analysed(tmp_path, "sop-vs-nsp", 3)).axes[-1]
+    drawn: Any = charts.learning_curves(analysed(tmp_path, "sop-vs-nsp", 3))
+    panel = drawn.axes[-1]
     lines = [line for line in panel.lines if len(line.get_xdata()) == 4]
     assert len(lines) == len(panel.collections) == 3
 
@@ -85,12 +87,13 @@ def test_curves_under_a_budget_in_seconds_are_drawn_over_seconds(tmp_path):
     curves = result.frame.curves.copy()
     of_second = (curves["seed"] == 1).to_numpy()
     curves.loc[of_second, "step"] = curves.loc[of_second, "step"] + 7
-    drawn = charts.learning_curves(replace(result, frame=replace(result.frame, curves=curves)))
+    drawn: Any = charts.learning_curves(replace(result, frame=replace(result.frame, curves=curves)))
     assert "training time (seconds)" in words(drawn)
 
 
 def test_the_papers_curves_stand_beside_ours_with_the_looks_of_their_rows(tmp_path):
-    *ours, theirs = charts.learning_curves(analysed(tmp_path, "dropout")).axes
+    drawn: Any = charts.learning_curves(analysed(tmp_path, "dropout"))
+    *ours, theirs = drawn.axes
     colour = {line.get_label(): line.get_color() for line in ours[0].lines}
     assert {line.get_label(): line.get_color() for line in theirs.lines}.items() <= colour.items()
     assert "read off" in theirs.get_title()
@@ -120,14 +123,14 @@ def test_a_trend_is_drawn_with_its_points_and_slope(tmp_path):
     numbers.loc[flops, "value"] *= numbers.loc[flops, "row"].str.extract(r"(\d)", expand=False).astype(float) ** 3
     noise = np.random.default_rng(0).normal(0, 0.1, len(numbers))
     numbers.loc[numbers["metric"] == "mlm_accuracy", "value"] += noise[numbers["metric"] == "mlm_accuracy"]
-    drawn = charts.ladder_trend(replace(result, frame=replace(result.frame, numbers=numbers)))
+    drawn: Any = charts.ladder_trend(replace(result, frame=replace(result.frame, numbers=numbers)))
     assert "ten times the compute" in drawing.message(drawn)
     assert len(drawn.axes[0].lines) >= 2
 
 
 def test_the_forest_plot_has_the_papers_effect_beside_ours(tmp_path):
     toy_report(tmp_path / "smoke-sotu" / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 3)
-    drawn = claims(sentences(reports(tmp_path)))
+    drawn: Any = claims(sentences(reports(tmp_path)))
     (panel,) = drawn.axes
     assert len(panel.get_yticks()) == 4
     assert "paper" in words(drawn)
@@ -137,7 +140,8 @@ def test_the_forest_plot_has_the_papers_effect_beside_ours(tmp_path):
 def test_files_are_small_have_few_colours_and_one_is_a_drawing(tmp_path):
     folder = toy_report(tmp_path / "sharing", experiment.named("sharing"), 2)
     png, svg = figures.draw(folder, "sharing-tradeoff", tmp_path / "out")
-    assert len(Image.open(png).getcolors(256)) <= drawing.COLOURS_OF_PNG
+    colours: Any = Image.open(png).getcolors(256)
+    assert len(colours) <= drawing.COLOURS_OF_PNG
     assert png.stat().st_size < 60_000
     assert ET.parse(svg).getroot().tag.endswith("svg")
     with pytest.raises(ConfigError, match="ladder-trend"):
@@ -147,7 +151,8 @@ def test_files_are_small_have_few_colours_and_one_is_a_drawing(tmp_path):
 def test_a_report_keeps_one_picture_the_first_that_has_data(tmp_path, empty_figures):
     folder = toy_report(tmp_path / "sharing", experiment.named("sharing"), 2)
     (folder / "old.png").write_bytes(b"")
-    name, message = figures.draw_first(folder, analysis.read(folder))
+    picture: Any = figures.draw_first(folder, analysis.read(folder))
+    name, message = picture
     assert [file.name for file in folder.glob("*.png")] == [name] == ["sharing-tradeoff.png"]
     assert "parameters" in message
 
