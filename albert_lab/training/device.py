@@ -6,6 +6,7 @@ import resource
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import chain, pairwise
 from pathlib import Path
 from time import perf_counter
 
@@ -150,13 +151,9 @@ def ahead(
     parts: Iterable[Batch], device: torch.device, *, needs_mask: bool = False
 ) -> Iterator[tuple[Tensors, Targets]]:
     """Inputs and labels of each part; the copies of the next part begin before the current part is computed."""
-    ready = None
-    for part in parts:
-        coming = inputs_of(part, device, needs_mask=needs_mask), labels_of(part, device)
-        if ready is not None:
-            yield ready
-        ready = coming
-    if ready is not None:
+    coming = ((inputs_of(part, device, needs_mask=needs_mask), labels_of(part, device)) for part in parts)
+    for ready, _ in pairwise(chain(coming, [None])):
+        assert ready
         yield ready
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from toy import toy_config
-from toy_training import CPU, pretrainer
+from toy_training import pretrainer
 
 from albert_lab.errors import ConfigError
 from albert_lab.training.graphs import WARM_UP, GraphedStep, with_graphs
@@ -57,32 +57,24 @@ def test_a_graph_gives_results_that_later_steps_do_not_overwrite(corpus, tmp_pat
     assert taken[-1]["mlm_loss"] != taken[-2]["mlm_loss"]
 
 
-def test_on_a_cpu_graphs_change_nothing(corpus, tmp_path):
-    trainer = pretrainer(toy_config(corpus, "optimizer=adamw", "machine.cuda_graphs=true"), tmp_path)
-    assert trainer.device == CPU
-    assert with_graphs(trainer.step) is trainer.step
-
-
 @pytest.mark.parametrize(
     ("overrides", "obstacle"),
     [
-        (["optimizer=lamb"], r"optimizer=lamb \(allowed: adamw, muon\)"),
-        (["optimizer=adamw", "dropout=0.1"], r"dropout=0.1 \(allowed: 0\)"),
+        (["optimizer=lamb"], "optimizer=lamb"),
+        (["optimizer=adamw", "dropout=0.1"], "dropout=0.1"),
         (["optimizer=adamw", "machine.compile=true"], "machine.compile=true"),
-        (
-            ["optimizer=adamw", "machine.micro_batch_size=4"],
-            r"micro-batches \(allowed: .*=null\)",
-        ),
+        (["optimizer=adamw", "machine.micro_batch_size=4"], "micro-batches"),
     ],
 )
 def test_a_step_that_cannot_be_recorded_stays_as_it_is_or_is_refused(corpus, tmp_path, overrides, obstacle):
     for asked in ("auto", "true"):
         trainer = pretrainer(toy_config(corpus, f"machine.cuda_graphs={asked}", *overrides), tmp_path / asked)
+        assert with_graphs(trainer.step) is trainer.step, "on a CPU graphs change nothing"
         on_gpu = replace(trainer.step, device=torch.device("cuda"))
         if asked == "auto":
             assert with_graphs(on_gpu) is on_gpu
         else:
-            with pytest.raises(ConfigError, match=f"a step cannot be recorded with {obstacle}$"):
+            with pytest.raises(ConfigError, match=obstacle):
                 with_graphs(on_gpu)
 
 

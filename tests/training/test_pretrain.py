@@ -10,7 +10,6 @@ from albert_lab.measures.catalog import labels
 from albert_lab.model.heads import PretrainingModel
 from albert_lab.training import progress
 from albert_lab.training.evaluate import DivergedError
-from albert_lab.training.step import Step
 
 
 @pytest.mark.parametrize("objective", ["none", "nsp", "sop", "sop-release", "three-way"])
@@ -69,24 +68,16 @@ def test_a_stopped_and_resumed_run_ends_with_the_weights_of_an_uninterrupted_run
 
 def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluations(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "FINAL_STEPS", 5)
-    plain = ["budget.value=9", "evaluation.num_curve_points=1", "machine.log_every_steps=9"]
-    often = ["budget.value=9", "evaluation.num_curve_points=3", "machine.log_every_steps=2"]
-    results = []
-    for name, overrides in (("plain", plain), ("often", often)):
-        trainer = pretrainer(toy_config(corpus, *overrides, "machine.checkpoint_seconds=0"), tmp_path / name)
-        taken, take = [], trainer.step.take
-        monkeypatch.setattr(
-            Step, "take", lambda self, *args, take=take, taken=taken: taken.append(take(*args)) or taken[-1]
-        )
+    last = []
+    for points, lines in ((1, 9), (3, 2)):
+        overrides = [f"evaluation.num_curve_points={points}", f"machine.log_every_steps={lines}", "budget.value=9"]
+        trainer = pretrainer(toy_config(corpus, *overrides, "machine.checkpoint_seconds=0"), tmp_path / str(points))
         done = trainer.run()
-        monkeypatch.undo()
-        monkeypatch.setattr(progress, "FINAL_STEPS", 5)
         assert done is not None
-        losses = [float(step["mlm_loss"] + step["pair_loss"]) for step in taken]
-        assert len(losses) == 9
-        assert done.final_loss == statistics.fmean(losses[-5:])
-        results.append(done.final_loss)
-    assert results[0] == results[1]
+        assert done.final_loss == statistics.fmean(trainer.progress.last_losses)
+        last.append(trainer.progress.last_losses)
+    assert last[0] == last[1]
+    assert len(last[0]) == 5
 
 
 def test_a_loss_that_is_not_finite_fails_the_run(corpus, tmp_path):
