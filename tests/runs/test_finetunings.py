@@ -42,7 +42,7 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     assert states_of(planned) == ["failed"]
     record = item.run.folder / results.RECORD
     written = record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns
-    (point,) = collect.study_points(planned.updated(), outcome.failures, "albert-lab sweep")
+    (point,) = collect.collect(planned.updated(), outcome.failures, "albert-lab sweep", print).points
     assert "squad1, seed 0" in point.failed_tasks
     assert point.state == "done"
     (run,) = collect.runs(planned.updated().points, print)

@@ -208,7 +208,7 @@ def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_
     assert outcome.code == 1  # no row is finished
     trunk = plan.points[0].lineage[0]
     assert "the loss is nan" in outcome.failures[trunk.name]
-    table = collect.study_points(plan.updated(), outcome.failures, "albert-lab toy")
+    table = collect.collect(plan.updated(), outcome.failures, "albert-lab toy", print).points
     assert [point.state for point in table] == ["missing", "missing"]
     assert all(trunk.name in point.reason and "the loss is nan" in point.reason for point in table)
     again = train(plan)
