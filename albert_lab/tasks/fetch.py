@@ -28,21 +28,20 @@ def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> l
         ConfigError: unknown name, or a data set of another form.
         MissingDataError: the data set cannot be reached, or `datasets` is not installed.
     """
-    known = {of: load_task(of) for of in ([name] if name.endswith(".yaml") else task_names())}
-    chosen = [of for of, task in known.items() if task.hub and name in (of, task.family)]
-    if not chosen:
-        families = ", ".join(sorted({load_task(of).family for of in task_names()}))
-        raise ConfigError(f"{name} cannot be fetched (allowed: {families}, or a task that has hub)")
+    names = [name] if name.endswith(".yaml") else task_names()
+    chosen = [load_task(of, overrides) for of in names if name in (of, load_task(of).family)]
+    wanted = [(task, *pair) for task in chosen if task.hub for pair in task.hub.splits.items()]
+    if not wanted:
+        raise ConfigError(f"{name} cannot be fetched (allowed: glue, squad, race, or a task that has hub)")
     written = []
-    for task in (load_task(of, overrides) for of in chosen):
-        for split, theirs in task.hub.splits.items() if task.hub else ():
-            file = task.file(folder, split)
-            if file.exists():
-                say(f"{task.name}: {file} is there already")
-            elif task.hub:
-                count = _write(task, task.hub, theirs, file)
-                say(f"{task.name}: {count} rows of {task.hub.path} ({task.hub.name}, {theirs}) in {file}")
-                written.append(file)
+    for task, split, theirs in wanted:
+        file = task.file(folder, split)
+        if file.exists():
+            say(f"{task.name}: {file} is there already")
+        elif task.hub:
+            count = _write(task, task.hub, theirs, file)
+            say(f"{task.name}: {count} rows of {task.hub.path} ({task.hub.name}, {theirs}) in {file}")
+            written.append(file)
     return written
 
 
@@ -74,12 +73,16 @@ def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, A
 
 def status_text(rows: list[dict[str, Any]], folder: Path) -> str:
     """The rows as a table."""
-    body = []
-    for row in rows:
-        counts = ", ".join(f"{split} {count:,}" for split, count in row["examples"].items())
-        lacks = {split: file.removeprefix(f"{folder}/") for split, file in row["missing"].items()} | row["problems"]
-        body.append([row["title"], counts, "; ".join(f"{split}: {problem}" for split, problem in lacks.items())])
+    body = [
+        [
+            row["title"],
+            ", ".join(f"{split} {count:,}" for split, count in row["examples"].items()),
+            "; ".join(f"{split}: {text}" for split, text in (row["missing"] | row["problems"]).items()),
+        ]
+        for row in rows
+    ]
     table = tabulate(body, headers=["task", "examples", "missing or wrong"], tablefmt="simple", disable_numparse=True)
+    table = table.replace(f"{folder}/", "")
     return f"{table}\n\nlooked for in {folder} ($ALBERT_LAB_TASKS); `albert-lab data fetch` downloads what is missing"
 
 
@@ -129,8 +132,7 @@ def _table(form: GlueFormat, rows: list[dict[str, Any]], labels: Sequence[str] |
     """GLUE's columns, of which those that the Hub lacks are empty."""
     texts = [key for key, value in rows[0].items() if isinstance(value, str)]
     columns = [column for column in (form.text_a, form.text_b) if column]
-    if form.header:
-        yield form.columns
+    yield from [form.columns] if form.header else []
     for number, row in enumerate(rows):
         value = row["label"]
         # Numbers are stored in 32 bits: 3.8 is read as 3.799999952316284.

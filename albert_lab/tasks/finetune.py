@@ -193,6 +193,7 @@ class _Finetuning:
         self.autocast = autocast(self.precision, self.device)
         self.progress = _Progress()
         self.clock = Clock(self.device)
+        self.name = f"{self.task.title}, seed {self.seed}"
 
     def run(self, keep_weights: bool) -> FinetuningRecord | None:
         self.outputs.mkdir(parents=True, exist_ok=True)
@@ -204,23 +205,19 @@ class _Finetuning:
         attempt = self._train(keep_weights)
         while attempt is not None and attempt.diverged and len(self.progress.attempts) < self.settings.retries:
             # Differs from the paper, which mentions no fine-tuning that does not learn.
-            self.say(f"{self._name}: {'; '.join(attempt.diverged)}; again at half the learning rate")
+            self.say(f"{self.name}: {'; '.join(attempt.diverged)}; again at half the learning rate")
             shutil.rmtree(self.checkpoints, ignore_errors=True)
             self.progress = _Progress(attempts=[*self.progress.attempts, attempt])
             attempt = self._train(keep_weights)
         if attempt is None:
             return None
         if attempt.end_loss is None:
-            raise DivergedError(f"{self._name}: {'; '.join(attempt.diverged)}")
+            raise DivergedError(f"{self.name}: {'; '.join(attempt.diverged)}")
         record = self._record(attempt)
         shutil.rmtree(self.outputs / CHECKPOINTS, ignore_errors=True)
         if not keep_weights:
             (self.outputs / WEIGHTS).unlink(missing_ok=True)
         return record
-
-    @property
-    def _name(self) -> str:
-        return f"{self.task.title}, seed {self.seed}"
 
     @property
     def _learning_rate(self) -> float:

@@ -210,8 +210,8 @@ def has_same_data(record: FinetuningRecord, task: TaskConfig, folder: Path, data
         folder: Of the run, with its records.
         data: The tasks folder.
     """
-    sizes = {"train": record.settings.train_examples, "dev": record.settings.dev_examples}
-    for split, size in sizes.items():
+    for split in ("train", "dev"):
+        size = getattr(record.settings, f"{split}_examples")
         today = _remembered(task, data, split, f"of {size}", lambda of, size=size: fingerprint_of(subsample(of, size)))
         if today not in (None, getattr(record, split).fingerprint):
             return False

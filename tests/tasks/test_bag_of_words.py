@@ -27,12 +27,6 @@ def test_the_words_of_two_texts_count_by_themselves():
     assert set(correct(train, dev)) == {True}
 
 
-def test_texts_without_words_and_a_single_label_have_a_score_too():
-    train = [TextExample(str(place), "...", None, label) for place, label in enumerate("010")]
-    assert sum(correct(train, train)) == 2
-    assert sum(correct(train[:1], train)) == 2
-
-
 def test_numbers_are_predicted_too():
     train = [TextExample(str(number), "so " + "alike" * (number > 2), None, float(number)) for number in range(6)]
     answers = bag_of_words(train, train)

@@ -5,9 +5,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_tasks import toy_tokenizer
 
-from albert_lab.tasks.features import Features, TextEncoder, cut_pair, evaluation_items, training_items
+from albert_lab.tasks.features import Features, cut_pair, training_items
 
 CPU = torch.device("cpu")
 
@@ -53,17 +52,3 @@ def test_the_order_depends_only_on_seed_and_epoch():
     assert all((a == b).all() for a, b in zip(first, again, strict=True))
     assert not all((a == b).all() for a, b in zip(first, other, strict=True))
     assert not all((a == b).all() for a, b in zip(first[:5], first[5:], strict=True))
-
-
-def test_every_item_is_evaluated_once():
-    assert sorted(np.concatenate(list(evaluation_items(np.array([3, 1, 2, 9, 4]), 2)))) == [0, 1, 2, 3, 4]
-
-
-def test_text_is_cleaned_like_the_corpus_before_it_is_encoded():
-    tokenizer = toy_tokenizer()
-    encoder = TextEncoder(tokenizer)
-    assert encoder.encode(["The  CAT\tsat"]) == tokenizer.encode(["the cat sat"])
-    ids, first = encoder.join([7, 8], [9])
-    assert ids == [tokenizer.cls_id, 7, 8, tokenizer.sep_id, 9, tokenizer.sep_id]
-    assert first == 4
-    assert encoder.join([7], None) == ([tokenizer.cls_id, 7, tokenizer.sep_id], 3)

@@ -62,9 +62,6 @@ def choices(**changes):
     return ChoicesFormat.model_validate(plain | {"question": "goal", "options": ("one", "two", "three")} | changes)
 
 
-# ---- GLUE ----
-
-
 @pytest.mark.parametrize("name", GLUE)
 def test_an_official_file_gives_every_example(name, read):
     form: Any = load_task(name).format
@@ -75,13 +72,6 @@ def test_an_official_file_gives_every_example(name, read):
     assert len(labels) == 2
 
 
-def test_quotation_marks_and_carriage_returns_do_not_join_or_split_lines(read):
-    text = 'sentence\tlabel\r\n"open quote\t1\r\nline\u2028separator, \x85 and \x0b\t0\r\n" closed\t1'
-    examples, issues = read(load_task("sst2").format, text)
-    assert [example.text_a for example in examples] == ['"open quote', "line\u2028separator, \x85 and \x0b", '" closed']
-    assert not issues
-
-
 def test_short_lines_and_invalid_labels_are_left_out_of_training_and_named(read):
     form = load_task("mnli").format
     text = FILES["mnli"] + "2\tcut short\n" + "3\t\t\t\t\t\t\t\tA.\tB.\tneutral\tentailment\t-\n"
@@ -89,12 +79,6 @@ def test_short_lines_and_invalid_labels_are_left_out_of_training_and_named(read)
     assert len(examples) == 2
     assert [issue.example for issue in issues] == ["train.tsv:4", "train.tsv:5"]
     assert read(load_task("cola").format, "gj04\t1\n" + FILES["cola"])[0][0].id == "1", "the id is the line's number"
-
-
-@pytest.mark.parametrize("score", ["nan", "inf", "five", ""])
-def test_a_score_that_is_not_a_finite_number_is_an_invalid_label(score, read):
-    _, (issue,) = read(load_task("stsb").format, FILES["stsb"].replace("1.25", score))
-    assert issue.example == "train.tsv:3"
 
 
 @pytest.mark.parametrize(
@@ -109,9 +93,6 @@ def test_a_score_that_is_not_a_finite_number_is_an_invalid_label(score, read):
 def test_a_file_of_another_form_is_refused(name, text, says, read):
     with pytest.raises(ConfigError, match=says):
         read(load_task(name).format, text)
-
-
-# ---- rows ----
 
 
 @pytest.mark.parametrize("name", ["train.jsonl", "train.json", "train.jsonl.gz"])
@@ -140,9 +121,6 @@ def test_a_table_is_read_as_csv_says(separator, read):
     assert not issues
 
 
-# ---- choices ----
-
-
 def test_each_option_has_a_column_and_the_last_columns_may_be_empty(read):
     text = "goal\tone\ttwo\tthree\tlabel\ng\tx\ty\tz\tC\nh\tx\ty\t\tB\ni\tx\t\t\tA\n"
     examples, issues = read(choices(), text, "a.tsv")
@@ -169,16 +147,6 @@ def test_numbers_that_count_from_1_are_refused(read):
     with pytest.raises(ConfigError, match=r"labels=\[1,2,3\]"):
         read(form, rows("1", "3"), "a.jsonl")
 
-
-def test_options_with_labels_of_their_own_are_read_as_arc_has_them(read):
-    rows = [
-        {"goal": "g", "all": {"text": ["x", "y"], "label": labels}, "label": labels[1]} for labels in ("AB", [1, 2])
-    ]
-    rows[0]["all"]["label"] = ["A", "B"]
-    assert [example.label for example in read(choices(options="all"), rows, "a.jsonl")[0]] == [1, 1]
-
-
-# ---- RACE ----
 
 RACE = RaceFormat(name="race")
 OPTIONS = ["a cat", "a dog", "an owl", "a cow"]
@@ -215,21 +183,6 @@ def test_the_id_of_a_question_has_its_level_its_passage_and_its_number(folder):
     assert not issues
 
 
-def test_a_question_without_four_options_or_a_letter_is_left_out_and_named(folder):
-    split = folder(high_1=passage("A", "B", options=[OPTIONS[:3], OPTIONS]), high_2=passage("E", ""))
-    examples, issues = RACE.read(split, training=True)
-    assert [example.id for example in examples] == ["high/1.txt/1"]
-    assert [issue.example for issue in issues] == ["high/1.txt/0", "high/2.txt/0", "high/2.txt/1"]
-
-
-def test_a_passage_without_answers_is_refused(folder):
-    for content in (passage("A"), passage(answers=None)):
-        with pytest.raises(ConfigError, match=r"high/7\.txt"):
-            RACE.read(folder(high_7=content), training=True)
-
-
-# ---- SQuAD ----
-
 SQUAD1, SQUAD2 = (SquadFormat(name="squad", unanswerable=unanswerable) for unanswerable in (False, True))
 CONTEXT = "The cat sat on the mat. Dogs — ça va — bark."
 
@@ -241,13 +194,6 @@ def question(id="q", answers=(("cat", 4),), **marks):
 
 def squad(*questions):
     return {"data": [{"title": "Cats", "paragraphs": [{"context": CONTEXT, "qas": list(questions)}]}]}
-
-
-def test_a_question_of_1_1_has_its_context_and_answers(read):
-    examples, issues = read(SQUAD1, squad(question(answers=[("cat", 4), ("The cat", 0)])), "train.json")
-    answers = (Answer("cat", 4), Answer("The cat", 0))
-    assert examples == [SpanExample("q", "Who sat?", CONTEXT, answers, is_impossible=False, title="Cats")]
-    assert not issues
 
 
 @pytest.mark.parametrize("name", ["train.jsonl", "train.json"])
@@ -304,9 +250,6 @@ def test_a_file_of_another_form_of_questions_is_refused(form, content, read):
         read(form, content, "train.json")
 
 
-# ---- the shared data ----
-
-
 @pytest.fixture(scope="module")
 def official(shared_data, tmp_path_factory):
     """Folder with official files, published predictions and their official scores."""
@@ -351,3 +294,19 @@ def test_every_example_of_the_shared_files_can_be_used(official, name, counts):
     read = [load_task(name).read(official, split) for split in ("train", "dev")]
     assert tuple(len(examples) for examples, _ in read) == counts
     assert not any(issues for _, issues in read)
+
+
+def test_quotation_marks_and_unicode_separators_do_not_join_or_split_lines(read):
+    text = 'sentence\tlabel\r\n"open quote\t1\r\nline\u2028separator, \x85\t0\r\n" closed\t1'
+    examples, issues = read(load_task("sst2").format, text)
+    assert [example.text_a for example in examples] == ['"open quote', "line\u2028separator, \x85", '" closed']
+    assert not issues
+
+
+def test_a_question_without_four_options_or_a_letter_is_left_out_and_named(folder):
+    split = folder(high_1=passage("A", "B", options=[OPTIONS[:3], OPTIONS]), high_2=passage("E", ""))
+    examples, issues = RACE.read(split, training=True)
+    assert [example.id for example in examples] == ["high/1.txt/1"]
+    assert [issue.example for issue in issues] == ["high/1.txt/0", "high/2.txt/0", "high/2.txt/1"]
+    with pytest.raises(ConfigError, match=r"high/1\.txt"):
+        RACE.read(folder(high_1=passage("A")), training=True)

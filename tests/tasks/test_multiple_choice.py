@@ -52,19 +52,12 @@ def test_the_loss_is_that_of_the_right_option_and_does_not_depend_on_padding(tmp
 
 
 def test_a_question_with_fewer_options_never_gets_a_missing_option(tmp_path):
-    task = load_task("race")
-    kind, encoder = Kind(task, task.at("smoke")), TextEncoder(toy_tokenizer())
     few = ChoiceExample("0", "the cat", "it was", ("red", "big"), 1)
-    many = ChoiceExample("1", "the cat", "it was", ("red", "green", "blue", "big", "bad"), 4)
-    features = kind.make_features([few, many], encoder, training=True)
-    model = build_model(toy_start(tmp_path), kind, 0.0, 0).eval()
+    many = ChoiceExample("1", "the cat", "it was", (*OPTIONS, "bad"), 4)
+    features = KIND.make_features([few, many], ENCODER, training=True)
+    model = build_model(toy_start(tmp_path), KIND, 0.0, 0).eval()
     values = model.scores(features.batch(np.array([0, 1]), torch.device("cpu")))["values"].detach().numpy()
-    assert values.shape == (2, 5)
     assert values.sum(axis=1) == pytest.approx([1, 1])
     assert values[0, 2:].tolist() == [0, 0, 0]
-    alone = kind.make_features([few], encoder, training=True)
-    assert model.scores(alone.batch(np.array([0]), torch.device("cpu")))["values"].detach().numpy() == pytest.approx(
-        values[:1, :2], rel=1e-5
-    )
-    assert kind.chance_loss(features) == pytest.approx(np.log([2, 5]).mean())
-    assert kind.constant([few, many]).answers == {"0": 1, "1": 4}
+    assert KIND.chance_loss(features) == pytest.approx(np.log([2, 5]).mean())
+    assert KIND.constant([few, many]).answers == {"0": 1, "1": 4}

@@ -5,7 +5,7 @@ import yaml
 
 from albert_lab import paths
 from albert_lab.config import compose as config
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError
 from albert_lab.tasks.task import load_task, task_names
 
 TASKS = {name: load_task(name) for name in task_names()}
@@ -19,14 +19,6 @@ def test_the_task_files_fit_each_other_and_the_scales():
         assert sorted(task.settings) == config.groups()["scale"]
         assert task.start_from is None or task.start_from in TASKS
         assert task.hub is None or set(task.hub.splits) <= set(task.data)
-
-
-def test_a_scale_inherits_missing_settings_from_paper():
-    squad2 = TASKS["squad2"]
-    assert squad2.at("laptop").n_best == squad2.at("paper").n_best
-    assert squad2.at("laptop").steps != squad2.at("paper").steps
-    changed = load_task("squad2", ["settings.paper.n_best=7", "settings.laptop.retries=3"])
-    assert (changed.at("laptop").n_best, changed.at("laptop").retries, changed.at("paper").retries) == (7, 3, 1)
 
 
 def test_a_scale_inherits_missing_settings_from_the_defaults_of_its_kind(tmp_path):
@@ -66,11 +58,6 @@ def test_the_column_of_squad_is_the_mean_of_f1_and_exact_match():
     assert TASKS["squad1"].main_score({"exact_match": 82.3, "f1": 89.3}) == pytest.approx(85.8)
     assert TASKS["squad2"].main_score({"exact": 77.1, "f1": 80.0, "NoAns_f1": 1.0}) == pytest.approx(78.55)
     assert TASKS["mrpc"].main_score({"accuracy": 90.0, "f1": 80.0}) == 90
-
-
-def test_missing_data_is_reported_with_its_path_and_a_remedy(tmp_path):
-    with pytest.raises(MissingDataError, match=rf"no dev data at {tmp_path}/race/dev: .*`albert-lab data fetch race`"):
-        TASKS["race"].read(tmp_path, "dev")
 
 
 def test_lengths_never_exceed_the_pretraining_length():
