@@ -33,4 +33,5 @@ def publish(folder: Path, root: Path, *, replace: bool = False) -> Path:
 
 
 def _identities(study: Study) -> set[str]:
-    return {identity for run in study.runs for identity in (run.name, *run.identities)}
+    tuned = {record.identity for run in study.runs for column in run.columns for record in column.finetunings}
+    return {run.name for run in study.runs} | tuned

@@ -49,7 +49,7 @@ def _is_being_made(partial: Path) -> bool:
 def _is_free(folder: Path, wanted: Collection[states.State]) -> bool:
     """Whether a run is in one of these states, and no process or job works on it; False if that cannot be read."""
     try:
-        return states.state(folder) in wanted and not states.is_taken(folder)
+        return states.state(folder) in wanted and not states.taken(folder)
     except DamagedFileError:
         return False
 

@@ -112,10 +112,6 @@ class ReportedRun:
         return self.record.config.seed
 
     @property
-    def identities(self) -> set[str]:
-        return {record.identity for column in self.columns for record in column.finetunings}
-
-    @property
     def pretrained(self) -> list[FilledColumn]:
         """The columns of its own weights."""
         return [column for column in self.columns if not column.is_random]

@@ -30,19 +30,15 @@ def state(folder: Path) -> State:
         return "imported"
     if not folder.is_dir():
         return "missing"
-    if taken := _taken(folder):
-        return taken
+    if by := taken(folder):
+        return by
     if (folder / FAILURE).exists():
         return "failed"
     return "stopped" if (folder / MACHINE).exists() else "missing"
 
 
-def is_taken(folder: Path) -> bool:
-    """Whether a process or a job of Slurm works on a run: trains it, fine-tunes it, or will."""
-    return _taken(folder) is not None
-
-
-def _taken(folder: Path) -> Literal["running", "queued"] | None:
+def taken(folder: Path) -> Literal["running", "queued"] | None:
+    """Whether a process or a job of Slurm works on a run, or will: trains it or fine-tunes it."""
     if is_locked(folder):
         return "running"
     queued = queue.find(folder)
@@ -53,9 +49,7 @@ def with_finetunings(run: Run, pretraining: State, missing: Sequence[Finetuning]
     """The state of a run with its fine-tunings: from that of its pre-training, and the fine-tunings that it lacks."""
     if pretraining != "done" or not missing:
         return pretraining
-    if taken := _taken(run.folder):
-        return taken
-    return "failed" if all(item.failure for item in missing) else "stopped"
+    return taken(run.folder) or ("failed" if all(item.failure for item in missing) else "stopped")
 
 
 def has_weights(folder: Path) -> bool:
@@ -96,11 +90,6 @@ def failure(folder: Path) -> str:
         DamagedFileError: its file cannot be read.
     """
     return files.read_json(folder / FAILURE, Failure, "--retry-failed forgets it").error
-
-
-def forget_failure(folder: Path) -> None:
-    """Let a failed run resume from the last checkpoint."""
-    (folder / FAILURE).unlink(missing_ok=True)
 
 
 def forget(folder: Path) -> None:

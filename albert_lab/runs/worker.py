@@ -16,7 +16,8 @@ from albert_lab.errors import FIXABLE, STOPPED, UNWRITTEN, ConfigError, LostProc
 from albert_lab.messages import quiet
 from albert_lab.rank import Rank
 from albert_lab.rank import read as read_rank
-from albert_lab.runs import commit, finetunings, preparing, results
+from albert_lab.runs import commit, preparing, results
+from albert_lab.runs.finetunings import Seeds, train_missing
 from albert_lab.runs.progress import Position, RunProgress
 from albert_lab.runs.recording import make_record, provenance
 from albert_lab.runs.run import FAILURE, TRACEBACK, Run, include_copies, is_trained, locked, read, use_threads
@@ -29,7 +30,7 @@ if TYPE_CHECKING:  # it loads torch, and the thread count must be set before tha
 def main(
     folder: Path,
     tasks: Sequence[str] = (),
-    seeds: finetunings.Seeds = None,
+    seeds: Seeds = None,
     position: str | None = None,
     include: Sequence[Path] = (),
     *,
@@ -58,8 +59,14 @@ def main(
                 return _follow(folder, rank, is_stopped)
             with locked(folder, progress.say, is_stopped):
                 try:
-                    if _train(folder, tasks, seeds, progress, is_stopped, rank, include, with_random=with_random):
-                        return 0
+                    run = _open(folder, rank)
+                    is_needed = rank.of > 1 or not is_trained(folder)  # others wait to be told that it is not
+                    if not is_needed or _pretrain(run, folder, progress.say, progress.show, is_stopped, rank):
+                        for file in include:
+                            own_code.include(file)
+                        show = progress.show_finetuning
+                        if train_missing(run, tasks, progress.say, is_stopped, seeds, show, with_random=with_random):
+                            return 0
                     progress.say("stopped; its state is saved, and the same command resumes from there")
                 except Exception as error:
                     if not stopped_by and not isinstance(error, LostProcessError):
@@ -116,28 +123,6 @@ def _fail(folder: Path, progress: RunProgress, error: Exception) -> int:
     except (OSError, WriteError) as unwritten:
         progress.say(f"the failure could not be recorded: {unwritten}")
     return 1
-
-
-def _train(
-    folder: Path,
-    tasks: Sequence[str],
-    seeds: finetunings.Seeds,
-    progress: RunProgress,
-    is_stopped: Callable[[], bool],
-    rank: Rank,
-    include: Sequence[Path],
-    *,
-    with_random: bool,
-) -> bool:
-    """Pre-train if there is no record yet, then fine-tune; False if stopped before the end."""
-    run = _open(folder, rank)
-    is_needed = rank.of > 1 or not is_trained(folder)  # others wait to be told that it is not
-    if is_needed and not _pretrain(run, folder, progress.say, progress.show, is_stopped, rank):
-        return False
-    for file in include:
-        own_code.include(file)
-    show = progress.show_finetuning
-    return finetunings.train_missing(run, tasks, progress.say, is_stopped, seeds, show, with_random=with_random)
 
 
 def _pretrain(

@@ -50,12 +50,12 @@ def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False) -> Pla
     for item in plan.family.values():
         folder = item.run.folder
         if not item.point.run:
-            if fresh and states.is_taken(folder):
+            if fresh and states.taken(folder):
                 to_stderr(f"{item.run.name}: another process works on it, so --fresh leaves it as it is")
             elif fresh:
                 states.forget(folder)
             elif retry_failed and item.state == "failed":
-                states.forget_failure(folder)
+                (folder / runs.FAILURE).unlink(missing_ok=True)
         finetunings.forget_failures(item.missing, fixable_only=not retry_failed)
     return plan.updated()
 

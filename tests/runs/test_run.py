@@ -218,7 +218,7 @@ def test_a_disk_that_is_full_is_reported_with_the_folder_of_the_run(corpus, own_
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     folder = runs.create(runs.plan(toy_config(corpus)))
-    monkeypatch.setattr(worker, "_train", fill)
+    monkeypatch.setattr(worker, "_pretrain", fill)
     with own_signals():
         assert worker.main(folder) == UNWRITTEN
     assert states.state(folder) != "failed", "the same command goes on when there is room"
