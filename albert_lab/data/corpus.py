@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +24,9 @@ Split = Literal["train", "dev"]
 FEWEST_WORDS, FEWEST_CHARACTERS = 10, 20
 DUPLICATES = "duplicate documents"
 _INVISIBLE = "\u200b\u2060\ufeff \t"  # a line of these is blank
+
+# Of the lines that is_hard_wrapped() looks at.
+_SAMPLED_LINES, _FEWEST_LINES, _WIDEST_LINE, _SENTENCE_ENDS = 2000, 20, 120, ".!?…:;\"'”’)。！？；」』"
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,17 @@ def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
     if corpus.documents == "file" or corpus.source_documents == "file":
         return True
     return corpus.source_documents == "auto" and num_files * corpus.dev_share >= 2
+
+
+def is_hard_wrapped(corpus: CorpusConfig) -> bool:
+    """Whether most lines of the first plain-text file have about the same length and do not end as sentences do."""
+    lines = [line.strip() for _, line in islice(lines_of(files_of(corpus)[0][1]), _SAMPLED_LINES) if line.strip()]
+    if len(lines) < _FEWEST_LINES:
+        return False
+    most = sorted(map(len, lines))[int(0.95 * len(lines))]
+    full = [line for line in lines if 0.75 * most <= len(line) <= most]
+    open_ended = [line for line in full if line[-1] not in _SENTENCE_ENDS]
+    return most <= _WIDEST_LINE and len(full) > 0.6 * len(lines) and len(open_ended) > 0.6 * len(full)
 
 
 def _plain(numbered: Iterable[tuple[int, str]], by_file: bool, wrapped: bool) -> Iterator[tuple[int, tuple[str, ...]]]:

@@ -41,6 +41,7 @@ _MAX_WORKERS = 8
 # With fewer batches, workers take longer to start than they save.
 _BATCHES_FOR_WORKERS = 32
 MANY_UNKNOWN = 0.01  # of the tokens
+SAMPLED_DOCUMENTS = 2_000  # whose letters show what cleaning changes
 
 
 def find_shards(config: RunConfig) -> Path:
@@ -160,6 +161,11 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     )
     if skipped:
         say(f"warning: corpus.on_error=skip left {len(skipped):,} records out: {_some(skipped)}")
+    sample = (document.text for document in islice(texts.iterate(corpus, []), SAMPLED_DOCUMENTS))
+    if changed := cleaning_of(corpus).describe(sample):
+        say(changed)
+    if corpus.source == "files" and corpus.lines == "whole" and texts.is_hard_wrapped(corpus):
+        say("warning: most lines are of one length and end within a sentence: corpus.lines=wrapped joins them")
     if others := left_out(corpus):
         say(f"warning: {len(others):,} files of {corpus.path} are not read: {_some(others)} (a glob reads any name)")
 

@@ -41,3 +41,11 @@ def test_words_of_each_language_keep_their_letters(text, language, cleaned):
     corpus = load(["corpus=files", "corpus.path=x", f"corpus.language={language}"]).corpus
     clean = Cleaning(corpus.lower_case, corpus.strip_accents, language)
     assert words(clean(text)) == words(unicodedata.normalize("NFKC", cleaned))
+
+
+def test_the_letters_that_cleaning_changes_are_named_with_their_share():
+    line = Cleaning(lower_case=True, strip_accents=True).describe(["Xöxx xxxx xx"])
+    assert line is not None
+    assert "10 %" in line
+    assert "ö to o" in line
+    assert Cleaning().describe(["Xöx"]) is None

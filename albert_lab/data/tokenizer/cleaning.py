@@ -1,5 +1,7 @@
 """Cleaning of text before its tokens: one normalizer, with which a tokenizer trains, encodes and is exported."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,6 +53,19 @@ class Cleaning:
             parts += [normalizers.NFKD(), normalizers.Replace(Regex(_ACCENTS), "")]
         return normalizers.Sequence([*parts, normalizers.NFKC()])
 
+    def describe(self, texts: Iterable[str]) -> str | None:
+        """Which letters of texts it changes, and what share of them, in a line; None if it changes none."""
+        letters = Counter(char for text in texts for char in normalizers.NFKC().normalize_str(text) if char.isalpha())
+        parts: list[str] = []
+        if self.lower_case and (share := _share(letters, [char for char in letters if char != char.lower()])):
+            parts.append(f"{share} to lower case (corpus.lower_case)")
+        accented = [char for char in letters if self(char.lower()) != char.lower()]
+        if self.strip_accents and (share := _share(letters, accented)):
+            usual = sorted(accented, key=lambda char: (-letters[char], char))[:5]
+            named = ", ".join(f"{char} to {self(char)}" for char in usual)
+            parts.append(f"{share} lose an accent, such as {named} (corpus.strip_accents)")
+        return f"cleaning changes letters: {'; '.join(parts)}" if parts else None
+
 
 AS_IS = Cleaning()
 
@@ -58,3 +73,8 @@ AS_IS = Cleaning()
 def cleaning_of(corpus: CorpusConfig) -> Cleaning:
     """The cleaning that a corpus sets."""
     return Cleaning(corpus.lower_case, corpus.strip_accents, corpus.language)
+
+
+def _share(letters: Counter[str], changed: list[str]) -> str | None:
+    share = sum(letters[char] for char in changed) / max(1, letters.total())
+    return f"{100 * share:.2g} %" if share else None
