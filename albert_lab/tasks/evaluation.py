@@ -72,9 +72,13 @@ def score_examples(
 ) -> Scores:
     """The scores of examples by a model; leaves the model in training mode."""
     order, outputs = forward_all(model, features, device, precision)
-    parts = [{name: values.cpu().numpy() for name, values in output.items()} for output in outputs]
-    places = np.argsort(np.concatenate(order))
-    gathered = {name: join_rows([part[name] for part in parts])[places] for name in parts[0]}
+    places, gathered = np.argsort(np.concatenate(order)), {}
+    for name in outputs[0]:
+        parts = [output[name].cpu().numpy() for output in outputs]  # rows of shorter batches may be shorter
+        if width := max((part.shape[1] for part in parts if part.ndim > 1), default=0):
+            fill = -np.inf if parts[0].dtype.kind == "f" else 0
+            parts = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=fill) for part in parts]
+        gathered[name] = np.concatenate(parts)[places]
     return kind.collect(examples, features, gathered)
 
 
@@ -91,15 +95,6 @@ def forward_all(
             order.append(items)
     model.train()
     return order, outputs
-
-
-def join_rows(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Concatenates arrays [items, ...]; if rows differ in length, shorter ones are padded with -inf."""
-    width = max((part.shape[1] for part in parts if part.ndim > 1), default=0)
-    if width:
-        fill = -np.inf if parts[0].dtype.kind == "f" else 0
-        parts = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=fill) for part in parts]
-    return np.concatenate(parts)
 
 
 def score(task: TaskConfig, examples: Sequence[Any], predictions: Predictions) -> Scored:

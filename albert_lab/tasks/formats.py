@@ -262,8 +262,12 @@ class SquadFormat(Section):
 
     name: Literal["squad"]
     unanswerable: bool
-    needs: ClassVar[tuple[str, ...]] = ("question_length", "stride", "answer_length", "n_best")
     sequences: ClassVar[int] = 1
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The settings that the kind needs."""
+        return ("question_length", "stride", "answer_length", "n_best", *["beam_size"] * self.unanswerable)
 
     @property
     def scores(self) -> tuple[str, ...]:

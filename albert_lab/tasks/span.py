@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.features import AlignedText, Features, TextEncoder
@@ -60,8 +59,6 @@ class Kind(TaskKind):
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
         super().__init__(task, settings)
         assert isinstance(task.format, SquadFormat)
-        if task.format.unanswerable and settings.beam_size is None:
-            raise ConfigError(f"{task.name}: settings beam_size must be given where format.unanswerable is true")
         self.unanswerable = task.format.unanswerable
 
     def make_features(self, examples: Sequence[SpanExample], encoder: TextEncoder, *, training: bool) -> Features:
@@ -70,8 +67,7 @@ class Kind(TaskKind):
         For training, only the share empty_windows of the windows without the answer is kept, if set.
         """
         settings = self.settings
-        assert settings.question_length is not None
-        assert settings.stride is not None
+        assert settings.question_length and settings.stride  # noqa: PT018
         questions = encoder.encode([example.question for example in examples])
         rng = np.random.Generator(np.random.Philox(key=_THINNING_SEED))
         kept_share = settings.empty_windows if training else 1.0

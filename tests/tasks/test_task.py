@@ -83,6 +83,7 @@ def test_lengths_never_exceed_the_pretraining_length():
         ("mnli", "metrics=[f1]", "metrics=f1"),
         ("sst2", "main=[f1]", "main=f1"),
         ("sst2", "format.name=glu", "format"),
+        ("squad2", "settings.paper.beam_size=null", r"settings\.paper\.beam_size"),
         ("squad1", "settings.paper.stride=null", r"settings\.paper\.stride"),
         ("squad1", "settings.laptop.question_length=50", "question_length=50"),
     ],
