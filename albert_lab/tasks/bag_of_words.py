@@ -30,22 +30,16 @@ def bag_of_words(train: Sequence[Any], examples: Sequence[Any]) -> dict[str, Any
 
 
 def _labels(train: Sequence[TextExample], examples: Sequence[TextExample]) -> Sequence[Any]:
-    from sklearn.linear_model import Ridge
-    from sklearn.pipeline import make_pipeline
-
     targets = [example.label for example in train]
     if len(set(targets)) == 1:  # in a small subsample
         return [targets[0]] * len(examples)
-    is_number = isinstance(targets[0], float)
-    model = make_pipeline(_vectorizer(), Ridge() if is_number else _classifier())
+    model = _model(is_number=isinstance(targets[0], float))
     model.fit([_texts(example.text_a, example.text_b or "") for example in train], targets)
     return model.predict([_texts(example.text_a, example.text_b or "") for example in examples]).tolist()
 
 
 def _options(train: Sequence[ChoiceExample], examples: Sequence[ChoiceExample]) -> list[int]:
-    from sklearn.pipeline import make_pipeline
-
-    model = make_pipeline(_vectorizer(), _classifier())
+    model = _model(is_number=False)
     is_right = [place == example.label for example in train for place in range(len(example.options))]
     model.fit([words for example in train for words in _of_options(example)], is_right)
     scores = model.decision_function([words for example in examples for words in _of_options(example)])
@@ -53,18 +47,15 @@ def _options(train: Sequence[ChoiceExample], examples: Sequence[ChoiceExample]) 
     return [int(of.argmax()) for of in np.split(scores, ends)]
 
 
-def _classifier() -> Any:
-    from sklearn.linear_model import SGDClassifier
+def _model(is_number: bool) -> Any:
+    from sklearn.feature_extraction import FeatureHasher
+    from sklearn.linear_model import Ridge, SGDClassifier
+    from sklearn.pipeline import make_pipeline
 
     # Averaged weights need no search for a rate; L-BFGS takes ten times as long on pairs of texts.
     fixed: Any = {"tol": None, "max_iter": _EPOCHS}  # all epochs
-    return SGDClassifier(loss="log_loss", alpha=_DECAY, average=True, random_state=0, **fixed)
-
-
-def _vectorizer() -> Any:
-    from sklearn.feature_extraction import FeatureHasher
-
-    return FeatureHasher(alternate_sign=False)
+    classifier = SGDClassifier(loss="log_loss", alpha=_DECAY, average=True, random_state=0, **fixed)
+    return make_pipeline(FeatureHasher(alternate_sign=False), Ridge() if is_number else classifier)
 
 
 def _texts(*texts: str) -> _Words:
