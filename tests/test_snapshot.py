@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, median
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -96,7 +97,7 @@ def test_the_frame_of_a_report_has_the_means_of_the_snapshot(report, saved):
 
     frame = read(REPORTS / report)
     axes = [name.removeprefix("here_") for name in frame.rows if name.startswith("here_")]
-    row = frame.rows.set_index("row")[axes].agg(" ".join, axis=1)
+    row: Any = frame.rows.set_index("row")[axes].agg(" ".join, axis=1)
     values = frame.numbers.assign(report=report, row=frame.numbers["row"].map(row)).dropna(subset=["row"])
     both = summary(values)[["mean"]].join(saved["mean"].rename("saved"), how="inner")
     assert {"mlm_accuracy", "mlm_loss", "sop_accuracy", "parameters"} <= {*both.index.unique("metric")}

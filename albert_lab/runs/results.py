@@ -201,7 +201,6 @@ class RunRecord(Record):
     scores: dict[str, Score]
     training: Training
     data: Data
-    alarms: tuple[dict[str, Any], ...] = Field(default=(), exclude=True)  # in records from before the report's marks
     provenance: Provenance
     documents: dict[str, Documents] = Field(default={})
 

@@ -98,7 +98,7 @@ def test_an_imported_run_can_be_fine_tuned(published, own_home, monkeypatch):
     machine = ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
     folder = import_folder(published(make_bert, BERT), ["scale=smoke", *machine], None, silent)
     overrides = ["settings.smoke.steps=2", "settings.smoke.checkpoint_steps=2", "settings.smoke.warmup_steps=0"]
-    wanted = single_run.Wanted(["sst2"], [0], overrides, [], is_random=False)
+    wanted = single_run.Wanted(["sst2"], [0], overrides, is_random=False)
     records = single_run.finetune_run(folder.name, wanted, silent)
     assert [(record.task, record.weights) for record in records] == [("sst2", "pre-trained")]
 

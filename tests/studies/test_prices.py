@@ -79,6 +79,7 @@ def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device(own_home):
         write(folder, record.model_copy(update={"name": name, "training": training, "provenance": provenance}))
     os.utime(own_home / "runs" / "old" / RECORD, (0, 0))
     speed = last_speed("cpu")
+    assert speed is not None
     assert speed == 100 / (1 - record.data.padding_share) * record.train_flops_per_token
     assert last_speed("h100") == pytest.approx(1e4 * speed)
     assert price.as_data("cpu", speed)["seconds"] == 60 + 4e12 / speed
