@@ -24,7 +24,7 @@ MUCH_TEXT = 0.1  # that is not trained on
 
 
 def prepare_all(runs: Iterable[Run], say: Say) -> None:
-    """Text, tokenizer and shards, once for all runs that share them; fails early if there is too little text.
+    """Text, tokenizer, shards and floors, once for all runs that share them; fails early if there is too little text.
 
     Raises:
         ConfigError: text, tokenizer or split cannot be used.
@@ -38,6 +38,7 @@ def prepare_all(runs: Iterable[Run], say: Say) -> None:
     }
     for config in (run.config for run in by_data.values()):
         _check_pairs(prepare(config, say), config, say)
+        load(config, say)
 
 
 class Data(NamedTuple):
@@ -123,8 +124,6 @@ def main(arguments: Sequence[str]) -> int:
         for run, folder in zip(planned, asked.folders, strict=True):
             include_copies(run, folder)
         prepare_all(planned, to_stderr)
-        for run in planned:
-            load(run.config, to_stderr)
     except FIXABLE as error:
         to_stderr(str(error))
         return 2 if isinstance(error, ConfigError) else 4

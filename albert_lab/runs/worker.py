@@ -18,7 +18,7 @@ from albert_lab.rank import Rank
 from albert_lab.rank import read as read_rank
 from albert_lab.runs import commit, preparing, results
 from albert_lab.runs.finetunings import Seeds, train_missing
-from albert_lab.runs.progress import Position, RunProgress
+from albert_lab.runs.progress import Lines
 from albert_lab.runs.recording import make_record, provenance
 from albert_lab.runs.run import FAILURE, TRACEBACK, Run, include_copies, is_trained, locked, read, use_threads
 from albert_lab.storage import is_full, write_atomically
@@ -31,12 +31,11 @@ def main(
     folder: Path,
     tasks: Sequence[str] = (),
     seeds: Seeds = None,
-    position: str | None = None,
     include: Sequence[Path] = (),
     *,
     with_random: bool = False,
 ) -> int:
-    """Train or resume one run and its fine-tunings on tasks, and return the exit code; position is that in a study.
+    """Train or resume one run and its fine-tunings on tasks, and return the exit code.
 
     with_random: also fine-tune random weights of its shape. include has files of own code that its tasks need; those
     that the pre-training needs are in its record.
@@ -48,7 +47,7 @@ def main(
     full, resumable.
     """
     with signals.deferred() as stopped_by:
-        progress = RunProgress(folder.name.rpartition("_")[0] or folder.name, Position.read(position))
+        progress = Lines(folder.name.rpartition("_")[0] or folder.name)
 
         def is_stopped() -> bool:
             return bool(stopped_by)
@@ -78,8 +77,6 @@ def main(
         except ConfigError as error:
             progress.say(f"failed: {error}")
             return 2
-        finally:
-            progress.close()
         # Without a signal here, another process of the run received one.
         return signals.code_of(stopped_by[0]) if stopped_by else STOPPED
 
@@ -105,7 +102,7 @@ def _text(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _fail(folder: Path, progress: RunProgress, error: Exception) -> int:
+def _fail(folder: Path, progress: Lines, error: Exception) -> int:
     text = _text(error)
     if isinstance(error, OSError) and error.filename is None:  # the system does not name the file, as for a full disk
         text = f"{text}, in {folder}"
@@ -221,7 +218,6 @@ def command(arguments: Sequence[str]) -> int:
     parser.add_argument("tasks", nargs="*")
     parser.add_argument("--seeds", type=int, nargs="+", help="of the fine-tunings; those of each task unless given")
     parser.add_argument("--with-random", action="store_true", help="also fine-tune random weights of its shape")
-    parser.add_argument("--position", help="in a study: see runs/progress.py")
     parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
     parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
     asked = vars(parser.parse_args(arguments))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from albert_lab import errors, locks, own_code, paths
 from albert_lab.config.launcher import LOCAL, ByHandLauncher, LauncherConfig, LocalLauncher, SlurmLauncher
@@ -11,7 +11,6 @@ from albert_lab.machine import has_gpu, jobs_at_once
 from albert_lab.messages import duration, to_stderr
 from albert_lab.runs import finetunings, preparing, queue, results, states
 from albert_lab.runs import run as runs
-from albert_lab.studies import prices
 from albert_lab.studies.launchers import by_hand, local, slurm
 from albert_lab.studies.launchers.base import PARENT_FAILED, Job
 from albert_lab.studies.plan import Plan, PlannedPoint, look_again
@@ -51,7 +50,7 @@ def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False) -> Pla
         folder = item.run.folder
         if not item.point.run:
             if fresh and states.taken(folder):
-                to_stderr(f"{item.run.name}: another process works on it, so --fresh leaves it as it is")
+                to_stderr(f"{item.title}: another process works on it, so --fresh leaves it as it is")
             elif fresh:
                 states.forget(folder)
             elif retry_failed and item.state == "failed":
@@ -61,7 +60,7 @@ def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False) -> Pla
 
 
 def execute(plan: Plan, options: Options) -> Outcome:
-    """Train every run of a plan that is not finished, in child processes, and report how each ended on stderr.
+    """Train every run of a plan that is not finished, in child processes, and say how each ended on stderr.
 
     Raises:
         DamagedFileError: the record of a run is damaged.
@@ -81,14 +80,12 @@ def execute(plan: Plan, options: Options) -> Outcome:
             preparing.prepare_all((item.run for item in todo if item.run.name in plan.to_pretrain), to_stderr)
         for item in todo:
             if item.pretraining == "done" and item.run.name in plan.to_pretrain:
-                to_stderr(f"{item.run.name} runs again: its weights were freed, and an unfinished run starts from them")
+                to_stderr(f"{item.title} runs again: its weights were freed, and an unfinished run starts from them")
                 results.set_aside(item.run.folder)  # its fine-tunings are kept
         _launch(todo, options, outcome)
     if outcome.failures and not outcome.code:
         is_any_done = any(look_again(item).state in states.FINISHED for item in plan.points)
         outcome.code = SOME_FAILED if is_any_done else 1
-    for name, error in outcome.failures.items():
-        to_stderr(f"FAILED {name}: {error}")
     return outcome
 
 
@@ -138,7 +135,7 @@ def _check_here(todo: Sequence[PlannedPoint]) -> None:
         try:
             check_memory(item.run.config)
         except ConfigError as error:
-            raise ConfigError(f"{item.point.label or item.run.name}: {error}") from error
+            raise ConfigError(f"{item.title}: {error}") from error
 
 
 def jobs_of(todo: Sequence[PlannedPoint]) -> list[Job]:
@@ -175,24 +172,18 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
             to_stderr("no further run is started; the same command goes on when there is room")
             return False
         item = look_again(items[job.folder])
-        name, place = item.run.name, f"[{ended}/{len(items)}]"
+        name, place = item.run.name, f"[{ended}/{len(items)}] {item.title}"
         failed = {name: _orphaned(item.run, outcome.failures)} if code == PARENT_FAILED else _failures(item)
         if not failed and item.state != "done":
             failed = {name: _describe_exit(code)}
         outcome.failures |= failed
         for failing, reason in failed.items():
-            to_stderr(f"{place} {failing}: FAILED: {reason}")
+            to_stderr(f"{place}{failing.removeprefix(name)}: FAILED: {reason}")
         if not failed:
-            to_stderr(f"{place} {name}: done after {duration(time.monotonic() - started)} in all")
+            to_stderr(f"{place}: done after {duration(time.monotonic() - started)} in all")
         return not (failed and options.fail_fast)
 
-    at_once = _jobs(todo, options)
-    positions = prices.positions(todo, at_once)
-    jobs = [
-        replace(job, arguments=(*job.arguments, "--position", position))
-        for job, position in zip(jobs, positions, strict=True)
-    ]
-    code = local.launch(jobs, at_once, on_end)
+    code = local.launch(jobs, _jobs(todo, options), on_end)
     outcome.code = 1 if code == errors.UNWRITTEN else code
 
 
@@ -215,4 +206,4 @@ def _arguments(item: PlannedPoint) -> tuple[str, ...]:
 def _describe_exit(code: int) -> str:
     if code < 0:
         return f"its process was killed by signal {-code} (9 may mean out of memory); the same command resumes it"
-    return f"its process ended with exit code {code}; see its output above"
+    return f"its process ended with exit code {code}; see its output in the log"

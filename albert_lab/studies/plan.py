@@ -58,6 +58,16 @@ class PlannedPoint:
         return [*(item.run for item in self.ancestors), self.run]
 
     @property
+    def row(self) -> str:
+        """Its row in tables; a single model has the name of its run, without the digest."""
+        return self.point.label or self.run.name.rpartition("_")[0]
+
+    @property
+    def title(self) -> str:
+        """Its row and its seed, as people call the run."""
+        return f"{self.point.label} seed {self.point.config.seed}" if self.point.label else self.row
+
+    @property
     def lacks_pretraining(self) -> bool:
         """Whether its weights are not final."""
         return self.pretraining not in states.PRETRAINED

@@ -1,7 +1,6 @@
 """What the runs of a plan take before they are trained: FLOPs, time at the last measured speed, and disk."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -68,9 +67,9 @@ def price(plan: Plan, seen: set[str] | None = None) -> Price:
     for name, item in family(plan.points).items():
         results.check(item.run.folder)
         if name in to_pretrain and name not in seen:
-            config, share = item.point.config, _own_share(item)
-            seconds = config.budget.value * share if config.budget.unit == "seconds" else 0.0
-            flops = 0.0 if seconds else _flops(config) * share
+            config = item.point.config
+            seconds = config.budget.value * _own_share(item) if config.budget.unit == "seconds" else 0.0
+            flops = 0.0 if seconds else work(item)
             total += Price(1, 0, flops, seconds, count(config).total * _CHECKPOINT_BYTES_PER_PARAMETER)
         tuned = {str(key): flops for key, flops in finetuning_flops(item).items()}
         total += Price(finetunings=len(tuned.keys() - seen), flops=sum(tuned[key] for key in tuned.keys() - seen))
@@ -132,19 +131,6 @@ def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, str, int], float]:
     return flops_of
 
 
-def positions(todo: Sequence[PlannedPoint], jobs: int) -> list[str]:
-    """The place of each run in a study for its progress bar, as NUMBER/COUNT:FINETUNING:LATER.
-
-    Both kinds of work are in units of the run's whole budget, whose seconds its process measures; later work is
-    divided by the number of jobs.
-    """
-    budgets = [_flops(item.run.config) for item in todo]
-    tuned = [sum(finetuning_flops(item).values()) for item in todo]
-    works = [
-        tuning + (budget * _own_share(item) if item.lacks_pretraining else 0.0)
-        for item, budget, tuning in zip(todo, budgets, tuned, strict=True)
-    ]
-    return [
-        f"{number}/{len(todo)}:{tuning / budget:.4g}:{sum(works[number:]) / jobs / budget:.4g}"
-        for number, (budget, tuning) in enumerate(zip(budgets, tuned, strict=True), 1)
-    ]
+def work(item: PlannedPoint) -> float:
+    """FLOPs of the pre-training of a run by itself; of a budget in seconds, at an assumed speed."""
+    return _flops(item.run.config) * _own_share(item)

@@ -1,10 +1,11 @@
 import io
 import json
+import time
 
 import pytest
 from rich.console import Console
 
-from albert_lab.runs.run import RECORD
+from albert_lab.runs.run import FAILURE, RECORD, locked
 from albert_lab.terminal import live
 from albert_lab.training.log import METRICS
 
@@ -28,26 +29,60 @@ def runs(tmp_path):
 
 
 def test_the_last_whole_line_of_a_log_is_read(runs):
-    shares = [live.read(run.folder).share for run in runs]
-    assert shares == [1, 1, 0.4, 0.4, 0, 0]
-    assert live.read(runs[2].folder).left == 45.0
+    found = [live.read(run) for run in runs]
+    assert [progress.share for progress in found] == [1, 1, 0.4, 0.4, 0, 0]
+    assert [progress.state for progress in found[::2]] == ["done", "stopped", "waiting"]
+
+
+def watch_of(runs, tmp_path, **of):
+    return live.Watch("Which loss?", runs, tmp_path / "a.log", **of)
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
-def test_the_view_fits_and_says_the_time_left(runs, width, tmp_path):
+@pytest.mark.parametrize("seeds", [2, 12])
+def test_the_view_fits_and_never_cuts_the_time_left(runs, seeds, width, tmp_path):
+    more = [live.WatchedRun(f"row {'long' * 20} {n}", n % seeds, tmp_path / str(n)) for n in range(60)]
+    watch = watch_of([*runs, *more], tmp_path, expected=5000)
     console = Console(file=io.StringIO(), width=width)
-    console.print(live.view("Which loss?", runs, tmp_path / "a.log", 70.0))
-    text = console.file.getvalue()
-    assert max(map(len, text.splitlines())) <= width
-    assert text.count("0:45") == 2
-    assert text.count("waiting") == text.count("done") == 2
-    assert "1:20 left" in text  # 70 s for 2.8 of 6 runs
-
-
-def test_without_a_terminal_a_run_has_a_line_a_quarter(runs, tmp_path):
-    console = Console(file=io.StringIO(), width=200)
-    with live.watching("Which loss?", runs, tmp_path / "a.log", console):
-        pass
+    with locked(runs[2].folder, print):
+        found = watch.look()
+    console.print(live.view(watch, found, width, 24))
     lines = console.file.getvalue().splitlines()
-    assert len(lines) == 1 + 4
+    assert max(map(len, lines)) <= width
+    assert len(lines) < 24
+    assert "0:00 gone, about 1:23:20 left" in lines[1]
+
+
+def test_the_time_left_is_that_of_the_work_of_this_start(runs, tmp_path):
+    watch = watch_of(runs, tmp_path, expected=7.0)
+    before = watch.look()
+    assert watch.left(before) == 7.0, "nothing is trained yet: that of the last measured speed"
+    for run in runs[2:4]:
+        (run.folder / RECORD).write_text("{}")
+    watch.started -= 60
+    assert watch.left(watch.look()) == pytest.approx(0, abs=1e-3), "the speed began to count now"
+    watch.trained_since = 0.0
+    assert watch.left(watch.look()) == pytest.approx(60 * 2 / 1.2, abs=1)
+
+
+def test_a_run_without_its_fine_tunings_is_not_done(runs, tmp_path):
+    record = tmp_path / "sst2-seed0.json"
+    run = live.WatchedRun("none", 0, runs[0].folder, 1.0, ((record, 1.0),))
+    assert (live.read(run).state, live.read(run).work) == ("trained", 1.0)
+    record.touch()
+    assert (live.read(run).state, live.read(run).work) == ("done", 2.0)
+
+
+def test_without_a_terminal_a_run_has_at_most_three_lines(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "POLL_SECONDS", 0.02)
+    console = Console(file=io.StringIO(), width=200)
+    with live.watching(watch_of(runs, tmp_path), console):
+        time.sleep(0.1)
+        for share in (0.1, 0.4, 0.6, 0.9):
+            (runs[-1].folder / METRICS).write_text(json.dumps({"event": "training", "share": share, "step": 9}) + "\n")
+            time.sleep(0.1)
+        (runs[-1].folder / RECORD).write_text("{}")
+        (runs[-2].folder / FAILURE).write_text("{}")
+    lines = console.file.getvalue().splitlines()
+    assert len(lines) == 1 + 1 + 3 + 1, lines
     assert "\x1b" not in "".join(lines)

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 
@@ -19,6 +20,7 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]
 
     After SIGINT or SIGTERM the children get SIGTERM, so that they save a checkpoint and end. They do the same if this
     process is killed: a child does not outlive it.
+    What they print goes to this process's stderr, which may be a file.
 
     Args:
         jobs: the runs; one that starts from another of them waits for it.
@@ -37,8 +39,6 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]
     environment |= allocator_environment()
     environment |= {"ALBERT_LAB_THREADS": str(max(1, cores() // at_once)), signals.PARENT: str(os.getpid())}
     environment["ALBERT_LAB_JOBS"] = str(at_once)
-    if at_once > 1:
-        environment["ALBERT_LAB_PLAIN_PROGRESS"] = "1"
     with signals.deferred() as received:
         while running or (waiting and not received):
             awaited = {job.folder for job in (*waiting, *running)}
@@ -52,7 +52,14 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]
                 slot = min(set(range(at_once)) - {slot for _, slot in running.values()})
                 own = {"CUDA_VISIBLE_DEVICES": ",".join(visible[slot])} if visible[slot] else {}
                 # A group of its own: Ctrl-C in the terminal reaches this process alone.
-                child = subprocess.Popen(job.command, env=environment | own, stdin=subprocess.DEVNULL, process_group=0)
+                child = subprocess.Popen(
+                    job.command,
+                    env=environment | own,
+                    stdin=subprocess.DEVNULL,
+                    stdout=sys.stderr,
+                    stderr=sys.stderr,
+                    process_group=0,
+                )
                 running[job] = child, slot
             if received and not is_told:
                 is_told = True

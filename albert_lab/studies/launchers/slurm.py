@@ -108,7 +108,7 @@ def _script(
     requeue: bool = True,
 ) -> Script:
     environment = {key: value for key, value in os.environ.items() if _is_passed_on(key)}
-    environment |= allocator_environment() | {"ALBERT_LAB_HOME": str(paths.home()), "ALBERT_LAB_PLAIN_PROGRESS": "1"}
+    environment |= allocator_environment() | {"ALBERT_LAB_HOME": str(paths.home())}
     text = SCRIPT.format(
         name=name,
         last=len(commands) - 1,
