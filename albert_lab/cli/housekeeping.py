@@ -39,16 +39,17 @@ def status(
     from albert_lab import signals
     from albert_lab.errors import ConfigError
     from albert_lab.runs import status
-    from albert_lab.studies.study import names_of_runs
+    from albert_lab.studies.study import names_of_runs, titles_of_runs
 
     if watch and as_json:
         raise ConfigError("--watch and --json exclude each other")
     names = None if report is None else names_of_runs(report)
+    titles = titles_of_runs(paths.reports())
     if watch:
         with signals.deferred() as stopped_by:
-            status.watch(paths.runs(), names, lambda: bool(stopped_by))
+            status.watch(paths.runs(), names, lambda: bool(stopped_by), titles)
         return
-    listed = status.rows(paths.runs(), names)
+    listed = status.rows(paths.runs(), names, titles)
     print(json.dumps(listed, indent=2) if as_json else status.text(listed))
 
 

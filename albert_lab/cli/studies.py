@@ -130,7 +130,7 @@ def _print_scripts(plan: "Plan", how: "Options") -> None:
     if isinstance(how.launcher, SlurmLauncher):
         unprepared = preparing.lacking(item.run for item in plan.to_train)
         for script in slurm.scripts(jobs_of(plan.to_train), unprepared, how.launcher):
-            print(f"\n{script.text}", end="")
+            print(f"script: {slurm.file_of(script)}")
 
 
 def print_folders(plans: "Sequence[Plan]", *, as_json: bool) -> None:
@@ -156,8 +156,11 @@ def print_folders(plans: "Sequence[Plan]", *, as_json: bool) -> None:
         | item.point.as_columns()
         for item in (*others, *points)
     ]
-    lines = [f"{row['state']:<8} {row['folder']}" + (f"  {row['place']}" if row["place"] else "") for row in rows]
-    print(json.dumps(rows, indent=2) if as_json else "\n".join(dict.fromkeys(lines)))
+    lines = {  # a run of several rows once
+        row["folder"]: f"{row['state']:<8} {item.title:<40} {row['folder']}  {row['place'] or ''}".rstrip()
+        for row, item in zip(rows, (*others, *points), strict=True)
+    }
+    print(json.dumps(rows, indent=2) if as_json else "\n".join(lines.values()))
 
 
 def exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:

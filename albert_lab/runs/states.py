@@ -13,7 +13,7 @@ from albert_lab.runs.finetunings import Failure, Finetuning
 from albert_lab.runs.run import FAILURE, IMPORT, MACHINE, RUN_FILE, Run, is_locked, read
 from albert_lab.tasks.records import FOLDER as FINETUNINGS
 
-State = Literal["done", "imported", "failed", "running", "queued", "stopped", "missing"]
+State = Literal["done", "imported", "failed", "running", "queued", "trained", "stopped", "missing"]
 # States in which the weights are final.
 PRETRAINED = ("done", "imported")
 # States in which all numbers exist: in the run's folder, or only in reports.
@@ -46,10 +46,13 @@ def taken(folder: Path) -> Literal["running", "queued"] | None:
 
 
 def with_finetunings(run: Run, pretraining: State, missing: Sequence[Finetuning]) -> State:
-    """The state of a run with its fine-tunings: from that of its pre-training, and the fine-tunings that it lacks."""
+    """The state of a run with its fine-tunings: from that of its pre-training, and the fine-tunings that it lacks.
+
+    A run that only lacks some is trained, and not done.
+    """
     if pretraining != "done" or not missing:
         return pretraining
-    return taken(run.folder) or ("failed" if all(item.failure for item in missing) else "stopped")
+    return taken(run.folder) or ("failed" if all(item.failure for item in missing) else "trained")
 
 
 def has_weights(folder: Path) -> bool:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,13 @@ _OF_LINE = ("share", "step", "tokens_per_second", "loss", "mlm_loss", "pair_loss
 HEADINGS = ("run", "state", "share", "step", "tokens/s", "loss", "MLM", "pairs", "left", "fine-tuned", "")
 
 
-def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, Any]]:
+def rows(
+    folder: Path, names: Collection[str] | None = None, titles: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
     """One row per run folder: state, numbers of its last logged step, fine-tunings, parent, job, node, reason.
 
     The reason is why it failed, why it waits, or how its job ended if it ended before the run. names: only these runs.
-    Oldest first.
+    titles: the row and seed of runs in studies, by name. Oldest first.
     """
     listed: list[dict[str, Any]] = []
     parents = states.parents(folder)
@@ -38,6 +40,7 @@ def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, A
         state, last, reason, at = _read(run_folder)
         row = {
             "run": run_folder.name,
+            "title": (titles or {}).get(run_folder.name, run_folder.name),
             "state": state,
             **{key: last.get(key) for key in _OF_LINE},
             "fine_tuned": sorted(file.stem for file in (run_folder / FOLDER).glob("*-seed*[0-9].json")),
@@ -83,7 +86,7 @@ def cells(row: dict[str, Any]) -> list[str]:
 
     trains = row["state"] == "running"
     return [
-        row["run"],
+        row["title"],
         row["state"],
         number("share", ".0%"),
         number("step", ","),
@@ -95,14 +98,19 @@ def cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def watch(folder: Path, names: Collection[str] | None, is_stopped: Callable[[], bool]) -> None:
+def watch(
+    folder: Path,
+    names: Collection[str] | None,
+    is_stopped: Callable[[], bool],
+    titles: Mapping[str, str] | None = None,
+) -> None:
     """Show the rows of runs on the terminal, again every two seconds, until stopped or until all those named are done.
 
     They are read anew from the folders of runs, whoever trains them.
     """
     with Live(auto_refresh=False) as live:
         while True:
-            listed = rows(folder, names)
+            listed = rows(folder, names, titles)
             to_come = len(names or listed) - len(listed)
             left = f", {to_come} to come" if to_come else ""
             live.update(Text(text(listed) + left, no_wrap=True, overflow="ellipsis"), refresh=True)

@@ -1,6 +1,7 @@
 """The data of a report, as files in its folder: the experiment, its points, its runs and its ensembles."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,3 +138,14 @@ def _read(folder: Path) -> _StudyFile:
     if not (folder / STUDY).is_file():
         raise ConfigError(f"{folder} is no report: it has no {STUDY}")
     return files.read_json(folder / STUDY, _StudyFile, REMEDY)
+
+
+def titles_of_runs(reports: Path) -> dict[str, str]:
+    """The row and the seed of each run in the reports below a folder, by its name; damaged reports have none."""
+    titles = {}
+    for file in reports.glob(f"*/*/{STUDY}"):
+        with suppress(DamagedFileError):
+            for point in files.read_json(file, _StudyFile, REMEDY).points:
+                row = " ".join(f"{axis}={label}" for axis, label in point.labels.items())
+                titles[point.run] = f"{row} seed {point.seed}" if row else point.run
+    return titles

@@ -31,3 +31,9 @@ def test_a_watch_reads_the_runs_again_until_all_that_are_named_are_done(corpus, 
     monkeypatch.setattr(status.time, "sleep", lambda _: (folder / runs.IMPORT).write_text("{}"))  # someone ends the run
     status.watch(paths.runs(), {folder.name}, lambda: False)
     assert "1 imported" in capsys.readouterr().out
+
+
+def test_a_run_of_a_study_is_named_by_its_row_and_seed(corpus, own_home):
+    folder = started(corpus, 2)
+    (row,) = status.rows(paths.runs(), titles={folder.name: "inter_sentence=sop seed 2"})
+    assert (status.cells(row)[0], row["run"]) == ("inter_sentence=sop seed 2", folder.name)

@@ -70,6 +70,11 @@ def scripts(
         yield _script(name, [job.command for job in generation], settings.sbatch, settings.at_once, generation)
 
 
+def file_of(script: Script) -> Path:
+    """The file of a script, when it is submitted."""
+    return paths.home() / "slurm" / f"{script.name}.sh"
+
+
 def submit(jobs: Sequence[Job], unprepared: Sequence[Run], settings: SlurmLauncher) -> None:
     """Submit the runs that are not in the queue, and return.
 
@@ -82,7 +87,7 @@ def submit(jobs: Sequence[Job], unprepared: Sequence[Run], settings: SlurmLaunch
     prepared: list[str] = []
     with signals.deferred():  # no job without its number in the folders of its runs
         for script in scripts(jobs, unprepared, settings, queued):
-            file = paths.home() / "slurm" / f"{script.name}.sh"
+            file = file_of(script)
             write_atomically(file, script.text)
             # After any end: the weights of a parent may be final although a fine-tuning of it failed.
             parents = {numbers[job.parent].partition("_")[0] for job in script.jobs if job.parent in numbers}
