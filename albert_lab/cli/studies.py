@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # they load Hydra, which the help does not need
     Choose = Callable[[list[str]], tuple[Experiment, list[str]]]
 
 NOT_SUPPORTED = 5
+_ROWS_SHOWN = 6  # of a dry run
 # Shown below the first line of each study's help.
 _WRITES = (
     "Trains the runs that are not there yet, below lab/runs/, and writes their report with figures to"
@@ -105,7 +106,7 @@ def _note_wide_embeddings(plan: "Plan") -> None:
 
 
 def print_price(plans: "Sequence[Plan]", options: StudyOptions) -> None:
-    """Print what is to train: a line a study, of several also the sum; runs of an earlier one count once."""
+    """Print what is to train: a line a study; of one its rows, of several the sum, in which a run counts once."""
     from albert_lab.studies import prices
 
     seen: set[str] = set()
@@ -119,6 +120,12 @@ def print_price(plans: "Sequence[Plan]", options: StudyOptions) -> None:
     else:
         for name, its in of_studies.items():
             print(f"{name}: {its.as_text(device, speed, options.on)}")
+        rows = [*dict.fromkeys(item.row for item in plans[0].points)] if len(plans) == 1 else []
+        for row in rows[:_ROWS_SHOWN]:
+            seeds = dict.fromkeys(str(item.point.config.seed) for item in plans[0].points if item.row == row)
+            print(f"  {row}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}")
+        if len(rows) > _ROWS_SHOWN:
+            print(f"  and {len(rows) - _ROWS_SHOWN} more rows")
 
 
 def _print_scripts(plan: "Plan", how: "Options") -> None:

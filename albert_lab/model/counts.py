@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
@@ -64,14 +65,23 @@ def count_training_flops(config: RunConfig) -> float:
 @cache
 def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Counts:
     import torch
+    from torch.overrides import TorchFunctionMode
     from torch.utils.flop_counter import FlopCounterMode
 
     from albert_lab.model.heads import PretrainingModel
 
     if shape.num_layers > MOST_LAYERS:
         raise ConfigError(f"model.num_layers={shape.num_layers}: at most {MOST_LAYERS:,}")
+
+    class Uninitialized(TorchFunctionMode):  # random numbers on the meta device load torch's compiler: seconds
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func.__name__ in ("normal_", "uniform_", "trunc_normal_", "kaiming_uniform_"):
+                return args[0] if args else kwargs["tensor"]
+            return func(*args, **(kwargs or {}))
+
     with torch.device("meta"):
-        model = PretrainingModel(shape, num_labels, seed=0).eval()
+        with Uninitialized():
+            model = PretrainingModel(shape, num_labels, seed=0).eval()
         ids, positions = (torch.zeros(size, dtype=torch.int64) for size in ((1, length), (masked,)))
         with torch.no_grad(), FlopCounterMode(display=False) as counted:
             model(ids, ids, None, positions)
