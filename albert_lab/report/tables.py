@@ -9,6 +9,7 @@ from albert_lab.analysis.frame import RANDOM
 from albert_lab.report.numbers import cell, value
 
 MOST_COLUMNS = 8
+OF_THE_MACHINE = ("total_seconds", "data_wait_share", "peak_memory_bytes")  # of no interest to a reader
 PROBE_NOTE = "* By a probe: a linear classifier on the frozen output, since the model has no head for this task."
 
 
@@ -28,7 +29,7 @@ def main_table(analysis: Analysis, *, spread: bool = True) -> Table:
 def other_tables(analysis: Analysis) -> list[Table]:
     """The metrics that the main table has no room for, at most seven a table."""
     shown = analysis.main[: MOST_COLUMNS - 1]
-    others = [metric for metric in analysis.metrics if metric not in shown]
+    others = [metric for metric in analysis.metrics if metric not in (*shown, *OF_THE_MACHINE)]
     parts = range(0, len(others), MOST_COLUMNS - 1)
     return [_of_metrics(analysis, others[start : start + MOST_COLUMNS - 1]) for start in parts]
 
