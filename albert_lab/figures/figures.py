@@ -109,7 +109,9 @@ def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) ->
     for name, layers in sources:
         mean = next(layer for layer in layers if layer.token == TOKEN)
         row = f"{name} (n = {mean.n:,} tokens of {mean.corpus})"
-        before, now = (sum(layer.l2_distance for layer in known) for known in (rows.setdefault(row, layers), layers))
+        before, now = (
+            sum(layer.l2_distance + layer.degrees for layer in of) for of in (rows.setdefault(row, layers), layers)
+        )
         if not math.isclose(before, now, rel_tol=1e-6):  # a report has ten digits of its runs' numbers
             raise ConfigError(f"two sources have the name {name}: rename one of their folders")
     lines = [{"row": row, **layer.model_dump()} for row, layers in rows.items() for layer in layers]
