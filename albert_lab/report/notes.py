@@ -33,7 +33,8 @@ def notes(analysis: Analysis) -> list[str]:
         ),
         _not_counting(analysis),
         _missing(analysis),
-        _own_code(configs),
+        _speeds(analysis, records),
+        _own_code(records),
     ]
     return [line for line in lines if line]
 
@@ -75,7 +76,7 @@ def _cost(records: Sequence[RunRecord]) -> str:
     minutes = sum(run.training.total_seconds for run in records) / 60
     return (
         f"A run: {tokens} tokens ({passes} passes over its text), {flops} FLOPs, {seconds} s of training."
-        f" All {len(records)} runs: {minutes:,.0f} min. Speeds are as each run was trained, beside others or not."
+        f" All {len(records)} runs: {minutes:,.0f} min."
     )
 
 
@@ -135,8 +136,18 @@ def _missing(analysis: Analysis) -> str:
 _NOT_MEASURED = ("speedup",)
 
 
-def _own_code(configs: Sequence[dict[str, Any]]) -> str:
-    files = dict.fromkeys(included["file"] for config in configs for included in config.get("include") or ())
+def _speeds(analysis: Analysis, records: Sequence[RunRecord]) -> str:
+    """Why speeds that a table or a claim is about are missing."""
+    beside = [record for record in records if record.provenance.jobs != 1]
+    asked = [claim.metric for claim in analysis.experiment.claims] + [*analysis.experiment.columns]
+    if not beside or not any(metric.endswith("tokens_per_second") for metric in asked):
+        return ""
+    which = "all runs" if len(beside) == len(records) else f"{len(beside)} of {len(records)} runs"
+    return f"Speeds are missing of {which}, which are not known to have had the machine to themselves (--jobs 1)."
+
+
+def _own_code(records: Sequence[RunRecord]) -> str:
+    files = dict.fromkeys(name for record in records for name in record.own_code)
     return f"Own code, which the paper does not have: {', '.join(files)}." if files else ""
 
 

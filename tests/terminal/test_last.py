@@ -12,7 +12,7 @@ from albert_lab.terminal import last
 def shown(folder, width=last.WIDTH) -> list[str]:
     console = Console(file=io.StringIO(), width=width, highlight=False)
     last.print_on(console, folder, analysis.read(folder))
-    return console.file.getvalue().splitlines()
+    return console.file.getvalue().splitlines()  # pyright: ignore
 
 
 @pytest.mark.parametrize("width", [80, last.WIDTH])

@@ -47,7 +47,7 @@ def test_the_view_fits_and_never_cuts_the_time_left(runs, seeds, width, tmp_path
     with locked(runs[2].folder, print):
         found = watch.look()
     console.print(live.view(watch, found, width, 24))
-    lines = console.file.getvalue().splitlines()
+    lines = console.file.getvalue().splitlines()  # pyright: ignore
     assert max(map(len, lines)) <= width
     assert len(lines) < 24
     assert "0:00 gone, about 1:23:20 left" in lines[1]
@@ -83,6 +83,6 @@ def test_without_a_terminal_a_run_has_at_most_three_lines(runs, tmp_path, monkey
             time.sleep(0.1)
         (runs[-1].folder / RECORD).write_text("{}")
         (runs[-2].folder / FAILURE).write_text("{}")
-    lines = console.file.getvalue().splitlines()
+    lines = console.file.getvalue().splitlines()  # pyright: ignore
     assert len(lines) == 1 + 1 + 3 + 1, lines
     assert "\x1b" not in "".join(lines)
