@@ -86,8 +86,9 @@ def _check_pairs(folder: Path, config: RunConfig, say: Say) -> None:
         )
         dropped, cut = pairs.stats["dropped_text_share"], pairs.stats["truncated_text_share"]
         if split == "train" and dropped + cut > MUCH_TEXT:
+            mark = "warning: " if dropped > MUCH_TEXT else ""
             say(
-                f"{100 * (dropped + cut):.0f} % of the text is not trained on in sequences of"
+                f"{mark}{100 * (dropped + cut):.0f} % of the text is not trained on in sequences of"
                 f" {at.max_sequence_length} tokens: {100 * dropped:.0f} % is in chunks of one sentence, which"
                 f" inter_sentence={spec.name} drops, {100 * cut:.0f} % in the ends of long sentences; a larger"
                 " max_sequence_length keeps more, and inter_sentence=none keeps documents of one sentence"
@@ -96,8 +97,8 @@ def _check_pairs(folder: Path, config: RunConfig, say: Say) -> None:
             share = float((pairs.label == label).mean())
             if share < entry.share / 2 and spec.single_sentence_chunks == "drop":
                 say(
-                    f"inter_sentence={spec.name}: {100 * share:.1f} % of the pairs of the {split} text are of kind"
-                    f" {entry.kind}, not {100 * entry.share:g} %: few segments find a second one of that kind"
+                    f"warning: inter_sentence={spec.name}: {100 * share:.1f} % of the pairs of the {split} text are"
+                    f" of kind {entry.kind}, not {100 * entry.share:g} %: few segments find a second one of that kind"
                 )
 
 

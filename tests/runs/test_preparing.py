@@ -34,3 +34,15 @@ def test_a_label_with_far_fewer_pairs_than_asked_is_told(own_home, tmp_path, sec
     assert bool(told) == is_told
     if is_told:
         assert "of the train text are of kind same-document, not 50 %" in told[0]
+
+
+@pytest.mark.parametrize(("sentences", "warns"), [(1, True), (12, False)])
+def test_text_in_chunks_of_one_sentence_that_is_dropped_is_warned_of(own_home, tmp_path, sentences, warns):
+    write_corpus(tmp_path / "texts", documents=120, sentences=sentences)
+    write_corpus(tmp_path / "more", documents=40, sentences=14, seed=1).rename(tmp_path / "texts" / "long")
+    lines = []
+    preparing.prepare_all(
+        [runs.plan(toy_config(tmp_path / "texts", "max_sequence_length=128", "model.max_position_embeddings=128"))],
+        lines.append,
+    )
+    assert any(line.startswith("warning: ") and "in chunks of one sentence" in line for line in lines) == warns

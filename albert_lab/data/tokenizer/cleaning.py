@@ -16,6 +16,8 @@ _SPACES = "[\\t-\\r\\x1c-\\x1f\\x{85}\\x{1680}\\x{200b}-\\x{200f}\\x{2028}\\x{20
 # voicing marks of other scripts are letters and stay.
 _ACCENTS = "[\\x{0300}-\\x{036f}\\x{1ab0}-\\x{1aff}\\x{1dc0}-\\x{1dff}\\x{20d0}-\\x{20ff}\\x{fe20}-\\x{fe2f}]"
 
+MANY_ACCENTS = 0.001  # of the letters: English text has fewer
+
 
 @dataclass(frozen=True)
 class Cleaning:
@@ -54,7 +56,10 @@ class Cleaning:
         return normalizers.Sequence([*parts, normalizers.NFKC()])
 
     def describe(self, texts: Iterable[str]) -> str | None:
-        """Which letters of texts it changes, and what share of them, in a line; None if it changes none."""
+        """Which letters of texts it changes, and what share of them, in a line; None if it changes none.
+
+        It is a warning where more than MANY_ACCENTS of the letters lose an accent.
+        """
         letters = Counter(char for text in texts for char in normalizers.NFKC().normalize_str(text) if char.isalpha())
         parts: list[str] = []
         if self.lower_case and (share := _share(letters, [char for char in letters if char != char.lower()])):
@@ -64,7 +69,9 @@ class Cleaning:
             usual = sorted(accented, key=lambda char: (-letters[char], char))[:5]
             named = ", ".join(f"{char} to {self(char)}" for char in usual)
             parts.append(f"{share} lose an accent, such as {named} (corpus.strip_accents)")
-        return f"cleaning changes letters: {'; '.join(parts)}" if parts else None
+        lost = sum(letters[char] for char in accented) if self.strip_accents else 0
+        mark = "warning: " if lost > MANY_ACCENTS * letters.total() else ""
+        return f"{mark}cleaning changes letters: {'; '.join(parts)}" if parts else None
 
 
 AS_IS = Cleaning()
