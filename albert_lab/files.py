@@ -1,6 +1,6 @@
 """Readers of our file formats: any damage is reported by one error with file, place and remedy.
 
-The formats are JSON, JSON Lines, YAML and arrays of numbers; CSV is only written. A file may be truncated, overwritten
+The formats are JSON, JSON Lines, YAML and arrays of numbers. A file may be truncated, overwritten
 or malicious: none of these leads to a traceback, and no content of a file is executed.
 """
 
@@ -17,15 +17,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from albert_lab.errors import DamagedFileError
 
-if TYPE_CHECKING:  # take a second to import, and only arrays and tables need them
+if TYPE_CHECKING:  # takes a while to import, and only arrays need it
     import numpy as np
-    import pandas as pd
 
 T = TypeVar("T")
 
 MAX_DEPTH = 64  # of YAML
-# What a spreadsheet takes for a formula (OWASP, CSV injection), and not for a number; and what guards against that.
-_FORMULA = re.compile(r"[=@\t\r']|[+-](?!(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$)", re.IGNORECASE)
 
 
 def read_bytes(file: Path, remedy: str = "") -> bytes:
@@ -133,15 +130,6 @@ def read_arrays(file: Path, remedy: str = "") -> "dict[str, np.ndarray]":
         return dict(arrays)
     except (*damage, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
         raise DamagedFileError(file, f"not an .npz file of arrays: {_first_lines(error)}", remedy) from error
-
-
-def csv_text(table: "pd.DataFrame") -> str:
-    """A table as the text of a CSV file; cells that a spreadsheet would read as formulas are escaped."""
-    return table.map(_guard).rename(columns=_guard).to_csv(index=False)
-
-
-def _guard(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:

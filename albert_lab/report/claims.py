@@ -126,6 +126,8 @@ def _extremes(analysis: Analysis) -> str:
     shown = {row: f"{numbers.value(means[row], unit)} {unit}".strip() for row in (best, worst)}
     if len(means) == 1:
         return f"{heading}: {shown[best]}."
+    if best == worst:
+        return f"{heading} is the same in all rows: {shown[best]}."
     found = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0})
     is_clear = "" if found.low > 0 else "; the difference is within the noise of these seeds"
     return f"{heading} is highest for {best} ({shown[best]}) and lowest for {worst} ({shown[worst]}){is_clear}."

@@ -99,6 +99,20 @@ def test_a_study_without_claims_is_answered_by_its_best_and_worst_row(tmp_path):
     assert "within the noise" not in far
 
 
+def test_rows_of_one_score_are_said_to_be_the_same(tmp_path):
+    asked = Experiment.model_validate(
+        {"name": "toy", "title": "Toy?", "source": "none", "grid": {"embedding_size": ["4", "8"]}}
+    )
+    folder = toy_report(tmp_path / "same", asked, 3)
+    for file in (folder / "runs").glob("*.json"):
+        content = json.loads(file.read_text())
+        content["record"]["scores"] = {
+            name: score | {"value": 20.0} for name, score in content["record"]["scores"].items()
+        }
+        file.write_text(json.dumps(content))
+    assert "the same in all rows: 20.0 %" in answer(analysis.read(folder))
+
+
 def test_text_of_records_is_shown_as_it_is_and_never_followed(tmp_path, empty_figures):
     evil = "[a](javascript:alert(1)) <img src=x onerror=alert(2)> `b` | ![c](d.png) # e"
     folder = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 1)
