@@ -75,8 +75,9 @@ def _check_pairs(folder: Path, config: RunConfig, say: Say) -> None:
     stages = [config.at_stage(number) for number in range(len(config.length_schedule.stages) + 1)]
     texts: list[tuple[Split, RunConfig]] = [("dev", config), *(("train", at) for at in stages)]
     for split, at in texts:
+        shards = open_shards(folder, split)
         pairs = make_pairs(
-            open_shards(folder, split),
+            shards,
             spec,
             max_sequence_length=at.max_sequence_length,
             short_sequence_probability=config.short_sequence_probability,
@@ -87,11 +88,12 @@ def _check_pairs(folder: Path, config: RunConfig, say: Say) -> None:
         dropped, cut = pairs.stats["dropped_text_share"], pairs.stats["truncated_text_share"]
         if split == "train" and dropped + cut > MUCH_TEXT:
             mark = "warning: " if dropped > MUCH_TEXT else ""
+            none_keeps = bool(spec.labels) and shards.is_of_single_sentences
             say(
                 f"{mark}{100 * (dropped + cut):.0f} % of the text is not trained on in sequences of"
                 f" {at.max_sequence_length} tokens: {100 * dropped:.0f} % is in chunks of one sentence, which"
                 f" inter_sentence={spec.name} drops, {100 * cut:.0f} % in the ends of long sentences; a larger"
-                " max_sequence_length keeps more, and inter_sentence=none keeps documents of one sentence"
+                f" max_sequence_length keeps more{', and inter_sentence=none keeps single sentences' * none_keeps}"
             )
         for label, entry in enumerate(spec.labels):
             share = float((pairs.label == label).mean())
