@@ -87,13 +87,13 @@ def _check_pairs(folder: Path, config: RunConfig, say: Say) -> None:
         )
         dropped, cut = pairs.stats["dropped_text_share"], pairs.stats["truncated_text_share"]
         if split == "train" and dropped + cut > MUCH_TEXT:
-            mark = "warning: " if dropped > MUCH_TEXT else ""
-            none_keeps = bool(spec.labels) and shards.is_of_single_sentences
+            is_of_user = config.corpus.source == "files" and at is stages[-1]  # the others are short by choice
+            mark = "warning: " if dropped > MUCH_TEXT and is_of_user else ""
+            none_keeps = ", and inter_sentence=none keeps single sentences" * shards.is_of_single_sentences
             say(
                 f"{mark}{100 * (dropped + cut):.0f} % of the text is not trained on in sequences of"
-                f" {at.max_sequence_length} tokens: {100 * dropped:.0f} % is in chunks of one sentence, which"
-                f" inter_sentence={spec.name} drops, {100 * cut:.0f} % in the ends of long sentences; a larger"
-                f" max_sequence_length keeps more{', and inter_sentence=none keeps single sentences' * none_keeps}"
+                f" {at.max_sequence_length} tokens: {100 * dropped:.0f} % is in chunks of one sentence,"
+                f" {100 * cut:.0f} % in the ends of long sentences; a larger max_sequence_length keeps more{none_keeps}"
             )
         for label, entry in enumerate(spec.labels):
             share = float((pairs.label == label).mean())
