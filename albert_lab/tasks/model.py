@@ -1,6 +1,7 @@
 """What a kind of task is, each one module of this package with a class `Kind`, and the model to fine-tune."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -32,7 +33,7 @@ class Predictions(NamedTuple):
     na_probs: Mapping[str, float] | None = None
 
 
-class TaskKind:
+class TaskKind(ABC):
     """One kind of task for one task: features, head, and the way from scores to predictions.
 
     collect() and average() are those of heads whose scores are `values`: one probability per answer [items, answers],
@@ -43,36 +44,36 @@ class TaskKind:
         self.task = task
         self.settings = settings
 
+    @abstractmethod
     def make_features(self, examples: Sequence[Any], encoder: TextEncoder, *, training: bool) -> Features:
         """The sequences of examples for training or prediction."""
-        raise NotImplementedError
 
+    @abstractmethod
     def build_head(self, shape: EncoderShape) -> torch.nn.Module:
         """A head whose weights are not initialised yet.
 
         Its loss(hidden_states, pooled, batch) is the mean loss of a batch, and its scores(hidden_states, pooled, batch)
         a dict of arrays [items, ...], from hidden states [rows, sequence, hidden] and pooled output [rows, hidden].
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def chance_loss(self, features: Features) -> float:
         """The lowest possible loss of a model that ignores the example."""
-        raise NotImplementedError
 
+    @abstractmethod
     def predict(self, examples: Sequence[Any], scores: Scores) -> Predictions:
         """The answer to each example."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_likelihoods(self, examples: Sequence[Any], scores: Scores) -> np.ndarray | None:
         """Log-probabilities of the right answers [examples], in nats; None if answers have no probabilities.
 
         NaN if the right answer cannot be given.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def constant(self, examples: Sequence[Any]) -> Predictions:
         """The best answers that ignore the example, by the labels of the scored examples; their score is the floor."""
-        raise NotImplementedError
 
     def collect(self, examples: Sequence[Any], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
         """Scores of each example, in the form that is saved and averaged, from the scores of each item."""
