@@ -22,6 +22,7 @@ from albert_lab.training.layers import TOKEN
 
 MOST_PANELS = 3
 LAYERS = {"l2_distance": "L2 distance", "degrees": "angle (degrees)"}
+LONGEST_TITLE = 110  # characters: a line of the widest figure
 
 
 def learning_curves(analysis: Analysis) -> Figure | None:
@@ -171,8 +172,11 @@ def draw_layers(
             each.set_ylim(bottom=0)
             each.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
     last = layers[layers["layer"] == layers.groupby("row")["layer"].transform("max")].groupby("row", sort=False)
-    turns = [f"{row} by {angle:.0f}°" for row, angle in last["degrees"].mean().items()]
-    return drawing.finish(figure, f"The last layer turns its input: {', '.join(turns)}", panels, missing)
+    angles = last["degrees"].mean()
+    said = "The last layer turns its input: " + ", ".join(f"{row} by {angle:.0f}°" for row, angle in angles.items())
+    if len(said) > LONGEST_TITLE:
+        said = f"The last layer turns its input by {angles.min():.0f} to {angles.max():.0f}°"
+    return drawing.finish(figure, said, panels, missing)
 
 
 def ladder_trend(analysis: Analysis) -> Figure | None:
