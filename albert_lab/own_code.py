@@ -17,7 +17,7 @@ DICTS = {
     "model.hidden_act": "model.blocks.ACTIVATIONS",
     "attention_block": "model.blocks.ATTENTION_BLOCKS",
     "ffn_block": "model.blocks.FFN_BLOCKS",
-    "position_encoding": "model.positions.POSITION_ENCODINGS",
+    "position_encoding": "model.blocks.POSITION_ENCODINGS",
     "optimizer": "training.optimizer.OPTIMIZERS",
     "masking.method": "data.masking.METHODS",
     "inter_sentence.labels": "data.pair_kinds.KINDS",

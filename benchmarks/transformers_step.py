@@ -26,7 +26,7 @@ from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import IGNORED_LABEL, Batch
 from albert_lab.machine import allocator_environment, cores
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape
 from albert_lab.training.device import (
     Tensors,

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from hypothesis import strategies as st
 
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape
 
 transformers = pytest.importorskip("transformers", reason="transformers is an extra of development")

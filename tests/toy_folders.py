@@ -89,7 +89,7 @@ def toy_run(tokenizer_file: Path, shape: EncoderShape, inter_sentence: str = "so
 
 def trained_model(folder: Path) -> torch.nn.Module:
     """The model of a toy run, read directly from its checkpoint."""
-    from albert_lab.model.heads import PretrainingModel
+    from albert_lab.model.encoder import PretrainingModel
 
     model = PretrainingModel.from_config(runs.read(folder).config).eval()
     checkpoint.load_weights(checkpoint.last_weights(folder / "checkpoint", folder.name), model)

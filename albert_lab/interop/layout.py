@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.huggingface import PROJECTION, from_albert, from_bert, to_albert, to_bert
 from albert_lab.model.shape import EncoderShape
 

@@ -22,7 +22,7 @@ from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.data.tokenizer.cleaning import cleaning_of
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import layout, tokenizer_files
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.record import check_name
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint

@@ -68,7 +68,7 @@ def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Co
     from torch.overrides import TorchFunctionMode
     from torch.utils.flop_counter import FlopCounterMode
 
-    from albert_lab.model.heads import PretrainingModel
+    from albert_lab.model.encoder import PretrainingModel
 
     if shape.num_layers > MOST_LAYERS:
         raise ConfigError(f"model.num_layers={shape.num_layers}: at most {MOST_LAYERS:,}")

@@ -1,10 +1,17 @@
-"""The shape of an encoder as plain numbers, used both to build it and to count its cost."""
+"""The shape of an encoder as plain numbers, used to build it, to count its cost, and to start from a shallower one."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from albert_lab.config.model import Groups
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import BUILT_IN, PARTS
+from albert_lab.errors import ConfigError
+
+AnyTensor = TypeVar("AnyTensor")
+_BLOCK = re.compile(r"encoder\.(attention|ffn)_blocks\.(\d+)\.(.+)")
 
 
 @dataclass(frozen=True)
@@ -72,3 +79,53 @@ class EncoderShape:
         # Differs from the release: integer arithmetic, since int(layer / num_layers * groups) is too small for some
         # depths (22 layers in 22 groups: layer 15 would use block 14).
         return [layer * groups // self.num_layers for layer in range(self.num_layers)]
+
+
+def deepen(tensors: Mapping[str, AnyTensor], shallow: EncoderShape, deep: EncoderShape) -> dict[str, AnyTensor]:
+    """The state of a PretrainingModel of the deep shape, from that of the shallow one.
+
+    Blocks shared by all layers are used by more layers. If each layer, or group of layers, has a separate block, each
+    block is copied to the same number of consecutive blocks: layers A B C become A A B B C C. All else is unchanged.
+
+    Source: the paper (section 4.9) has only the case of all-shared layers. Consecutive copies keep a layer's relative
+    depth.
+
+    Raises:
+        ConfigError: the shapes do not allow this.
+    """
+    copies = check_deepening(shallow, deep)
+    deeper: dict[str, AnyTensor] = {}
+    for name, tensor in tensors.items():
+        if match := _BLOCK.fullmatch(name):
+            kind, block, rest = match.groups()
+            first = int(block) * copies[kind]
+            deeper |= {f"encoder.{kind}_blocks.{first + copy}.{rest}": tensor for copy in range(copies[kind])}
+        else:
+            deeper[name] = tensor
+    return deeper
+
+
+def check_deepening(shallow: EncoderShape, deep: EncoderShape) -> dict[str, int]:
+    """How often each attention and FFN block of the first shape is copied to have the blocks of the second.
+
+    Raises:
+        ConfigError: the second is shallower, differs in more than depth, or its number of blocks is not a multiple.
+    """
+    depths = {key: getattr(deep, key) for key in ("num_layers", "attention_groups", "ffn_groups", "dropout")}
+    as_deep = replace(shallow, **depths)
+    for key, value in vars(deep).items():
+        if getattr(as_deep, key) != value:
+            raise ConfigError(f"weights cannot be passed on from {key}={getattr(shallow, key)} to {key}={value}")
+    if deep.num_layers < shallow.num_layers:
+        raise ConfigError(f"weights of {shallow.num_layers} layers cannot be passed on to only {deep.num_layers}")
+    copies: dict[str, int] = {}
+    for kind in ("attention", "ffn"):
+        before, after = (len({*getattr(shape, f"{kind}_blocks")}) for shape in (shallow, deep))
+        if after % before:
+            groups = [f"{kind}_groups={getattr(shape, f'{kind}_groups')}" for shape in (shallow, deep)]
+            raise ConfigError(
+                f"weights cannot be passed on from {groups[0]} to {groups[1]}:"
+                f" each block is repeated a whole number of times, so {after} must be a multiple of {before}"
+            )
+        copies[kind] = after // before
+    return copies

@@ -40,7 +40,7 @@ def _measure(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
     from albert_lab.data.shards import open_shards
     from albert_lab.data.tokenizer.cache import load_tokenizer
     from albert_lab.measures import catalog
-    from albert_lab.model.heads import PretrainingModel
+    from albert_lab.model.encoder import PretrainingModel
     from albert_lab.training.checkpoint import last_weights, load_weights
     from albert_lab.training.device import choose_device
     from albert_lab.training.evaluate import make_sets

@@ -9,8 +9,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.fingerprint import fingerprint
 from albert_lab.data.tokenizer.cache import find_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError
-from albert_lab.model.deepen import check_deepening
-from albert_lab.model.shape import EncoderShape
+from albert_lab.model.shape import EncoderShape, check_deepening
 from albert_lab.runs import run as runs
 from albert_lab.runs.single_run import find_run
 from albert_lab.studies.points import Point, Start

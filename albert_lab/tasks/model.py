@@ -15,8 +15,7 @@ from torch import nn
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer.base import Tokenizer
-from albert_lab.model.encoder import Encoder, initialize
-from albert_lab.model.heads import Pooler, PretrainingModel
+from albert_lab.model.encoder import Encoder, Pooler, PretrainingModel, initialize
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
 from albert_lab.tasks.settings import PoolerStart, TaskSettings

@@ -21,7 +21,7 @@ from albert_lab.documents import SEGMENTS, Documents, by_document
 from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog
 from albert_lab.measures.measure import Difference, HeldOutPairs, Measure, PairMeasure, TokenMeasure
-from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
+from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
 from albert_lab.score import LINEAR_PROBE, Score, loss_name, paired, share
 from albert_lab.training.device import fetch, inputs_of, synchronize, tensor_on
 

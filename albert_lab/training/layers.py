@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # it loads torch, which reading and showing layers must not
     import torch
 
     from albert_lab.data.batches import Batch
-    from albert_lab.model.heads import PretrainingModel
+    from albert_lab.model.encoder import PretrainingModel
 
     # The input of layer 1 and each layer's output, every one [batch, sequence, hidden].
     HiddenStates = Sequence[torch.Tensor | np.ndarray]

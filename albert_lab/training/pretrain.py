@@ -12,9 +12,8 @@ from typing import Any
 from albert_lab.config.schema import Keep, RunConfig
 from albert_lab.data.batches import Batch
 from albert_lab.data.stages import StageData, StagedBatches
-from albert_lab.model.deepen import deepen
-from albert_lab.model.heads import PretrainingModel
-from albert_lab.model.shape import EncoderShape
+from albert_lab.model.encoder import PretrainingModel
+from albert_lab.model.shape import EncoderShape, deepen
 from albert_lab.score import loss_name
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, choose_precision, loss_scaler, peak_memory_bytes

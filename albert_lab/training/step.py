@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, micro_batches
-from albert_lab.model.heads import PretrainingModel, PretrainingOutput, likeliest
+from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
 from albert_lab.training.device import Targets, Tensors, ahead, inputs_of, labels_of, loss_scaler
 from albert_lab.training.processes import Processes
 

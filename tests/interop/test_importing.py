@@ -12,7 +12,7 @@ from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import ConfigError
 from albert_lab.interop.importing import import_folder
 from albert_lab.interop.loading import open_folder
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.runs import run as runs
 from albert_lab.runs import single_run, states, status
 from albert_lab.training import checkpoint

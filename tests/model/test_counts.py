@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError
 from albert_lab.model.counts import count, count_training_flops
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import PretrainingModel
 
 PAPER = yaml.safe_load(Path(__file__).with_name("parameter_counts.yaml").read_text())
 SMALL = ["scale=smoke", "model.num_layers=4", "batch_size=4", "machine.precision=fp32"]

@@ -6,9 +6,8 @@ import torch
 
 from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError
-from albert_lab.model.deepen import check_deepening, deepen
-from albert_lab.model.heads import PretrainingModel
-from albert_lab.model.shape import EncoderShape
+from albert_lab.model.encoder import PretrainingModel
+from albert_lab.model.shape import EncoderShape, check_deepening, deepen
 
 
 def shape(layers: int, attention: int, ffn: int, **changes) -> EncoderShape:

@@ -4,8 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from albert_lab.model.encoder import Encoder, initialize
-from albert_lab.model.heads import PretrainingModel, likeliest
+from albert_lab.model.encoder import Encoder, PretrainingModel, initialize, likeliest
 from albert_lab.model.shape import EncoderShape
 
 SHAPE = EncoderShape(

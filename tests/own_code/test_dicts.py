@@ -16,8 +16,7 @@ from albert_lab.data.pairs import make_pairs
 from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog
 from albert_lab.measures.measure import PairMeasure
-from albert_lab.model.encoder import Encoder
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import Encoder, PretrainingModel
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.model import load_kind
 from albert_lab.tasks.records import identity_of
@@ -34,7 +33,7 @@ class Mean(AttentionBlock):
 ATTENTION_BLOCKS["mean"] = Mean
 """
 POSITIONS = """
-from albert_lab.model.positions import POSITION_ENCODINGS, PositionEncoding
+from albert_lab.model.blocks import POSITION_ENCODINGS, PositionEncoding
 
 class Nowhere(PositionEncoding):
     has_table = False

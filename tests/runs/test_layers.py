@@ -8,7 +8,7 @@ from albert_lab.data.tokenizer.cache import find_tokenizer
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.errors import MissingDataError
 from albert_lab.measures import catalog
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.runs import layers, worker
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint

@@ -8,7 +8,7 @@ from torch import nn
 from toy import silent
 from toy_tasks import toy_config, toy_start, toy_task, values_of, write_examples
 
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.score import Score, share, wilson
 from albert_lab.tasks import finetune as module
 from albert_lab.tasks.evaluation import score, signs_of

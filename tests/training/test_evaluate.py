@@ -14,7 +14,7 @@ from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.measures import catalog
 from albert_lab.measures.catalog import labels, of_kind
 from albert_lab.measures.measure import HeldOutPairs, PairMeasure, TokenMeasure
-from albert_lab.model.heads import PretrainingModel, PretrainingOutput
+from albert_lab.model.encoder import PretrainingModel, PretrainingOutput
 from albert_lab.training import evaluate
 from albert_lab.training.device import autocast, inputs_of
 from albert_lab.training.evaluate import Evaluator, StoppedError, make_sets, margin

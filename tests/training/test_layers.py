@@ -7,7 +7,7 @@ from toy import toy_config
 
 from albert_lab.data.batches import Batch
 from albert_lab.errors import ConfigError
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.training.layers import hidden_states_of, measure_layers
 
 CPU = torch.device("cpu")

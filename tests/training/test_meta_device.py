@@ -15,7 +15,7 @@ from toy_training import pretrainer
 
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.tasks.evaluation import forward_all
 from albert_lab.tasks.features import TextEncoder, training_items
 from albert_lab.tasks.finetune import build_optimizer as task_optimizer

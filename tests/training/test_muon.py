@@ -6,7 +6,7 @@ import torch
 
 from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.training import muon
 from albert_lab.training.optimizer import build_optimizer
 

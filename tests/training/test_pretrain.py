@@ -7,7 +7,7 @@ from toy import toy_config
 from toy_training import pretrainer, weights
 
 from albert_lab.measures.catalog import labels
-from albert_lab.model.heads import PretrainingModel
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.training import progress
 from albert_lab.training.evaluate import DivergedError
 
