@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-smoke test benchmark browser-test kill-test slurm-test gpu-test docs golden lint check format clean
+.PHONY: help demo paper-smoke gpu-quarter test benchmark browser-test kill-test slurm-test gpu-test docs golden lint check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,11 @@ demo: $(INSTALLED) ## install, then run the first look at Table 5 (no loss, NSP,
 
 paper-smoke: $(INSTALLED) ## install, then run every table and figure at smoke scale, and write the paper on one page
 	$(BIN)/albert-lab paper scale=smoke --jobs 2
+
+gpu-quarter: NAME ?= sharing
+gpu-quarter: SECONDS ?= 840
+gpu-quarter: $(INSTALLED) ## the table NAME (sharing) on one GPU, with ARGS such as corpus=files corpus.path=TEXT; stopped after SECONDS with what is whole
+	timeout --signal=TERM $(SECONDS) $(BIN)/albert-lab $(NAME) scale=gpu-quarter $(ARGS) --jobs 6 || test $$? = 124   # stopped: the report has what is whole, and the same command goes on
 
 test: $(INSTALLED_DEV) ## install, then run the test suite
 	$(BIN)/pytest --numprocesses logical --dist worksteal
