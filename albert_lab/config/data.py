@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from albert_lab.config.section import Section, Share, default
+from albert_lab.config.section import Section, Seed, Share, default
 from albert_lab.errors import ConfigError
 from albert_lab.record import Name
 
@@ -127,6 +127,7 @@ class CorpusConfig(Section):
     source_documents: units that are held out or trained on as a whole; documents: units of which segment pairs are
     made, the same or smaller. Records, rows of data sets and sections of WikiExtractor are source documents.
 
+    dev_share, split_seed: the share of source documents that is held out, and which of them.
     lines: wrapped joins the lines between blank lines, which were broken to fit a width.
     document_characters: cut plain text into source documents of about so many characters, for texts without blank
     lines; null: not cut.
@@ -147,6 +148,7 @@ class CorpusConfig(Section):
     lower_case: bool
     strip_accents: bool
     dev_share: float = Field(gt=0, lt=1)
+    split_seed: Annotated[int, Seed] = default(0)
     datasets: tuple[HubDataset, ...]
     lines: Literal["whole", "wrapped"] = default("whole")
     document_characters: Annotated[int, Field(gt=0)] | None = default(None)

@@ -28,7 +28,7 @@ from albert_lab.config.training import (
 from albert_lab.record import Distinct, Name
 
 # Increment it with every change that affects scores: it is part of every run's name.
-RESULTS_VERSION = 3
+RESULTS_VERSION = 4
 
 # The part of the state that a run inherits from the run it starts from. training: weights, optimizer, step, clock and
 # curve, to continue the same schedule. weights: only the weights, with a new schedule.

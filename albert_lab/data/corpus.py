@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -15,14 +15,12 @@ from albert_lab.data.fingerprint import local_folder, revision
 from albert_lab.data.lines import lines_of, suffixes
 from albert_lab.data.records import READERS, Records, reader_of, stream, text_of
 from albert_lab.data.sentences import raw_sentences
-from albert_lab.data.words import is_unspaced
+from albert_lab.data.words import Overlap
 from albert_lab.errors import ConfigError
 
 Split = Literal["train", "dev"]
 
-# A part with fewer words, or characters where a script has no spaces between words, may be in two documents by chance.
-FEWEST_WORDS, FEWEST_CHARACTERS = 10, 20
-DUPLICATES = "duplicate documents"
+DUPLICATES, REPEATED = "duplicate documents", "paragraphs that repeat held-out text"
 _INVISIBLE = "\u200b\u2060\ufeff \t"  # a line of these is blank
 
 # Of the lines that is_hard_wrapped() looks at.
@@ -125,11 +123,13 @@ def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
     """
     if corpus.documents == "file":
         return [source]
-    texts: Iterable[str] = source.blocks
-    if corpus.documents == "paragraph":
-        end = "\n" if corpus.sentences == "split" else r"\n\s*\n"
-        texts = (text for block in source.blocks for text in re.split(end, block) if text.strip())
+    texts = _paragraphs(source, corpus) if corpus.documents == "paragraph" else source.blocks
     return [Document(source.name, (text,)) for text in texts]
+
+
+def _paragraphs(document: Document, corpus: CorpusConfig) -> list[str]:
+    end = "\n" if corpus.sentences == "split" else r"\n\s*\n"
+    return [text for block in document.blocks for text in re.split(end, block) if text.strip()]
 
 
 def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:
@@ -155,24 +155,28 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
         yield document
 
 
-def marks(document: Document) -> set[int]:
-    """Hashes that a document shares with its copies in other white space, and with those that have a part of it.
+def without_repeated(
+    sources: Sequence[Sequence[Document]], corpus: CorpusConfig, held_out: Overlap, counts: Counter[str]
+) -> list[list[Document]]:
+    """The documents of each source document without paragraphs that repeat held-out text; a document may lose all.
 
-    They are those of its text, of its parts between blank lines of ten words or more, and, where a script has no spaces
-    between words, of its lines of twenty characters or more.
+    Args:
+        counts: Receives REPEATED (number of paragraphs dropped).
     """
-    result = {_hash(" ".join(document.text.split()))}
-    for block in document.blocks:
-        words = [part.split() for part in re.split(r"\n\s*\n", block)]
-        result |= {_hash(" ".join(of)) for of in words if len(of) >= FEWEST_WORDS}
-        lines = [line for line in block.split("\n") if is_unspaced(line)]
-        result |= {_hash(" ".join(line.split())) for line in lines if len(line) >= FEWEST_CHARACTERS}
-    return result
+    documents = [document for source in sources for document in source]
+    paragraphs = [_paragraphs(document, corpus) for document in documents]
+    kept: list[Document | None] = []
+    for document, parts, repeated in zip(documents, paragraphs, held_out.repeated(paragraphs), strict=True):
+        counts[REPEATED] += sum(repeated)
+        rest = tuple(part for part, is_repeated in zip(parts, repeated, strict=True) if not is_repeated)
+        kept.append(document if len(rest) == len(parts) else Document(document.name, rest) if rest else None)
+    place = iter(kept)
+    return [[document for document in islice(place, len(source)) if document] for source in sources]
 
 
-def split_of(text: str, dev_share: float) -> Split:
+def split_of(text: str, dev_share: float, seed: int = 0) -> Split:
     """The split of a source document; it depends only on the document's text, so other documents never change it."""
-    return "dev" if _hash(text) < dev_share * 2**64 else "train"
+    return "dev" if _hash(text, seed) < dev_share * 2**64 else "train"
 
 
 def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> ConfigError:
@@ -184,8 +188,9 @@ def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> Confi
     )
 
 
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+def _hash(text: str, seed: int = 0) -> int:
+    salt = seed.to_bytes(hashlib.blake2b.SALT_SIZE, "little")  # that of zeros is none
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, salt=salt).digest(), "little")
 
 
 def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:

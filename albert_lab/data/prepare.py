@@ -26,13 +26,13 @@ from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.data.tokenizer.cache import find_or_train, tokenizer_fingerprint
 from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.data.tokenizer.cleaning import Cleaning, cleaning_of
+from albert_lab.data.words import Overlap
 from albert_lab.errors import ConfigError
 from albert_lab.machine import cores
 from albert_lab.messages import EVERY_SECONDS, Say, duration, size
 
 # Increment them with every change that writes other shards from the same text, settings and tokenizer.
-SHARDS_VERSION = 4
-ADDED_VERSION = 1  # of shards with added text
+SHARDS_VERSION = 5
 
 _BATCH_CHARACTERS = 2**19
 # One process reads for all workers; more workers than this would wait for it and use memory. For 1 MB of plain text,
@@ -52,8 +52,7 @@ def find_shards(config: RunConfig) -> Path:
     """
     corpora = _corpora(config)
     content = [part for corpus in corpora for part in (settings(corpus), fingerprint(corpus))]
-    content = [SHARDS_VERSION, *content, *([ADDED_VERSION] if len(corpora) > 1 else [])]
-    return paths.cache() / "shards" / digest([*content, tokenizer_fingerprint(config)])
+    return paths.cache() / "shards" / digest([SHARDS_VERSION, *content, tokenizer_fingerprint(config)])
 
 
 def _corpora(config: RunConfig) -> list[CorpusConfig]:
@@ -174,37 +173,45 @@ def _some(names: list[str], most: int = 5) -> str:
     return "; ".join(names[:most]) + "; …" * (len(names) > most)
 
 
-_HELD_OUT, _EMPTY, _SHORT = "documents with held-out text", "empty documents", "paragraphs of one sentence"
-_DROPPED = (texts.DUPLICATES, _HELD_OUT, _EMPTY, _SHORT)
+_EMPTY, _SHORT = "empty documents", "paragraphs of one sentence"
+_DROPPED = (texts.DUPLICATES, texts.REPEATED, _EMPTY, _SHORT)
 
 
 def _batches(corpora: list[CorpusConfig], counts: Counter[str], skipped: list[str]) -> Iterator[_Batch]:
-    """Batches of source documents, in order, each as its distinct documents; a batch has one split.
+    """Batches of source documents, each as its distinct documents: first those that are held out, then training text.
 
-    Of the corpora after the first, which are added text, only training documents that share nothing with held-out ones.
+    Training text, of which added text is a part, loses what repeats held-out text. By document: a paragraph that occurs
+    in two source documents must not be both trained on and held out.
     """
     seen: set[int] = set()
-    held_out: set[int] = set()  # marks of the held-out documents
-    for number, corpus in enumerate(corpora):
-        waiting: dict[Split, list[list[str]]] = {"train": []} if number else {split: [] for split in SPLITS}
-        characters: Counter[Split] = Counter()
-        for source in texts.iterate(corpus, skipped):
-            split = texts.split_of(source.text, corpus.dev_share)
-            if number and texts.marks(source) & held_out:
-                counts[_HELD_OUT] += 1
-                continue
-            if split == "dev" and len(corpora) > 1 and not number:
-                held_out |= texts.marks(source)
-            # By document: a paragraph that occurs in two source documents must not be both trained on and held out.
-            documents = [document.text for document in texts.distinct(texts.documents_of(source, corpus), counts, seen)]
-            if split not in waiting:
-                continue
-            waiting[split].append(documents)
-            characters[split] += sum(map(len, documents))
-            if characters[split] >= _BATCH_CHARACTERS:
-                yield _Batch(split, waiting[split], corpus)
-                waiting[split], characters[split] = [], 0
-        yield from (_Batch(split, rest, corpus) for split, rest in waiting.items() if rest)
+    own = corpora[0]
+    held_out = Overlap(source.text for source in _sources("dev", own, []))
+    parts: list[tuple[Split, CorpusConfig]] = [("dev", own), *(("train", corpus) for corpus in corpora)]
+    for split, corpus in parts:
+        for sources in _in_parts(_sources(split, corpus, skipped if split == "train" else [])):
+            documents = [texts.documents_of(source, corpus) for source in sources]
+            if split == "train":
+                documents = texts.without_repeated(documents, corpus, held_out, counts)
+            yield _Batch(split, [[one.text for one in texts.distinct(of, counts, seen)] for of in documents], corpus)
+
+
+def _sources(split: Split, corpus: CorpusConfig, skipped: list[str]) -> Iterator[texts.Document]:
+    for source in texts.iterate(corpus, skipped):
+        if texts.split_of(source.text, corpus.dev_share, corpus.split_seed) == split:
+            yield source
+
+
+def _in_parts(sources: Iterator[texts.Document]) -> Iterator[list[texts.Document]]:
+    """The source documents in lists of about as many characters."""
+    part, characters = [], 0
+    for source in sources:
+        part.append(source)
+        characters += len(source.text)
+        if characters >= _BATCH_CHARACTERS:
+            yield part
+            part, characters = [], 0
+    if part:
+        yield part
 
 
 def _map_in_order(

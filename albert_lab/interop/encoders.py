@@ -67,7 +67,8 @@ def _length(sizes: Any, asked: int) -> int:
 def cut_windows(tokenizer: Any, config: RunConfig, length: int) -> list[list[int]]:
     """Windows of at most `length` token ids with special tokens, spread evenly over the drawn documents."""
     corpus, num_windows = config.corpus, config.evaluation.num_pairs
-    held_out = (item.text for item in texts.iterate(corpus) if texts.split_of(item.text, corpus.dev_share) == "dev")
+    documents = (item.text for item in texts.iterate(corpus))
+    held_out = (text for text in documents if texts.split_of(text, corpus.dev_share, corpus.split_seed) == "dev")
     cuts: list[list[int]] = []
     for text in sample(held_out, num_windows):
         cut = tokenizer(" ".join(text.split()), truncation=True, max_length=length, return_overflowing_tokens=True)

@@ -96,6 +96,8 @@ def _data(records: Sequence[RunRecord]) -> str:
     )
     if dropped >= 0.01:
         line += f" Chunks of a single sentence are dropped, with {dropped:.0%} of the text."
+    if repeated := max(run.data.repeated_paragraphs for run in records):
+        line += f" {repeated:,} paragraphs that repeat held-out text are left out of training."
     unknown = max(run.data.unknown_share for run in records)
     if unknown >= 0.01:
         line += f" {unknown:.1%} of the tokens of the text are unknown, and predicted as such."

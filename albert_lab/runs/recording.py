@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from albert_lab import __version__
 from albert_lab.config.schema import RESULTS_VERSION
+from albert_lab.data.corpus import REPEATED
 from albert_lab.data.shards import Shards
 from albert_lab.data.stages import StageData
 from albert_lab.machine import cores, cpu_model
@@ -67,6 +68,7 @@ def make_record(
             train_documents=len(train.document_offsets) - 1,
             dev_documents=len(dev.document_offsets) - 1,
             unknown_share=train.meta["train"].get("unknown_share", 0.0),
+            repeated_paragraphs=train.meta.get("dropped", {}).get(REPEATED, 0),
             stages=tuple(map(_stage, trained.stages)) if config.length_schedule.stages else (),
         ),
         provenance=provenance,

@@ -120,6 +120,7 @@ class Data(Record):
     dev_documents: int
     stages: tuple[Stage, ...] = ()
     unknown_share: float = default(0.0)  # of the tokens of the training text
+    repeated_paragraphs: int = default(0)  # dropped from the training text, since they repeat held-out text
 
     @property
     def passes(self) -> float:

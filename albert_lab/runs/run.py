@@ -103,6 +103,7 @@ class Run:
             "short_sequence_probability": config.short_sequence_probability,
             "num_pairs": config.evaluation.num_pairs,
             "seed": config.evaluation.seed,
+            "version": RESULTS_VERSION,
         }
         return digest(content)
 

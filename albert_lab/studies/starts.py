@@ -6,6 +6,7 @@ from operator import attrgetter
 
 from albert_lab.config.compose import axes, validate
 from albert_lab.config.schema import RunConfig
+from albert_lab.config.section import complete
 from albert_lab.data.fingerprint import fingerprint
 from albert_lab.data.tokenizer.cache import find_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError
@@ -35,7 +36,7 @@ _DECIDED = ("model", "sharing", "embedding_size", "projection", "tokenizer")
 # Keys that keep the values of an existing run unless given.
 _KEPT = ("inter_sentence", "dropout", "corpus.lower_case", "corpus.strip_accents")
 # Those that it keeps on the same text: by others, a document that it was trained on would be held out.
-_SPLIT = ("corpus.dev_share", "corpus.source_documents")
+_SPLIT = ("corpus.dev_share", "corpus.split_seed", "corpus.source_documents")
 
 
 def lineage(point: Point, known: dict[int, list[tuple[Point, runs.Run]]] | None = None) -> list[tuple[Point, runs.Run]]:
@@ -134,7 +135,7 @@ def _refuse_determined(parent: runs.Run, keys: Collection[str]) -> None:
 
 
 def _adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str]) -> RunConfig:
-    content, there = config.model_dump(mode="json"), parent.config.model_dump(mode="json")
+    content, there = config.model_dump(mode="json"), complete(parent.config)
     for key in _DECIDED:
         content[key] = there[key]
     has_same_text = parent.fingerprints["corpus"] == fingerprint(config.corpus)

@@ -301,7 +301,8 @@ def test_a_repeated_text_is_dropped_and_counted_in_any_white_space():
 
 
 def test_the_split_of_a_document_never_changes():
-    assert [texts.split_of(text, 0.5) for text in ("one", "two", "three", "four")] == ["train", "dev", "train", "dev"]
+    splits = {seed: [texts.split_of(text, 0.5, seed) for text in ("one", "two", "three", "four")] for seed in (0, 1)}
+    assert splits == {0: ["train", "dev", "train", "dev"], 1: ["dev", "train", "dev", "dev"]}
 
 
 def test_the_dev_split_has_its_share_and_a_larger_share_only_adds_documents():

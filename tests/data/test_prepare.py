@@ -135,6 +135,26 @@ def test_no_paragraph_of_a_held_out_source_document_is_trained_on(run, tmp_path,
     assert read_meta(prepared)["dropped"]["paragraphs of one sentence"] == 40
 
 
+@pytest.mark.parametrize("documents", ["blank-line", "paragraph"])
+def test_training_text_that_repeats_held_out_text_is_dropped_and_counted(run, tmp_path, documents):
+    def paragraph(number):
+        draw = np.random.Generator(np.random.Philox(key=number))
+        return " ".join(f"{' '.join(draw.choice(WORDS, 10))} ban.".capitalize() for _ in range(2))
+
+    sources = [[paragraph(10 * place + at) for at in range(3)] for place in range(30)]
+    held_out = [source for source in sources if texts.split_of("\n".join(source), 0.2) == "dev"]
+    edited = [source[0].removesuffix(" ban.").upper() + ", however." for source in held_out]
+    copies = [f"{text}\n{paragraph(1000 + at)}" for at, text in enumerate(edited)]
+    assert copies
+    text = "\n\n".join([*copies, *map("\n".join, sources)])
+    (tmp_path / "text.txt").write_text(text)
+    meta = read_meta(prepare(run(f"corpus.documents={documents}"), silent))
+    in_training = [copy for copy in copies if texts.split_of(copy, 0.2) == "train"]
+    assert meta["dropped"] == {"paragraphs that repeat held-out text": len(in_training)}
+    size = 3 if documents == "paragraph" else 1
+    assert meta["train"]["documents"] == size * (30 - len(held_out)) + len(in_training)
+
+
 def test_repeated_and_empty_documents_are_dropped_and_counted_and_other_files_named(run, tmp_path):
     folder, documents, said = tmp_path / "folder", toy_documents(), []
     folder.mkdir()

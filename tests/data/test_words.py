@@ -1,7 +1,10 @@
-import pytest
+from itertools import chain
 
-from albert_lab.data.corpus import Document, marks
-from albert_lab.data.words import apart
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_lab.data.words import NGRAM, Overlap, apart
 from albert_lab.tasks.bag_of_words import _words
 from albert_lab.tasks.metrics import match_squad, percent
 
@@ -23,10 +26,26 @@ def test_characters_of_scripts_without_spaces_are_words(text, count):
 @pytest.mark.parametrize(
     "held_out", ["这座桥建于一九三五年，是当地最古老的建筑之一。", "橋は一九三五年に建てられた古い建物です。"]
 )
-def test_added_text_with_a_held_out_part_is_found_without_spaces(held_out):
-    added = Document("a", (f"新的开头。\n{held_out}\n又一行。",))
-    assert marks(added) & marks(Document("b", (held_out,)))
-    assert not marks(added) & marks(Document("b", ("没有关系的另外一段文字在这里。",)))
+def test_a_repeated_text_is_found_without_spaces(held_out):
+    found = Overlap([f"新的开头。{held_out}"]).repeated([[held_out], ["没有关系的另外一段文字在这里。"]])
+    assert found == [[True], [False]]
+
+
+words = st.lists(st.sampled_from("abc"), max_size=40)
+
+
+@given(st.lists(words, max_size=4), st.lists(st.lists(words, max_size=3), max_size=4))
+def test_a_part_repeats_texts_that_have_most_of_its_n_grams_or_of_its_documents(held_out, documents):
+    def ngrams(text):
+        return [tuple(text[at : at + NGRAM]) for at in range(len(text) - NGRAM + 1)]
+
+    def repeats(text):
+        return 2 * sum(ngram in known for ngram in ngrams(text)) > len(ngrams(text))
+
+    known = {ngram for text in held_out for ngram in ngrams(text)}
+    expected = [[repeats(part) or repeats([*chain(*document)]) for part in document] for document in documents]
+    found = Overlap(map(" ".join, held_out)).repeated([[", ".join(part).upper() for part in of] for of in documents])
+    assert found == expected
 
 
 def test_f1_of_texts_without_spaces_counts_characters():

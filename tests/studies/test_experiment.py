@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from albert_lab import paths
 from albert_lab.config.compose import load
-from albert_lab.data.corpus import Document, added_to, iterate, marks, split_of
+from albert_lab.data.corpus import added_to, iterate, split_of
 from albert_lab.errors import ConfigError
 from albert_lab.studies import experiment, starts
 from albert_lab.studies import points as grid_points
@@ -229,10 +229,6 @@ def test_the_control_of_table_11_trains_each_of_its_nets_for_one_more_budget():
     assert [depths_above(point) for point in points[4:]] == [[1, 1], [1, 2, 2], [1, 2, 3, 3], [1, 2, 3, 4, 4]]
 
 
-def is_held_out(document: Document) -> bool:
-    return split_of(document.text, load(["corpus=sotu-before-1900"]).corpus.dev_share) == "dev"
-
-
 def test_the_control_of_table_7_adds_as_much_text_of_the_same_period_and_of_another_to_one_trunk():
     control = experiment.include_and_read(paths.PACKAGE.parent / "examples" / "extra-data-same-period.yaml")
     none, same, other = grid_points.points(control, ["scale=smoke", "seed=0"])
@@ -240,14 +236,14 @@ def test_the_control_of_table_7_adds_as_much_text_of_the_same_period_and_of_anot
     assert none.start == same.start == other.start
     assert none.config.corpus == same.config.corpus == other.config.corpus, "so they have one held-out set"
     base = list(iterate(none.config.corpus))
-    held_out = {mark for text in base if is_held_out(text) for mark in marks(text)}
     sizes = []
     for row in (same, other):
         corpus = added_to(row.config.corpus, row.config.added_corpus)
         assert corpus
         added = list(iterate(corpus))
         assert not {text.text for text in base} & {text.text for text in added}
-        sizes.append(sum(len(text.text) for text in added if not is_held_out(text) and not marks(text) & held_out))
+        trained = [text.text for text in added if split_of(text.text, corpus.dev_share, corpus.split_seed) == "train"]
+        sizes.append(sum(map(len, trained)))
     assert sizes[1] / sizes[0] == pytest.approx(1, abs=0.05)
 
 

@@ -18,7 +18,7 @@ from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.messages import Say, duration
 
 # Increment it with every change that gives other models from the same text and settings.
-TOKENIZER_VERSION = 1
+TOKENIZER_VERSION = 2
 
 MODEL_FILE = "spiece.model"
 RECORD = "tokenizer.json"

@@ -5,6 +5,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -30,8 +31,9 @@ def train_on_corpus(corpus: CorpusConfig, settings: TokenizerConfig, file: Path)
     assert settings.training_sentences is not None
     counts: Counter[str] = Counter()
     documents = texts.distinct(texts.iterate(corpus), counts)
-    training = (document for document in documents if texts.split_of(document.text, corpus.dev_share) == "train")
-    sentences = (sentence for document in training for sentence in raw_sentences(document.text, corpus))
+    split = partial(texts.split_of, dev_share=corpus.dev_share, seed=corpus.split_seed)
+    training = (document.text for document in documents if split(document.text) == "train")
+    sentences = (sentence for text in training for sentence in raw_sentences(text, corpus))
     sampled = sample(sentences, settings.training_sentences)
     if not sampled:
         raise texts.empty_split("train", counts["documents"] - counts[texts.DUPLICATES], corpus)
