@@ -18,7 +18,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import Opened, open_folder
 from albert_lab.machine import cores
 from albert_lab.measures import catalog
-from albert_lab.measures.measure import Difference, Measure, PairMeasure, TokenMeasure
+from albert_lab.measures.measure import Difference, Measure, OwnTextMeasure, PairMeasure, TokenMeasure
 from albert_lab.measures.segments_floor import find_or_fit
 from albert_lab.messages import Say
 from albert_lab.score import PRINTED, Score, printed
@@ -122,7 +122,7 @@ def _lacking(opened: Opened) -> dict[type[Measure], str]:
     """Kinds of measure that are not available, with the reason."""
     reasons: dict[type[Measure], str] = {}
     if "mlm_head" in opened.missing:
-        reasons[TokenMeasure] = "the checkpoint has no MLM head"
+        reasons |= dict.fromkeys((TokenMeasure, OwnTextMeasure), "the checkpoint has no MLM head")
     if "pooler" in opened.missing:
         without = "the checkpoint has neither pair head nor pooler for a probe to read"
         reasons |= dict.fromkeys((PairMeasure, Difference), without)

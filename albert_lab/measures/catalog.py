@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from albert_lab.config.compose import load_option
 from albert_lab.config.data import InterSentenceConfig
-from albert_lab.measures.measure import Difference, Measure, PairMeasure, TokenMeasure
+from albert_lab.measures.measure import Difference, Measure, OwnTextMeasure, PairMeasure, TokenMeasure
 from albert_lab.measures.sop_across_documents import across_documents
 
 _Kind = TypeVar("_Kind", bound=Measure)
@@ -49,8 +49,8 @@ MEASURES: dict[str, Measure] = {
 
 
 def measures() -> tuple[Measure, ...]:
-    """All measures: of tokens, of pairs, then differences, each by name."""
-    kinds = (TokenMeasure, PairMeasure, Difference)
+    """All measures: of tokens, of pairs, differences, then those on own text, each by name."""
+    kinds = (TokenMeasure, PairMeasure, Difference, OwnTextMeasure)
     return tuple(sorted(MEASURES.values(), key=lambda measure: (kinds.index(type(measure)), measure.name)))
 
 

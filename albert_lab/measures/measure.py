@@ -2,13 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import fixed_pairs
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
+from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.documents import Documents
+from albert_lab.score import Score
+
+if TYPE_CHECKING:  # plans and reports read the catalog without torch
+    import torch
+
+    from albert_lab.model.encoder import PretrainingModel
 
 
 @dataclass(frozen=True)
@@ -93,3 +101,14 @@ class Difference(Measure):
 
     of: str
     minus: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnTextMeasure(Measure):
+    """A measure of the model's MLM head on text of its own, which is the same for all runs, such as minimal pairs.
+
+    Attributes:
+        take: returns the score of a model in evaluation mode, and its counts and sums by document of that text.
+    """
+
+    take: "Callable[[PretrainingModel, Tokenizer, torch.device], tuple[Score, Documents]]"

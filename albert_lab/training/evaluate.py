@@ -20,7 +20,7 @@ from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.documents import SEGMENTS, Documents, by_document
 from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog
-from albert_lab.measures.measure import Difference, HeldOutPairs, Measure, PairMeasure, TokenMeasure
+from albert_lab.measures.measure import Difference, HeldOutPairs, Measure, OwnTextMeasure, PairMeasure, TokenMeasure
 from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
 from albert_lab.score import LINEAR_PROBE, Score, loss_name, paired, share
 from albert_lab.training.device import fetch, inputs_of, synchronize, tensor_on
@@ -216,6 +216,11 @@ class Evaluator:
                 scores |= {name: _score(answers, floors.get(measure.name)) for name, answers in own.items()}
                 documents |= self._of_pairs(measure, {name: answers.right for name, answers in own.items()})
                 pairs |= own
+            for measure in catalog.of_kind(OwnTextMeasure) if OwnTextMeasure not in without else ():
+                with torch.inference_mode():
+                    scores[measure.name], documents[measure.name] = measure.take(
+                        model, self.sets.vocabulary, self.device
+                    )
         for difference in catalog.of_kind(Difference):
             if {difference.of, difference.minus} <= pairs.keys():
                 scores[difference.name] = _difference(difference, pairs, floors)

@@ -1,12 +1,14 @@
 """A toy of what own code can add to each dict: copy one to begin with."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 import torch
 from toy import toy_config
 from toy_shards import make_prose
+from toy_tasks import toy_tokenizer
 
 from albert_lab import own_code, paths
 from albert_lab.config.compose import load
@@ -15,7 +17,7 @@ from albert_lab.data.masking import METHODS
 from albert_lab.data.pairs import make_pairs
 from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog
-from albert_lab.measures.measure import PairMeasure
+from albert_lab.measures.measure import OwnTextMeasure, PairMeasure
 from albert_lab.model.encoder import Encoder, PretrainingModel
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.model import load_kind
@@ -149,6 +151,37 @@ def test_the_measure_of_the_examples_is_taken_on_halves_of_the_pairs(tmp_path):
     halves, whole = (measures[name].pairs(shards, config, 100) for name in ("sop_of_halves", "sop_accuracy"))
     np.testing.assert_array_equal(halves.a_length, (whole.a_length + 1) // 2)
     assert catalog.labels()["sop_of_halves"] == "SOP of halves"
+
+
+def test_blimp_of_the_examples_masks_each_token_by_itself_and_a_pair_of_one_sentence_is_a_tie(tmp_path, monkeypatch):
+    pairs = [("a", "bad oru.", "bad oru."), ("a", "cat dog", "dog"), ("b", "bad cat oru.", "cat bad oru.")]
+    lines = [{"uid": uid, "good": good, "bad": bad} for uid, good, bad in pairs]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    example = paths.PACKAGE.parent / "examples" / "blimp.py"
+    with pytest.raises(ConfigError, match="ALBERT_LAB_BLIMP"):
+        own_code.include(example)
+    monkeypatch.setattr(own_code, "_paths", {})
+    monkeypatch.setenv("ALBERT_LAB_BLIMP", str(tmp_path / "pairs.jsonl"))
+    own_code.include(example)
+    (measure,) = catalog.of_kind(OwnTextMeasure)
+    tokenizer, config = toy_tokenizer(), load(["scale=smoke", "tokenizer.vocab_size=150"])
+    model = PretrainingModel.from_config(config).eval()
+
+    @torch.inference_mode()
+    def likelihood(text):
+        (ids,) = tokenizer.encode([text])
+        total = 0.0
+        for place, token in enumerate(ids):
+            masked = [*ids[:place], tokenizer.mask_id, *ids[place + 1 :]]
+            framed = torch.tensor([[tokenizer.cls_id, *masked, tokenizer.sep_id]])
+            logits = model(framed, torch.zeros_like(framed), None, torch.tensor([place + 1])).mlm_logits
+            total += float(logits.log_softmax(-1)[0, token])
+        return total
+
+    score, paradigms = measure.take(model, tokenizer, torch.device("cpu"))
+    likelier = [likelihood(good) > likelihood(bad) for _, good, bad in pairs]
+    assert (paradigms.n, paradigms.sum) == ((2, 1), (0.5 + likelier[1], likelier[2]))
+    assert (score.n, score.value) == (3, pytest.approx(100 * sum(paradigms.sum) / 3))
 
 
 def test_a_kind_of_task_has_the_settings_of_another_and_its_code_is_part_of_what_names_a_fine_tuning(own, tmp_path):
