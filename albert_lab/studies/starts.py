@@ -138,7 +138,7 @@ def _adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str]) -> 
     content, there = config.model_dump(mode="json"), complete(parent.config)
     for key in _DECIDED:
         content[key] = there[key]
-    has_same_text = parent.fingerprints["corpus"] == fingerprint(config.corpus)
+    has_same_text = parent.fingerprints.get("corpus") == fingerprint(config.corpus)
     for key in (*_KEPT, *(_SPLIT if has_same_text and not (parent.folder / runs.IMPORT).exists() else ())):
         section, _, last = key.rpartition(".")
         if key not in overridden:

@@ -15,6 +15,8 @@ from albert_lab.interop.loading import open_folder
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.runs import run as runs
 from albert_lab.runs import single_run, states, status
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.plan import plan_study
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
 
@@ -90,6 +92,13 @@ def test_pre_training_can_continue_from_the_weights_with_fresh_moments(published
     assert not optimizer.state
     expected = open_folder(str(folder)).model.state_dict()
     assert all(torch.equal(expected[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_a_study_can_start_from_an_import(published, own_home):
+    folder = import_folder(published(make_albert, ALBERT), [], None, silent)
+    content = {"name": "study", "title": "A study", "source": "own", "grid": {}, "start_from": folder.name}
+    plan = plan_study(Experiment.model_validate(content), ["scale=smoke", "max_sequence_length=16"], tasks=[])
+    assert plan.points[0].run.start_from == runs.StartFrom(run=folder.name, keep="weights")
 
 
 def test_an_imported_run_can_be_fine_tuned(published, own_home, monkeypatch):
