@@ -34,7 +34,6 @@ from albert_lab.training.device import (
     choose_device,
     choose_precision,
     inputs_of,
-    loss_scaler,
     synchronize,
 )
 from albert_lab.training.graphs import with_graphs
@@ -106,8 +105,8 @@ def _measure_ours(config: RunConfig) -> tuple[float, float]:
     device = choose_device(config.machine.device)
     precision = choose_precision(config.machine.precision, device)
     model = PretrainingModel.from_config(config).to(device)
-    with_precision, scaler = autocast(precision, device), loss_scaler(precision, device)
-    step = Step(config, model, build_optimizer(model, config.optimizer, 0.0), device, with_precision, scaler=scaler)
+    with_precision = autocast(precision, device)
+    step = Step(config, model, build_optimizer(model, config.optimizer, 0.0), device, with_precision)
     batch, held_out = (synthetic_batch(config, size) for size in (config.batch_size, config.evaluation.batch_size))
     forward, steps = step.compiled([batch]) if config.machine.compile else model, with_graphs(step)
 

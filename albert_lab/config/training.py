@@ -108,7 +108,7 @@ class MachineConfig(Section):
     """Technical settings of a run; they must not change its results beyond rounding and the draws of dropout."""
 
     device: Literal["auto", "cpu", "cuda"]
-    precision: Literal["auto", "bf16", "fp16", "tf32", "fp32"]
+    precision: Literal["auto", "bf16", "fp32"]
     memory_check: bool = default(True)
     compile: bool
     cuda_graphs: bool | Literal["auto"] = default("auto")

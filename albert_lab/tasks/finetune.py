@@ -44,10 +44,9 @@ from albert_lab.tasks.records import (
 )
 from albert_lab.tasks.task import TaskConfig, load_start
 from albert_lab.training import checkpoint
-from albert_lab.training.device import Clock, autocast, choose_device, choose_precision, loss_scaler
+from albert_lab.training.device import Clock, autocast, choose_device, choose_precision
 from albert_lab.training.evaluate import DivergedError
-from albert_lab.training.lamb import Lamb
-from albert_lab.training.optimizer import can_fuse, learning_rate_factor, split_parameters
+from albert_lab.training.optimizer import Lamb, can_fuse, learning_rate_factor, split_parameters
 
 CHECKPOINTS = "checkpoint"
 SAVED = ("best", "last")  # evaluations whose scores and predictions are kept
@@ -123,16 +122,13 @@ def take_step(
     optimizer: Optimizer,
     batch: TaskBatch,
     autocast: Callable[[], AbstractContextManager[object]],
-    scaler: torch.amp.GradScaler,
 ) -> torch.Tensor:
-    """Updates the weights by one batch; returns its loss on the device, and waits for the device only in fp16."""
+    """Updates the weights by one batch; returns its loss on the device, for which it does not wait."""
     with autocast():
         loss = model.loss(batch)
-    scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
+    loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
-    scaler.step(optimizer)
-    scaler.update()
+    optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return loss.detach()
 
@@ -241,9 +237,6 @@ class _Finetuning:
         if state:
             self.progress = _Progress.model_validate(state["progress"])
             self.clock.load_state_dict(state["clock"])
-        self.scaler = loss_scaler(self.precision, self.device)
-        if state and state["loss_scale"]:  # empty without a scale
-            self.scaler.load_state_dict(state["loss_scale"])
         features = self.train.features
         stream = islice(training_items(features.lengths, self.settings.batch_size, self.seed), self.progress.step, None)
         saved = time.perf_counter()
@@ -288,7 +281,7 @@ class _Finetuning:
             batch = features.batch(next(stream), self.device)
             # Dropout depends only on seed and step, so that a resumed fine-tuning needs no generator state.
             torch.manual_seed(int(np.random.SeedSequence([self.seed, progress.step]).generate_state(1)[0]))
-            losses.append(take_step(model, optimizer, batch, self.autocast, self.scaler))
+            losses.append(take_step(model, optimizer, batch, self.autocast))
             progress.step += 1
             progress.examples += len(next(iter(batch.targets.values())))
             progress.tokens += batch.num_tokens
@@ -307,7 +300,6 @@ class _Finetuning:
             "step": self.progress.step,
             "progress": self.progress.model_dump(),
             "clock": self.clock.state_dict(),
-            "loss_scale": self.scaler.state_dict(),
         }
         checkpoint.save(self.checkpoints, model, optimizer, state)
 

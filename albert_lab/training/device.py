@@ -6,6 +6,7 @@ import resource
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from time import perf_counter
@@ -24,8 +25,6 @@ from albert_lab.rank import ALONE, Rank
 Tensors = dict[str, torch.Tensor | None]
 Targets = dict[str, torch.Tensor]
 
-_AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
-_TENSOR_CORES = (7, 0)  # compute capability of the first GPUs that have them, for fp16
 _FLOAT32_BYTES = 4
 # Bytes per token of a batch before it is on the device: ids, mask, segments and labels from the loader.
 _LOADED_BYTES_PER_TOKEN = 26
@@ -55,21 +54,14 @@ def device_name(device: torch.device) -> str:
 
 
 def choose_precision(name: str, device: torch.device) -> str:
-    """The precision of a run: the named one; with `auto`, one that the device has natively (emulation is many times
-    slower): bf16, or fp16 on a GPU with tensor cores, or fp32.
-
-    Raises:
-        ConfigError: a precision that CPUs do not have.
+    """The precision of a run: the named one; with `auto`, bf16 on a device that computes it natively (emulation is many
+    times slower), else fp32.
     """
-    if name in ("fp16", "tf32") and device.type == "cpu":
-        raise ConfigError(f"machine.precision={name}: only for GPUs (allowed on a CPU: auto, bf16, fp32)")
     if name != "auto":
         return name
-    if device.type == "cuda":
-        if torch.cuda.is_bf16_supported(including_emulation=False):
-            return "bf16"
-        return "fp16" if torch.cuda.get_device_capability(device) >= _TENSOR_CORES else "fp32"
-    return "bf16" if _cpu_computes_bf16() else "fp32"
+    is_gpu = device.type == "cuda"
+    has_bf16 = torch.cuda.is_bf16_supported(including_emulation=False) if is_gpu else _cpu_computes_bf16()
+    return "bf16" if has_bf16 else "fp32"
 
 
 def _cpu_computes_bf16() -> bool:
@@ -81,19 +73,8 @@ def _cpu_computes_bf16() -> bool:
 
 
 def autocast(precision: str, device: torch.device) -> Callable[[], AbstractContextManager[object]]:
-    """A function that returns the context of forward passes: autocast to bf16 or fp16, or none.
-
-    It sets whether this process computes matrix products of float32 in TF32, in backward passes too.
-    """
-    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-    if precision in _AUTOCAST:
-        return lambda: torch.autocast(device.type, dtype=_AUTOCAST[precision])
-    return nullcontext
-
-
-def loss_scaler(precision: str, device: torch.device) -> torch.amp.GradScaler:
-    """The scaler of losses, whose gradients would else vanish in fp16; for another precision it does nothing."""
-    return torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+    """A function that returns the context of forward passes: autocast to bf16, or none."""
+    return partial(torch.autocast, device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext
 
 
 def check_memory(config: RunConfig) -> None:
@@ -182,11 +163,8 @@ class Clock:
     """
 
     def __init__(self, device: torch.device, time: Callable[[], float] = perf_counter):
-        self._device = device
-        self._time = time
-        self._total_since = time()
-        self._training_seconds = 0.0
-        self._training_since: float | None = None
+        self._device, self._time, self._total_since = device, time, time()
+        self._training_seconds, self._training_since = 0.0, None
 
     @contextmanager
     def training(self) -> Iterator[None]:

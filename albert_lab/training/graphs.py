@@ -37,7 +37,6 @@ def with_graphs(step: Step) -> "Step | GraphedStep":
         f"own code ({', '.join(own)})": bool(own),  # it may wait for the GPU, or draw random numbers
         f"dropout={config.dropout:g} (allowed: 0)": config.dropout > 0,
         "machine.compile=true": config.machine.compile,
-        "machine.precision=fp16": step.scaler.is_enabled(),
         "several processes": step.processes.size > 1,
         "micro-batches (allowed: machine.micro_batch_size=null)": step.micro_batch_size < step.share,
     }
@@ -67,7 +66,7 @@ class GraphedStep:
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
         self._shape: tuple[int, ...] | None = None
         self._num_warm = 0
-        self._memory: tuple[Tensors, Targets] = {}, {}
+        self._memory: list[torch.Tensor] = []
         self._num_masked = torch.zeros((), device=self._device)
         self._replay: Work | None = None
         for group in step.optimizer.param_groups:
@@ -89,10 +88,11 @@ class GraphedStep:
         # The number of masked tokens differs from step to step; that of predictions must not.
         fixed = batch.with_masked(len(batch) * self._step.config.masking.most_predictions(batch.input_ids.shape[1]))
         self._num_masked.fill_(len(batch.masked_labels))
-        coming = inputs_of(fixed, self._device, needs_mask=True), labels_of(fixed, self._device)
+        inputs, labels = inputs_of(fixed, self._device, needs_mask=True), labels_of(fixed, self._device)
+        coming = [tensor for tensor in (*inputs.values(), *labels.values()) if tensor is not None]
         if self._replay is None:
-            self._memory, self._replay = coming, self._record(forward, coming, len(batch))
-        for tensor, value in zip(_tensors(self._memory), _tensors(coming), strict=True):
+            self._memory, self._replay = coming, self._record(forward, inputs, labels, len(batch))
+        for tensor, value in zip(self._memory, coming, strict=True):
             tensor.copy_(value)
         return {name: value.clone() for name, value in self._replay().items()}
 
@@ -102,9 +102,9 @@ class GraphedStep:
         memory = torch.cuda.get_device_properties(self._device).total_memory
         return peak_memory_bytes(self._device) < _LARGEST_SHARE * memory
 
-    def _record(self, forward: Forward, memory: tuple[Tensors, Targets], num_pairs: int) -> Work:
+    def _record(self, forward: Forward, inputs: Tensors, labels: Targets, num_pairs: int) -> Work:
         def work() -> Sums:
-            sums = self._step.backward(forward, *memory, self._num_masked, num_pairs)
+            sums = self._step.backward(forward, inputs, labels, self._num_masked, num_pairs)
             return sums | {"gradient_norm": self._step.update()}
 
         groups = self._step.optimizer.param_groups
@@ -114,7 +114,3 @@ class GraphedStep:
         for group in groups:
             group["capturable"] = False
         return replay
-
-
-def _tensors(memory: tuple[Tensors, Targets]) -> list[torch.Tensor]:
-    return [tensor for part in memory for tensor in part.values() if tensor is not None]

@@ -1,22 +1,174 @@
-"""The optimizer of a run, with the parameters that are excluded from weight decay and trust ratio."""
+"""The optimizer of a run: LAMB, AdamW or Muon, over groups of parameters; and the course of its learning rate."""
 
+# pyright: reportPrivateImportUsage=false
+# torch's own optimizers are written with the same torch._foreach_* functions; there is no public name for them.
+
+import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn import Parameter
-from torch.optim import AdamW, Optimizer
+from torch.optim import AdamW
+from torch.optim.optimizer import Optimizer, ParamsT
 
 from albert_lab.config.training import OptimizerConfig
 from albert_lab.errors import ConfigError
 from albert_lab.model.blocks import Block
-from albert_lab.training.lamb import Lamb
-from albert_lab.training.muon import Muon
+from albert_lab.training.device import choose_precision
 
+# Coefficients and smallest norm of the iteration: Jordan et al. 2024.
+_A, _B, _C = 3.4445, -4.7750, 2.0315
+_EPS = 1e-7
+# Root mean square of an update of AdamW: Liu et al. 2025, section 2.2.
+_RMS_OF_ADAMW = 0.2
 # From groups of parameters, as in torch.optim (matrices of the blocks; other parameters with weight decay; LayerNorm
 # and biases, with a weight_decay of 0), the settings of `optimizer`, and the first learning rate. A group's rate is set
 # at every step.
 Build = Callable[[Sequence[dict[str, Any]], OptimizerConfig, float], Optimizer]
+
+
+class Lamb(Optimizer):
+    """Layer-wise adaptive moments; `trust_ratio` and `weight_decay` may be set per parameter group.
+
+    With `trust_ratio=False` it is the release's AdamWeightDecayOptimizer: AdamW without bias correction. Norms are
+    taken per parameter tensor, so a shared tensor counts once. Trust ratios stay on the device: a step never waits for
+    the device.
+
+    Source: lamb_optimizer.py and optimization.py of google-research/albert; You et al. 2020, Algorithm 2.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        *,
+        lr: float,
+        betas: tuple[float, float],
+        eps: float,
+        weight_decay: float,
+        trust_ratio: bool = True,
+    ):
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "trust_ratio": trust_ratio}
+        super().__init__(params, options)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        assert closure is None, "gradients are there before a step"
+        for group in self.param_groups:
+            parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if parameters:
+                self._update(parameters, group)
+
+    def _update(self, parameters: list[Tensor], group: dict) -> None:
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        means, squares = (_moments(self, parameters, name) for name in ("exp_avg", "exp_avg_sq"))
+        beta1, beta2 = group["betas"]
+
+        torch._foreach_lerp_(means, gradients, 1 - beta1)
+        torch._foreach_mul_(squares, beta2)
+        torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
+
+        # In place from here: on a CPU, a new tensor costs as much as three passes over an existing one.
+        updates = torch._foreach_sqrt(squares)
+        torch._foreach_add_(updates, group["eps"])
+        torch._foreach_reciprocal_(updates)
+        torch._foreach_mul_(updates, means)
+        if group["weight_decay"]:
+            torch._foreach_add_(updates, parameters, alpha=group["weight_decay"])
+        if group["trust_ratio"]:
+            torch._foreach_addcmul_(parameters, updates, _trust_ratios(parameters, updates), value=-group["lr"])
+        else:
+            torch._foreach_add_(parameters, updates, alpha=-group["lr"])
+
+
+def _trust_ratios(parameters: list[Tensor], updates: tuple[Tensor, ...]) -> list[Tensor]:
+    weight_norms = torch.stack(torch._foreach_norm(parameters))
+    update_norms = torch.stack(torch._foreach_norm(updates))
+    both_positive = (weight_norms > 0) & (update_norms > 0)
+    return list(torch.where(both_positive, weight_norms / update_norms, 1.0).unbind())
+
+
+class Muon(Optimizer):
+    """Orthogonalised momentum for groups with the keys `momentum` and `newton_schulz_steps`; AdamW for other groups.
+
+    An update has the root mean square of AdamW's, so that one learning rate suits both. The result is that of
+    torch.optim.Muon with adjust_lr_fn="match_rms_adamw", but matrices of one shape are orthogonalised together, and in
+    float32 if the device has no bf16: there, torch's takes 17 times as long.
+
+    Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/; Liu et al. 2025, arXiv 2502.16982.
+    """
+
+    def __init__(
+        self,
+        groups: list[dict[str, Any]],
+        *,
+        lr: float,
+        betas: tuple[float, float],
+        eps: float,
+        weight_decay: float,
+        fused: bool,
+    ):
+        super().__init__(groups, {"lr": lr, "weight_decay": weight_decay})
+        self._adamw = AdamW(self._others(), lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, fused=fused)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        assert closure is None, "gradients are there before a step"
+        self._adamw.param_groups, self._adamw.state = self._others(), self.state  # load_state_dict replaces them
+        self._adamw.step()
+        for group in self.param_groups:
+            matrices = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if "momentum" in group and matrices:
+                self._update(matrices, group)
+
+    def _others(self) -> list[dict[str, Any]]:
+        return [group for group in self.param_groups if "momentum" not in group]
+
+    def _update(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
+        gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
+        means = _moments(self, matrices, "momentum_buffer")
+        torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
+        updates = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov's
+        torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+
+        is_bf16 = choose_precision("auto", matrices[0].device) == "bf16"
+        by_shape: dict[tuple[int, ...], list[tuple[Tensor, Tensor]]] = defaultdict(list)
+        for matrix, update in zip(matrices, updates, strict=True):
+            # A tall matrix is transposed, since the products of the iteration are of the size of the rows.
+            pair = (matrix.mT, update.mT) if matrix.shape[0] > matrix.shape[1] else (matrix, update)
+            by_shape[tuple(pair[0].shape)].append(pair)
+        for shape, pairs in by_shape.items():
+            stacked = torch.stack([update for _, update in pairs]).to(torch.bfloat16 if is_bf16 else torch.float32)
+            steps = orthogonalized(stacked, group["newton_schulz_steps"]).to(pairs[0][0].dtype)
+            rate = group["lr"] * _RMS_OF_ADAMW * math.sqrt(max(shape))
+            targets = [matrix for matrix, _ in pairs]
+            if isinstance(rate, Tensor):
+                torch._foreach_sub_(targets, list((steps * rate).unbind()))
+            else:
+                torch._foreach_add_(targets, list(steps.unbind()), alpha=-rate)
+
+
+def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
+    """The nearest semi-orthogonal matrices, roughly: singular values end between 0.7 and 1.2 for the usual five steps.
+
+    Args:
+        matrices: [matrix, rows, columns], with at most as many rows as columns.
+    """
+    whitened = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=_EPS)
+    for _ in range(steps):
+        gram = whitened @ whitened.mT
+        whitened = torch.baddbmm(whitened, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), whitened, beta=_A)
+    return whitened
+
+
+def _moments(optimizer: Optimizer, parameters: Sequence[Tensor], name: str) -> list[Tensor]:
+    """The entry of the state of each parameter with this name, zeros at first."""
+    for parameter in parameters:
+        if name not in (state := optimizer.state[parameter]):
+            state[name] = torch.zeros_like(parameter, memory_format=torch.preserve_format)
+    return [optimizer.state[parameter][name] for parameter in parameters]
 
 
 def _options(config: OptimizerConfig, learning_rate: float) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape, deepen
 from albert_lab.score import loss_name
 from albert_lab.training import checkpoint
-from albert_lab.training.device import Clock, choose_precision, loss_scaler, peak_memory_bytes
+from albert_lab.training.device import Clock, peak_memory_bytes
 from albert_lab.training.evaluate import Evaluation, Evaluator, StoppedError
 from albert_lab.training.graphs import GraphedStep, with_graphs
 from albert_lab.training.log import METRICS, MetricsLog
@@ -87,9 +87,7 @@ class Pretrainer:
         self.checkpoints = self.folder / "checkpoint"
         self.model = PretrainingModel.from_config(config).to(self.device)
         self.optimizer = build_optimizer(self.model, config.optimizer, config.learning_rate)
-        autocast = self.evaluator.autocast
-        scaler = loss_scaler(choose_precision(config.machine.precision, self.device), self.device)
-        self.step = Step(config, self.model, self.optimizer, self.device, autocast, self.processes, scaler)
+        self.step = Step(config, self.model, self.optimizer, self.device, self.evaluator.autocast, self.processes)
         self.clock = Clock(self.device)
         self.progress = Progress(DataCounts(0, 0, [0] * len(config.inter_sentence.labels)))
         self.saved_at, self.next_save = 0, 0.0  # the step of the last checkpoint, and the time of the next one
@@ -232,8 +230,6 @@ class Pretrainer:
             self.progress.load_state_dict(state)
             self.clock.load_state_dict(state["clock"])
             self.earlier_peak = state["peak_memory_bytes"]
-            if state["loss_scale"]:  # empty without a scale
-                self.step.scaler.load_state_dict(state["loss_scale"])
             self.batches.load_state_dict(state["epochs"], state["step"])
             self.process_counts = {int(step): count for step, count in state["processes"].items()}
             self.say(f"resumes from step {self.progress.steps:,} ({self.share:.0%} of the budget)")
@@ -275,7 +271,6 @@ class Pretrainer:
                 "clock": self.clock.state_dict(),
                 "run_name": self.run_name,
                 "processes": self.process_counts,
-                "loss_scale": self.step.scaler.state_dict(),
                 "epochs": self.batches.state_dict(),
             }
             checkpoint.save(self.checkpoints, self.model, self.optimizer, state)

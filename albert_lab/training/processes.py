@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -14,7 +13,6 @@ from albert_lab.errors import LostProcessError
 from albert_lab.rank import ALONE, Rank
 from albert_lab.training.device import device_name
 
-_Part = TypeVar("_Part")
 CPU = torch.device("cpu")
 # The leader may prepare text for hours; torchrun ends the others when one of them has ended.
 _TIMEOUT = timedelta(days=7)
@@ -33,9 +31,9 @@ class Decision:
 class Processes:
     """The processes of a run, of which this is one; for a single process, all methods are no-ops without cost.
 
-    Every method except `deal` is collective: all processes call it at the same place.
+    Every method is collective: all processes call it at the same place.
 
-    Raises (every collective method):
+    Raises (every method):
         LostProcessError: another process ended.
     """
 
@@ -56,10 +54,6 @@ class Processes:
         if self.size > 1:
             dist.all_gather_object(every, every[0])
         return every
-
-    def deal(self, parts: Sequence[_Part]) -> Sequence[_Part]:
-        """The parts that this process computes."""
-        return parts[self.rank.number :: self.size]
 
     def add_up(self, tensors: Sequence[torch.Tensor]) -> None:
         """Replace each tensor (all of one type and device) by its sum over the processes, in one message."""

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
-from albert_lab.training.device import Targets, Tensors, ahead, inputs_of, labels_of, loss_scaler
+from albert_lab.training.device import Targets, Tensors, ahead, inputs_of, labels_of
 from albert_lab.training.processes import Processes
 
 Forward = Callable[..., PretrainingOutput]  # the model, or its compiled form
@@ -51,7 +51,6 @@ class Step:
     Attributes:
         autocast: returns the context of a forward pass.
         processes: the processes that take the step together.
-        scaler: of losses in fp16; does nothing in another precision.
     """
 
     config: RunConfig
@@ -60,7 +59,6 @@ class Step:
     device: torch.device
     autocast: Callable[[], AbstractContextManager[object]]
     processes: Processes = field(default_factory=Processes)
-    scaler: torch.amp.GradScaler = field(default_factory=lambda: loss_scaler("fp32", torch.device("cpu")))
 
     @property
     def share(self) -> int:
@@ -79,7 +77,7 @@ class Step:
             LostProcessError: another process ended.
         """
         sums: Sums = {}
-        parts = self.processes.deal(list(enumerate(self._parts(batch))))
+        parts = list(enumerate(self._parts(batch)))[self.processes.rank.number :: self.processes.size]
         tensors = ahead((part for _, part in parts), self.device, needs_mask=self.config.machine.compile)
         for (index, _), (inputs, labels) in zip(parts, tensors, strict=True):
             # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no generator state, and
@@ -95,12 +93,8 @@ class Step:
 
     def update(self) -> torch.Tensor:
         """Update the weights by their gradients, which end; returns the norm of the gradients."""
-        self.scaler.unscale_(self.optimizer)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimizer.max_grad_norm).detach()
-        if self.scaler.is_enabled():  # a step whose gradients overflow in fp16 is left out
-            norm = torch.where(norm.isfinite(), norm, 0.0)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
+        self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return norm
 
@@ -137,5 +131,5 @@ class Step:
         """Add the gradients of a micro-batch to those of the parameters; see losses() for arguments and results."""
         with self.autocast():
             sums = losses(forward, inputs, labels, num_masked, num_pairs)
-        self.scaler.scale(total(sums)).backward()
+        total(sums).backward()
         return {key: value.detach() for key, value in sums.items()}

@@ -19,21 +19,6 @@ def test_auto_is_bf16_if_the_cpu_computes_it_natively(monkeypatch, machine, has_
     assert choose_precision("auto", CPU) == precision
 
 
-@pytest.mark.parametrize(
-    ("has_bf16", "capability", "precision"), [(True, (8, 0), "bf16"), (False, (7, 5), "fp16"), (False, (6, 1), "fp32")]
-)
-def test_auto_is_fp16_on_a_gpu_with_tensor_cores_that_have_no_bf16(monkeypatch, has_bf16, capability, precision):
-    monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda including_emulation: has_bf16)
-    monkeypatch.setattr("torch.cuda.get_device_capability", lambda device: capability)
-    assert choose_precision("auto", torch.device("cuda")) == precision
-
-
-@pytest.mark.parametrize("precision", ["fp16", "tf32"])
-def test_a_precision_of_gpus_alone_is_refused_on_a_cpu(precision):
-    with pytest.raises(ConfigError, match=f"machine.precision={precision}"):
-        choose_precision(precision, CPU)
-
-
 @pytest.mark.parametrize(("precision", "dtype"), [("bf16", torch.bfloat16), ("fp32", torch.float32)])
 def test_a_forward_pass_is_in_the_precision(precision, dtype):
     with autocast(precision, CPU)():

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from albert_lab.training.lamb import Lamb
+from albert_lab.training.optimizer import Lamb
 
 BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-6, 0.01
 

@@ -22,7 +22,7 @@ from albert_lab.tasks.finetune import build_optimizer as task_optimizer
 from albert_lab.tasks.finetune import take_step
 from albert_lab.tasks.model import build_model, load_kind
 from albert_lab.training import evaluate
-from albert_lab.training.device import inputs_of, loss_scaler
+from albert_lab.training.device import inputs_of
 from albert_lab.training.evaluate import Evaluator
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.step import Step
@@ -77,8 +77,7 @@ def test_a_fine_tuning_step_and_its_evaluation_never_wait_and_mix_no_devices(tmp
     model.train()
     optimizer = task_optimizer(model, settings.optimizer, 0.01)
     batches = training_items(features.lengths, settings.batch_size, 0)
-    scaler = loss_scaler("fp32", META)
-    losses = [take_step(model, optimizer, features.batch(next(batches), META), nullcontext, scaler) for _ in range(2)]
+    losses = [take_step(model, optimizer, features.batch(next(batches), META), nullcontext) for _ in range(2)]
     assert all(loss.device == META for loss in losses)
     _, result = forward_all(model, kind.make_features(examples, encoder, training=False), META, nullcontext)
     assert all(values.device == META for item in result for values in item.values())

@@ -7,7 +7,6 @@ import torch
 from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.training import muon
 from albert_lab.training.optimizer import build_optimizer
 
 MUON = ["scale=smoke", "optimizer=muon", "optimizer.muon_ratio=2", "sharing=not-shared"]
@@ -17,7 +16,7 @@ RATE = 0.01
 @pytest.fixture(params=["bf16", "fp32"])
 def precision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The precision that the device is taken to have."""
-    monkeypatch.setattr(muon, "choose_precision", lambda name, device: request.param)
+    monkeypatch.setattr("albert_lab.training.optimizer.choose_precision", lambda name, device: request.param)
     return request.param
 
 

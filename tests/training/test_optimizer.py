@@ -7,8 +7,7 @@ from torch import nn
 from albert_lab.config.compose import load
 from albert_lab.config.training import OptimizerConfig
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.training.lamb import Lamb
-from albert_lab.training.optimizer import build_optimizer, set_learning_rate, split_parameters
+from albert_lab.training.optimizer import Lamb, build_optimizer, set_learning_rate, split_parameters
 
 
 def configure(name: str, **options: Any) -> OptimizerConfig:
