@@ -166,7 +166,6 @@ def toy_finetuning(
     return FinetuningRecord(
         task=name,
         title=task.title,
-        version=1,
         identity=f"{run} {name} {seed}",
         run=run,
         weights="pretrained",
@@ -180,14 +179,9 @@ def toy_finetuning(
         last=ends[1],
         evaluations=ends,
         documents=by_block(examples) if examples else None,
-        threshold_from=None,
         attempts=(Attempt(learning_rate=0.001, end_loss=0.5, chance_loss=0.7, diverged=()),),
         diverged=(),
-        training_seconds=1.0,
         total_seconds=2.0,
-        examples_per_second=50.0,
-        tokens_per_second=900.0,
-        padding_share=0.1,
     )
 
 

@@ -12,7 +12,7 @@ from albert_lab.messages import duration, size
 from albert_lab.model.counts import count, count_training_flops
 from albert_lab.runs import finetunings, results
 from albert_lab.studies.plan import Plan, PlannedPoint, family, lines_to_pretrain
-from albert_lab.tasks.records import count_examples
+from albert_lab.tasks.task import KINDS
 
 # Weights and two moments in float32, in each of the two checkpoints that are kept.
 _CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
@@ -118,13 +118,12 @@ def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, str, int], float]:
     flops_of = {}
     for start, task, seed in finetunings.with_starts(item.missing):
         flops, settings = count(item.run.config), task.fitted(item.run.config)
-        if (available := task.official_examples.get("dev")) is None:
-            available = count_examples(task, paths.tasks_data(), "dev")  # 0 if it is not known yet
+        available = task.official_examples.get("dev", settings.dev_examples or 0)  # of an own file it is unknown
         evaluated = math.ceil(settings.steps / settings.checkpoint_steps)
         evaluated *= min(available, settings.dev_examples or available)
         trained = settings.steps * settings.batch_size
-        # A multiple-choice example is a sequence for each option.
-        tokens = task.format.sequences * settings.max_sequence_length
+        # A multiple-choice example is a sequence for each option, of which RACE has four.
+        tokens = (4 if KINDS[task.kind].like == "multiple_choice" else 1) * settings.max_sequence_length
         flops_of[start.name, task.name, seed] = tokens * (
             trained * flops.training_flops + evaluated * flops.inference_flops
         )

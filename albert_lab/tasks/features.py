@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -69,24 +69,10 @@ def align(text: str, tokenizer: Tokenizer) -> AlignedText:
     return AlignedText(text, ids, starts[:-1], ends[:-1])
 
 
-class TextEncoder:
-    """Text to tokens as in pre-training, by the run's tokenizer."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self.pad_id = tokenizer.pad_id
-        self.align = cache(partial(align, tokenizer=tokenizer))
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, without special tokens."""
-        return self._tokenizer.encode(texts)
-
-    def join(self, first: Sequence[int], second: Sequence[int] | None) -> tuple[list[int], int]:
-        """`[CLS] first [SEP] second [SEP]` (second is optional), and the number of tokens with token type 0."""
-        ids = [self._tokenizer.cls_id, *first, self._tokenizer.sep_id]
-        if second is None:
-            return ids, len(ids)
-        return [*ids, *second, self._tokenizer.sep_id], len(ids)
+def join(tokenizer: Tokenizer, first: Sequence[int], second: Sequence[int] | None = None) -> tuple[list[int], int]:
+    """`[CLS] first [SEP] second [SEP]` (second is optional), and the number of tokens with token type 0."""
+    ids = [tokenizer.cls_id, *first, tokenizer.sep_id]
+    return ids + ([] if second is None else [*second, tokenizer.sep_id]), len(ids)
 
 
 def cut_pair(first: Sequence[int], second: Sequence[int], room: int) -> tuple[Sequence[int], Sequence[int]]:
@@ -101,41 +87,39 @@ def cut_pair(first: Sequence[int], second: Sequence[int], room: int) -> tuple[Se
 
 @dataclass(frozen=True)
 class Features:
-    """The sequences (rows) of examples. Batch sizes count items: an item is rows_per_item consecutive rows.
+    """The sequences of examples. Batch sizes count items: an item is rows_per_item consecutive rows.
 
     counts: numbers of examples that were truncated, windowed or unusable.
     """
 
-    input_ids: list[list[int]]
-    first_lengths: list[int]  # tokens with token type 0, by row
+    rows: list[tuple[list[int], int]]  # token ids, and how many have token type 0
     targets: dict[str, np.ndarray]  # [items, ...]
     counts: dict[str, int]
     pad_id: int
     rows_per_item: int = 1
 
     def __len__(self) -> int:
-        return len(self.input_ids) // self.rows_per_item
+        return len(self.rows) // self.rows_per_item
 
     @cached_property
     def lengths(self) -> np.ndarray:
         """Length of the longest row of each item, [items]."""
-        lengths = np.array([len(row) for row in self.input_ids], dtype=np.int64)
+        lengths = np.array([len(ids) for ids, _ in self.rows], dtype=np.int64)
         return lengths.reshape(-1, self.rows_per_item).max(axis=1)
 
     def batch(self, items: np.ndarray, device: torch.device) -> "TaskBatch":
         """The items as one batch, padded to the longest row among them."""
-        rows = (items[:, None] * self.rows_per_item + np.arange(self.rows_per_item)).ravel()
-        width = int(self.lengths[items].max())
-        input_ids = np.full((len(rows), width), self.pad_id, dtype=np.int64)
-        for place, row in enumerate(rows):
-            input_ids[place, : len(self.input_ids[row])] = self.input_ids[row]
-        positions = np.arange(width)
-        lengths = np.array([len(self.input_ids[row]) for row in rows])[:, None]
-        is_second = positions >= np.array([self.first_lengths[row] for row in rows])[:, None]
+        chosen = (items[:, None] * self.rows_per_item + np.arange(self.rows_per_item)).ravel()
+        ids, firsts = zip(*(self.rows[row] for row in chosen), strict=True)
+        lengths = np.array([*map(len, ids)])[:, None]
+        positions = np.arange(lengths.max())
         attention_mask = positions < lengths
+        input_ids = np.full(attention_mask.shape, self.pad_id, dtype=np.int64)
+        input_ids[attention_mask] = np.concatenate(ids)
+        is_second = (positions >= np.array(firsts)[:, None]) & attention_mask
         return TaskBatch(
             input_ids=tensor_on(input_ids, device),
-            token_type_ids=tensor_on((is_second & attention_mask).astype(np.int64), device),
+            token_type_ids=tensor_on(is_second.astype(np.int64), device),
             attention_mask=tensor_on(attention_mask, device),
             targets={name: tensor_on(values[items], device) for name, values in self.targets.items()},
             num_tokens=int(lengths.sum()),

@@ -11,9 +11,8 @@ from tabulate import tabulate
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
 from albert_lab.storage import replacing
-from albert_lab.tasks.examples import describe
-from albert_lab.tasks.formats import GlueFormat, RaceFormat, SquadFormat
-from albert_lab.tasks.rows import JSON_LINES
+from albert_lab.tasks.examples import JSON_LINES, describe
+from albert_lab.tasks.formats import GlueFormat, RaceFormat
 from albert_lab.tasks.task import SPLITS, HubSource, TaskConfig, load_task, task_names
 
 
@@ -28,19 +27,18 @@ def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> l
         ConfigError: unknown name, or a data set of another form.
         MissingDataError: the data set cannot be reached, or `datasets` is not installed.
     """
-    names = [name] if name.endswith(".yaml") else task_names()
-    chosen = [load_task(of, overrides) for of in names if name in (of, load_task(of).family)]
-    wanted = [(task, *pair) for task in chosen if task.hub for pair in task.hub.splits.items()]
-    if not wanted:
+    tasks = [load_task(of, overrides) for of in ([name] if name.endswith(".yaml") else task_names())]
+    chosen = [task for task in tasks if task.hub and (name in (task.name, task.family) or name.endswith(".yaml"))]
+    if not chosen:
         raise ConfigError(f"{name} cannot be fetched (allowed: glue, squad, race, or a task that has hub)")
     written = []
-    for task, split, theirs in wanted:
+    for task, hub, split in [(one, one.hub, split) for one in chosen if one.hub for split in one.hub.splits]:
         file = task.file(folder, split)
         if file.exists():
             say(f"{task.name}: {file} is there already")
-        elif task.hub:
-            count = _write(task, task.hub, theirs, file)
-            say(f"{task.name}: {count} rows of {task.hub.path} ({task.hub.name}, {theirs}) in {file}")
+        else:
+            count = _write(task, hub, hub.splits[split], file)
+            say(f"{task.name}: {count} rows of {hub.path} ({hub.name}, {hub.splits[split]}) in {file}")
             written.append(file)
     return written
 
@@ -73,16 +71,12 @@ def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, A
 
 def status_text(rows: list[dict[str, Any]], folder: Path) -> str:
     """The rows as a table."""
-    body = [
-        [
-            row["title"],
-            ", ".join(f"{split} {count:,}" for split, count in row["examples"].items()),
-            "; ".join(f"{split}: {text}" for split, text in (row["missing"] | row["problems"]).items()),
-        ]
-        for row in rows
-    ]
+    body = []
+    for row in rows:
+        examples = ", ".join(f"{split} {count:,}" for split, count in row["examples"].items())
+        wrong = "; ".join(f"{split}: {text}" for split, text in (row["missing"] | row["problems"]).items())
+        body.append([row["title"], examples, wrong.replace(f"{folder}/", "")])
     table = tabulate(body, headers=["task", "examples", "missing or wrong"], tablefmt="simple", disable_numparse=True)
-    table = table.replace(f"{folder}/", "")
     return f"{table}\n\nlooked for in {folder} ($ALBERT_LAB_TASKS); `albert-lab data fetch` downloads what is missing"
 
 
@@ -98,8 +92,8 @@ def _write(task: TaskConfig, hub: HubSource, split: str, file: Path) -> int:
     try:
         stream = load_dataset(hub.path, hub.name, split=split, streaming=True)  # the rows are stored only once
         rows: list[dict[str, Any]] = list(stream)
-        labels = getattr((stream.features or {}).get("label"), "names", None)
-        texts = _passages(rows) if isinstance(task.format, RaceFormat) else {"": _text(task, rows, labels, file)}
+        names = getattr((stream.features or {}).get("label"), "names", None)
+        texts = _passages(rows) if isinstance(task.format, RaceFormat) else {"": _text(task, rows, names, file)}
     except OSError as error:
         raise MissingDataError(
             f"{task.name}: the data set {hub.path} cannot be reached: {error}. Without a network, put the official"
@@ -114,33 +108,28 @@ def _write(task: TaskConfig, hub: HubSource, split: str, file: Path) -> int:
     return len(rows)
 
 
-def _text(task: TaskConfig, rows: list[dict[str, Any]], labels: Sequence[str] | None, file: Path) -> str:
-    """The rows as GLUE's official table, else as JSON in the form that they have."""
+def _text(task: TaskConfig, rows: list[dict[str, Any]], names: Sequence[str] | None, file: Path) -> str:
+    """The rows as GLUE's official table, else as JSON, with the names of labels."""
     if isinstance(task.format, GlueFormat) and file.suffix == ".tsv":
-        lines = _table(task.format, rows, labels)
+        lines = _table(task.format, rows, names)
         return "".join("\t".join(re.sub(r"[\t\r\n]+", " ", cell) for cell in line) + "\n" for line in lines)
-    if isinstance(task.format, SquadFormat):
-        rows = [{key: row[key] for key in ("id", "title", "context", "question", "answers")} for row in rows]
-    if labels:  # -1: none
-        rows = [row | {"label": labels[row["label"]] if row["label"] >= 0 else None} for row in rows]
+    if names:  # -1: none
+        rows = [row | {"label": names[row["label"]] if row["label"] >= 0 else None} for row in rows]
     if file.suffix in JSON_LINES:
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     return json.dumps({"data": rows}, ensure_ascii=False)
 
 
-def _table(form: GlueFormat, rows: list[dict[str, Any]], labels: Sequence[str] | None) -> Iterator[Sequence[str]]:
+def _table(form: GlueFormat, rows: list[dict[str, Any]], names: Sequence[str] | None) -> Iterator[Sequence[str]]:
     """GLUE's columns, of which those that the Hub lacks are empty."""
     texts = [key for key, value in rows[0].items() if isinstance(value, str)]
     columns = [column for column in (form.text_a, form.text_b) if column]
     yield from [form.columns] if form.header else []
     for number, row in enumerate(rows):
-        value = row["label"]
         # Numbers are stored in 32 bits: 3.8 is read as 3.799999952316284.
-        label = (
-            labels[value] if labels and form.labels and value >= 0 and labels[value] in form.labels else f"{value:.7g}"
-        )
+        label = f"{row['label']:.7g}"
         if form.labels and label not in form.labels:
-            raise ValueError(f"the label {label} is none of {', '.join(form.labels)}")
+            label = form.labels[form.labels.index((names or ())[row["label"]])]
         cells = {"index": str(number), "id": str(number), form.label: label}
         cells |= {ours: row[theirs] for ours, theirs in zip(columns, texts, strict=True)}
         yield [cells.get(name, "") for name in form.columns]

@@ -4,12 +4,11 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,21 +17,21 @@ from torch import nn
 from torch.optim import AdamW, Optimizer
 
 from albert_lab.config.schema import digest
-from albert_lab.data.fingerprint import remember_fingerprints
+from albert_lab.data.fingerprint import digest_path, remember_fingerprints
+from albert_lab.documents import by_block
 from albert_lab.messages import Say
 from albert_lab.record import Record
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.evaluation import END_SHARE, Evaluated, evaluate_scores, floors_of, score_examples, signs_of
+from albert_lab.tasks.evaluation import END_SHARE, evaluate_scores, floors_of, score_examples, shares_of_main, signs_of
 from albert_lab.tasks.examples import describe, subsample
-from albert_lab.tasks.features import Features, TaskBatch, TextEncoder, training_items
-from albert_lab.tasks.model import InitialModel, Scores, TaskModel, build_model, load_kind
+from albert_lab.tasks.features import TaskBatch, training_items
+from albert_lab.tasks.model import InitialModel, TaskModel, build_model, load_kind
 from albert_lab.tasks.records import (
     WEIGHTS,
     Attempt,
     Evaluation,
     ExampleSet,
     FinetuningRecord,
-    fingerprint_of,
     has_same_data,
     identity_of,
     load_scores,
@@ -49,7 +48,7 @@ from albert_lab.training.evaluate import DivergedError
 from albert_lab.training.optimizer import Lamb, can_fuse, learning_rate_factor, split_parameters
 
 CHECKPOINTS = "checkpoint"
-SAVED = ("best", "last")  # evaluations whose scores and predictions are kept
+BEST, LAST = "best.npz", "last.npz"  # the scores of these evaluations, with their answers beside them
 # Of optimization.py of the release.
 MAX_GRAD_NORM = 1.0
 BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-6, 0.01
@@ -94,10 +93,9 @@ def finetune(
         return None
     if not is_current:
         remove_record(start.folder, task.name, seed)
-    record = _Finetuning(start, task, seed, identity, before, data, say, is_stopped).run(keep_weights)
+    record = _Finetuning(start, task, seed, identity, before, data, say, is_stopped, keep_weights).run()
     if record is not None:
         write_record(start.folder, record)
-        has_same_data(record, task, start.folder, data)  # so that no later process reads the files to compare them
         remember_fingerprints()
     return record
 
@@ -137,9 +135,6 @@ class _Progress(Record, frozen=False):
     """Progress of a fine-tuning: the content of a checkpoint besides weights and moments."""
 
     step: int = 0
-    examples: int = 0
-    tokens: int = 0
-    places: int = 0
     end_losses: list[float] = Field(default_factory=list)
     evaluations: list[Evaluation] = Field(default_factory=list)
     attempts: list[Attempt] = Field(default_factory=list)  # earlier attempts
@@ -153,15 +148,18 @@ class _Split:
     """The used examples of a split, in order, with their sequences; record describes both."""
 
     def __init__(self, tuning: "_Finetuning", name: str) -> None:
+        file = tuning.task.file(tuning.data, name)
         examples, issues = tuning.task.read(tuning.data, name)
         if issues:
-            tuning.say(f"{tuning.task.file(tuning.data, name)}: {describe(issues)}")
+            tuning.say(f"{file}: {describe(issues)}")
         self.examples = subsample(examples, getattr(tuning.settings, f"{name}_examples"))
-        self.features: Features = tuning.kind.make_features(self.examples, tuning.encoder, training=name == "train")
+        is_train = name == "train"
+        self.features = tuning.kind.make_features(self.examples, tuning.start.tokenizer, training=is_train)
         self.record = ExampleSet(
             used=len(self.examples),
             available=len(examples),
-            fingerprint=fingerprint_of(self.examples),
+            fingerprint=digest([asdict(example) for example in self.examples]),
+            digest=digest_path(file),
             issues=describe(issues),
             counts=self.features.counts,
         )
@@ -177,47 +175,41 @@ class _Finetuning:
     data: Path
     say: Say
     is_stopped: Callable[[], bool]
+    keep_weights: bool
 
-    def __post_init__(self) -> None:
+    def run(self) -> FinetuningRecord | None:
         self.settings = self.task.fitted(self.start.config)
         self.outputs = output_folder(self.start.folder, self.task.name, self.seed)
+        self.outputs.mkdir(parents=True, exist_ok=True)
         self.kind = load_kind(self.task, self.settings)
-        self.encoder = TextEncoder(self.start.tokenizer)
         machine = self.start.config.machine
         self.device = choose_device(machine.device)
         self.precision = choose_precision(machine.precision, self.device)
         self.autocast = autocast(self.precision, self.device)
-        self.progress = _Progress()
         self.clock = Clock(self.device)
-        self.name = f"{self.task.title}, seed {self.seed}"
-
-    def run(self, keep_weights: bool) -> FinetuningRecord | None:
-        self.outputs.mkdir(parents=True, exist_ok=True)
         self.train, self.dev = _Split(self, "train"), _Split(self, "dev")
         # Named by what determines it, so that no checkpoint of other settings or data is resumed.
         inputs = [self.identity, self.train.record.fingerprint, self.dev.record.fingerprint]
         self.checkpoints = self.outputs / CHECKPOINTS / digest(inputs)
-        self.floors = floors_of(self.task, self.kind, self.train.examples, self.dev.examples)
-        attempt = self._train(keep_weights)
+        self.floors = floors_of(self.kind, self.train.examples, self.dev.examples)
+        self.progress = _Progress()
+        name = f"{self.task.title}, seed {self.seed}"
+        attempt = self._train()
         while attempt is not None and attempt.diverged and len(self.progress.attempts) < self.settings.retries:
             # Differs from the paper, which mentions no fine-tuning that does not learn.
-            self.say(f"{self.name}: {'; '.join(attempt.diverged)}; again at half the learning rate")
+            self.say(f"{name}: {'; '.join(attempt.diverged)}; again at half the learning rate")
             shutil.rmtree(self.checkpoints, ignore_errors=True)
             self.progress = _Progress(attempts=[*self.progress.attempts, attempt])
-            attempt = self._train(keep_weights)
+            attempt = self._train()
         if attempt is None:
             return None
         if attempt.end_loss is None:
-            raise DivergedError(f"{self.name}: {'; '.join(attempt.diverged)}")
+            raise DivergedError(f"{name}: {'; '.join(attempt.diverged)}")
         record = self._record(attempt)
         shutil.rmtree(self.outputs / CHECKPOINTS, ignore_errors=True)
-        if not keep_weights:
+        if not self.keep_weights:
             (self.outputs / WEIGHTS).unlink(missing_ok=True)
         return record
-
-    @property
-    def _learning_rate(self) -> float:
-        return self.settings.learning_rate / 2 ** len(self.progress.attempts)
 
     def _build(self) -> TaskModel:
         settings, start = self.settings, self.start
@@ -229,107 +221,86 @@ class _Finetuning:
             model = TaskModel(tuned.encoder, tuned.pooler, model.head)
         return model.to(self.device)
 
-    def _train(self, keep_weights: bool) -> Attempt | None:
+    def _train(self) -> Attempt | None:
         """One attempt or its remaining steps; None if stopped."""
-        model = self._build()
-        optimizer = build_optimizer(model, self.settings.optimizer, self._learning_rate)
-        state = checkpoint.load_latest(self.checkpoints, model, optimizer, self.identity, self.say)
-        if state:
+        model, rate = self._build(), self.settings.learning_rate / 2 ** len(self.progress.attempts)
+        optimizer = build_optimizer(model, self.settings.optimizer, rate)
+        if state := checkpoint.load_latest(self.checkpoints, model, optimizer, self.identity, self.say):
             self.progress = _Progress.model_validate(state["progress"])
             self.clock.load_state_dict(state["clock"])
-        features = self.train.features
-        stream = islice(training_items(features.lengths, self.settings.batch_size, self.seed), self.progress.step, None)
-        saved = time.perf_counter()
-        chance_loss, end_loss, signs = self.kind.chance_loss(features), None, ()
-        is_constant = False
+        progress, saved = self.progress, time.perf_counter()
+        chance_loss, end_loss, signs = self.kind.chance_loss(self.train.features), None, ()
+        steps = self._steps(model, optimizer, rate)
         model.train()
-        while self.progress.step < self.settings.steps and not signs:
+        while progress.step < self.settings.steps and not signs:
             if time.perf_counter() - saved >= self.start.config.machine.checkpoint_seconds:
                 self._save(model, optimizer)
                 saved = time.perf_counter()
-            first = self.progress.step
+            losses = []
             with self.clock.training():
-                loss = self._train_interval(model, optimizer, features, stream)
+                while not (is_stopped := self.is_stopped()):
+                    losses.append(next(steps))
+                    if progress.step % self.settings.checkpoint_steps == 0 or progress.step == self.settings.steps:
+                        break
+                values = [float(loss) for loss in losses]  # waits for the device
+            first = self.settings.steps - max(1, math.floor(END_SHARE * self.settings.steps))
+            progress.end_losses += values[max(0, first - (progress.step - len(values))) :]
             # The loss of a step is that of the weights before it.
-            if not math.isfinite(loss):
-                signs = (f"the loss is {loss} at step {self.progress.step:,}",)
+            if not math.isfinite(sum(values)):
+                signs = (f"the loss is {sum(values)} up to step {progress.step:,}",)
             elif not all(weights.isfinite().all() for weights in model.parameters()):
-                signs = (f"weights are not finite at step {self.progress.step:,}",)
-            elif self.progress.step == first or not self._is_evaluated:  # stopped
+                signs = (f"weights are not finite at step {progress.step:,}",)
+            elif is_stopped:
                 self._save(model, optimizer)
                 return None
             else:
-                is_constant = self._evaluate(model, keep_weights)
+                self._evaluate(model)
         if not signs:
-            end_loss = float(np.mean(self.progress.end_losses))
-            signs = signs_of(end_loss, chance_loss, self.progress.evaluations[-1].main, is_constant)
-        return Attempt(learning_rate=self._learning_rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs)
+            end_loss = float(np.mean(progress.end_losses))
+            answers = self.kind.predict(self.dev.examples, load_scores(self.outputs / LAST)).answers
+            signs = signs_of(end_loss, chance_loss, progress.evaluations[-1].main, answers.values())
+        return Attempt(learning_rate=rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs)
 
-    @property
-    def _is_evaluated(self) -> bool:
-        step = self.progress.step
-        return bool(step) and (step % self.settings.checkpoint_steps == 0 or step == self.settings.steps)
-
-    def _train_interval(self, model: TaskModel, optimizer: Optimizer, features: Features, stream: Any) -> float:
-        """Trains up to the next evaluation or stop; returns the mean loss of these steps."""
-        progress, settings = self.progress, self.settings
-        losses = []
-        while not self.is_stopped():
-            rate = learning_rate_factor(progress.step / settings.steps, settings.warmup_steps / settings.steps)
+    def _steps(self, model: TaskModel, optimizer: Optimizer, rate: float) -> Iterator[torch.Tensor]:
+        """The loss of each further step on the device, as it is taken."""
+        progress, settings, features = self.progress, self.settings, self.train.features
+        for items in islice(training_items(features.lengths, settings.batch_size, self.seed), progress.step, None):
+            factor = learning_rate_factor(progress.step / settings.steps, settings.warmup_steps / settings.steps)
             for group in optimizer.param_groups:
-                group["lr"] = self._learning_rate * rate
-            batch = features.batch(next(stream), self.device)
+                group["lr"] = rate * factor
+            batch = features.batch(items, self.device)
             # Dropout depends only on seed and step, so that a resumed fine-tuning needs no generator state.
             torch.manual_seed(int(np.random.SeedSequence([self.seed, progress.step]).generate_state(1)[0]))
-            losses.append(take_step(model, optimizer, batch, self.autocast))
+            loss = take_step(model, optimizer, batch, self.autocast)
             progress.step += 1
-            progress.examples += len(next(iter(batch.targets.values())))
-            progress.tokens += batch.num_tokens
-            progress.places += batch.input_ids.numel()
-            if self._is_evaluated:
-                break
-        values = [float(loss) for loss in losses]
-        num_end_steps = max(1, math.floor(END_SHARE * settings.steps))
-        first = settings.steps - num_end_steps - (progress.step - len(values))
-        progress.end_losses += values[max(0, first) :]
-        return sum(values) / max(1, len(values))
+            yield loss
 
     def _save(self, model: TaskModel, optimizer: Optimizer) -> None:
-        state = {
-            "run_name": self.identity,
-            "step": self.progress.step,
-            "progress": self.progress.model_dump(),
-            "clock": self.clock.state_dict(),
-        }
-        checkpoint.save(self.checkpoints, model, optimizer, state)
+        progress = self.progress
+        state = {"run_name": self.identity, "step": progress.step, "progress": progress.model_dump()}
+        checkpoint.save(self.checkpoints, model, optimizer, state | {"clock": self.clock.state_dict()})
 
-    def _evaluate(self, model: TaskModel, keep_weights: bool) -> bool:
-        """Keeps the scores of an evaluation that is the best yet or the last; whether all answers are the same."""
-        dev, evaluations = self.dev, self.progress.evaluations
+    def _evaluate(self, model: TaskModel) -> None:
+        """Keeps the scores of an evaluation that is the best yet or the last."""
+        dev, progress = self.dev, self.progress
         scores = score_examples(model, self.kind, dev.examples, dev.features, self.device, self.autocast)
-        evaluated = self._judge(scores)
-        evaluations.append(evaluated.evaluation)
-        if self.progress.best is evaluated.evaluation:
-            save_scores(scores, self.outputs / "best.npz")
-            if keep_weights:
+        evaluation = evaluate_scores(self.kind, dev.examples, scores, self.floors, progress.step)
+        progress.evaluations.append(evaluation)
+        if progress.best is evaluation:
+            save_scores(scores, self.outputs / BEST)
+            if self.keep_weights:
                 checkpoint.save_weights(self.outputs / WEIGHTS, model)
-        if self.progress.step == self.settings.steps:
-            save_scores(scores, self.outputs / "last.npz")
-        return evaluated.is_constant
-
-    def _judge(self, scores: Scores) -> Evaluated:
-        return evaluate_scores(self.task, self.kind, self.dev.examples, scores, self.floors, step=self.progress.step)
+        if progress.step == self.settings.steps:
+            save_scores(scores, self.outputs / LAST)
 
     def _record(self, attempt: Attempt) -> FinetuningRecord:
-        judged = {name: self._judge(load_scores(self.outputs / f"{name}.npz")) for name in SAVED}
-        for name, evaluated in judged.items():
-            write_atomically(self.outputs / f"{name}.json", json.dumps(dict(evaluated.answers), ensure_ascii=False))
-        progress, seconds = self.progress, self.clock.training_seconds
-        is_chosen = progress.best.threshold is not None
+        for file in (self.outputs / LAST, self.outputs / BEST):
+            scored = self.kind.score(self.dev.examples, self.kind.predict(self.dev.examples, load_scores(file)))
+            write_atomically(file.with_suffix(".json"), json.dumps(dict(scored.answers), ensure_ascii=False))
+        shares = shares_of_main(self.task, scored)
         return FinetuningRecord(
             task=self.task.name,
             title=self.task.title,
-            version=self.task.version,
             identity=self.identity,
             run=self.start.name,
             weights="random" if self.start.weights is None else "pre-trained",
@@ -339,16 +310,11 @@ class _Finetuning:
             settings=self.settings,
             train=self.train.record,
             dev=self.dev.record,
-            best=progress.best,
-            last=progress.evaluations[-1],
-            evaluations=tuple(progress.evaluations),
-            documents=judged["best"].documents,
-            threshold_from="dev: it makes the F1 of these very examples highest" if is_chosen else None,
-            attempts=(*progress.attempts, attempt),
+            best=self.progress.best,
+            last=self.progress.evaluations[-1],
+            evaluations=tuple(self.progress.evaluations),
+            documents=by_block(shares) if shares else None,
+            attempts=(*self.progress.attempts, attempt),
             diverged=attempt.diverged,
-            training_seconds=seconds,
             total_seconds=self.clock.total_seconds,
-            examples_per_second=progress.examples / seconds,
-            tokens_per_second=progress.tokens / seconds,
-            padding_share=1 - progress.tokens / progress.places,
         )

@@ -7,38 +7,32 @@ in this case. So a model with constant answers scores 0, and its score is not mi
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 
 from albert_lab.data.words import apart, is_unspaced
 
-Numbers = Sequence[float]
+OF_SQUAD1 = ("exact_match", "f1")
+OF_SQUAD2 = ("exact", "f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1")
+Answers = Mapping[str, Sequence[str]]  # gold texts by question id; none for an unanswerable question
+_PUNCTUATION = frozenset(string.punctuation + "。，、；：？！“”‘’（）《》「」『』【】…—～·")
 
 
-def accuracy(labels: Sequence[int], predictions: Sequence[int]) -> float:
-    """Share of right predictions."""
-    return 100 * float(np.mean(np.equal(labels, predictions)))
+def of_classes(name: str, labels: Sequence[int], predictions: Sequence[int], **options: Any) -> float:
+    """A score of sklearn.metrics, by the name of its function; F1 is that of class 1 of two classes."""
+    from sklearn import metrics
+
+    # scikit-learn's Matthews correlation is 0 for a single class on both sides too, with a warning.
+    if name == "matthews_corrcoef" and len({*labels, *predictions}) == 1:
+        return 0.0
+    return 100 * float(getattr(metrics, name)(labels, predictions, **options))
 
 
-def f1(labels: Sequence[int], predictions: Sequence[int]) -> float:
-    """F1 of class 1 of two classes; 0 if it occurs on neither side."""
-    from sklearn.metrics import f1_score
-
-    return 100 * float(f1_score(labels, predictions, pos_label=1, zero_division=0.0))  # pyright: ignore[reportArgumentType]
-
-
-def matthews(labels: Sequence[int], predictions: Sequence[int]) -> float:
-    """Matthews correlation; 0 if one side has a single class."""
-    from sklearn.metrics import matthews_corrcoef
-
-    # scikit-learn gives 0 for a single class on both sides too, with a warning.
-    return 0.0 if len({*labels, *predictions}) == 1 else 100 * float(matthews_corrcoef(labels, predictions))
-
-
-def correlation(name: str, labels: Numbers, predictions: Numbers) -> float:
+def of_numbers(name: str, labels: Sequence[float], predictions: Sequence[float]) -> float:
     """A correlation of scipy.stats, by the name of its function; 0 if one side is constant."""
     from scipy import stats
 
@@ -49,25 +43,12 @@ def correlation(name: str, labels: Numbers, predictions: Numbers) -> float:
     return 100 * float(getattr(stats, name)(labels, predictions).statistic)
 
 
-OF_CLASSES: dict[str, Callable[[Sequence[int], Sequence[int]], float]] = {
-    "accuracy": accuracy,
-    "f1": f1,
-    "matthews": matthews,
+OF_CLASSES = {
+    "accuracy": partial(of_classes, "accuracy_score"),
+    "f1": partial(of_classes, "f1_score", zero_division=0.0),
+    "matthews": partial(of_classes, "matthews_corrcoef"),
 }
-OF_NUMBERS: dict[str, Callable[[Numbers, Numbers], float]] = {
-    "pearson": partial(correlation, "pearsonr"),
-    "spearman": partial(correlation, "spearmanr"),
-}
-CORRELATIONS = {"matthews", *OF_NUMBERS}
-OF_SQUAD1 = ("exact_match", "f1")
-OF_SQUAD2 = ("exact", "f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1")
-Answers = Mapping[str, Sequence[str]]  # gold texts by question id; none for an unanswerable question
-_PUNCTUATION = frozenset(string.punctuation + "。，、；：？！“”‘’（）《》「」『』【】…—～·")
-
-
-def label(name: str) -> str:
-    """The name of a score in headings, as papers have it."""
-    return {"f1": "F1", "exact_match": "EM", "exact": "EM"}.get(name, name)
+OF_NUMBERS = {"pearson": partial(of_numbers, "pearsonr"), "spearman": partial(of_numbers, "spearmanr")}
 
 
 def normalize_answer(text: str, by_character: bool = False) -> str:
@@ -88,33 +69,30 @@ def match_squad(answers: Answers, predictions: Mapping[str, str], unanswerable: 
     """
     # F1 counts characters, as in the scripts of DRCD, if most gold texts have no spaces between words.
     texts = [text for gold in answers.values() for text in gold]
-    by_character = 2 * sum(map(is_unspaced, texts)) > len(texts)
-    kept = answers
+    normalize = partial(normalize_answer, by_character=2 * sum(map(is_unspaced, texts)) > len(texts))
+    golds = {id: [normalize(text) for text in gold] for id, gold in answers.items()}
     if unanswerable:  # a gold text that consists of articles and punctuation is ignored
-        kept = {
-            id: [text for text in gold if normalize_answer(text, by_character)] or [""] for id, gold in answers.items()
-        }
-    matches = {id: _match(gold, predictions.get(id), float(unanswerable), by_character) for id, gold in kept.items()}
-    if not unanswerable:
-        return {name: {id: match[at] for id, match in matches.items()} for at, name in enumerate(OF_SQUAD1)}
+        golds = {id: [text for text in gold if text] or [""] for id, gold in golds.items()}
+    matches = {
+        id: _match(gold, normalize(predictions[id]), float(unanswerable)) if id in predictions else (0.0, 0.0)
+        for id, gold in golds.items()
+    }
     has_answer = {id for id, gold in answers.items() if gold}
-    parts = {"": set(answers), "HasAns_": has_answer, "NoAns_": answers.keys() - has_answer}
+    parts = {"": set(answers)}
+    if unanswerable:
+        parts |= {"HasAns_": has_answer, "NoAns_": answers.keys() - has_answer}
     return {
         f"{part}{name}": {id: match[at] for id, match in matches.items() if id in ids}
         for part, ids in parts.items()
-        for at, name in enumerate(("exact", "f1"))
+        for at, name in enumerate(OF_SQUAD2[:2] if unanswerable else OF_SQUAD1)
         if ids
     }
 
 
-def _match(gold: Sequence[str], prediction: str | None, f1_of_none: float, by_character: bool) -> tuple[float, float]:
-    """Exact match and word F1 with the best gold text; f1_of_none if both texts have no word."""
-    if prediction is None:
-        return 0.0, 0.0
-    predicted = normalize_answer(prediction, by_character).split()
-    exact = f1 = 0.0
-    for text in gold:
-        words = normalize_answer(text, by_character).split()
+def _match(gold: Sequence[str], prediction: str, f1_of_none: float) -> tuple[float, float]:
+    """Exact match and word F1 with the best normalized gold text; f1_of_none if both texts have no word."""
+    predicted, exact, f1 = prediction.split(), 0.0, 0.0
+    for words in (text.split() for text in gold):
         same = (Counter(words) & Counter(predicted)).total()
         if words == predicted:
             exact, f1 = 1.0, max(f1, float(bool(same)) or f1_of_none)
@@ -133,8 +111,6 @@ def best_threshold(answers: Answers, predictions: Mapping[str, str], na_probs: M
     score = best = float(sum(not texts for texts in answers.values()))
     threshold = 0.0
     for id in sorted(na_probs, key=na_probs.__getitem__):
-        if id not in predictions or id not in answers:
-            continue
         score += matches[id] if answers[id] else -bool(predictions[id])
         if score > best:
             best, threshold = score, na_probs[id]

@@ -17,9 +17,8 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.model.encoder import Encoder, Pooler, PretrainingModel, initialize
 from albert_lab.model.shape import EncoderShape
-from albert_lab.tasks.features import Features, TaskBatch, TextEncoder
-from albert_lab.tasks.settings import PoolerStart, TaskSettings
-from albert_lab.tasks.task import KINDS, TaskConfig
+from albert_lab.tasks.features import Features, TaskBatch
+from albert_lab.tasks.task import KINDS, PoolerStart, TaskConfig, TaskSettings
 from albert_lab.training import checkpoint
 
 Scores = dict[str, np.ndarray]
@@ -32,11 +31,24 @@ class Predictions(NamedTuple):
     na_probs: Mapping[str, float] | None = None
 
 
-class TaskKind(ABC):
-    """One kind of task for one task: features, head, and the way from scores to predictions.
+class Scored(NamedTuple):
+    """Final answers by example id, and their official scores in percent by name, the metrics of the task first.
 
-    collect() and average() are those of heads whose scores are `values`: one probability per answer [items, answers],
-    or a number.
+    shares has the score of each answer, from 0 to 1, by name of the score and example id, of scores that are means over
+    examples: not of correlations or GLUE's F1. threshold is that of no answer, if there is one.
+    """
+
+    answers: Mapping[str, Any]
+    values: dict[str, float]
+    shares: dict[str, dict[str, float]]
+    threshold: float | None = None
+
+
+class TaskKind(ABC):
+    """One kind of task for one task: features, head, and the way from scores to answers and their official scores.
+
+    collect(), average() and log_likelihoods() are those of heads whose scores are `values`: one probability per answer
+    [items, answers], or a number.
     """
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
@@ -44,11 +56,11 @@ class TaskKind(ABC):
         self.settings = settings
 
     @abstractmethod
-    def make_features(self, examples: Sequence[Any], encoder: TextEncoder, *, training: bool) -> Features:
+    def make_features(self, examples: Sequence[Any], tokenizer: Tokenizer, *, training: bool) -> Features:
         """The sequences of examples for training or prediction."""
 
     @abstractmethod
-    def build_head(self, shape: EncoderShape) -> torch.nn.Module:
+    def build_head(self, shape: EncoderShape) -> nn.Module:
         """A head whose weights are not initialised yet.
 
         Its loss(hidden_states, pooled, batch) is the mean loss of a batch, and its scores(hidden_states, pooled, batch)
@@ -57,22 +69,34 @@ class TaskKind(ABC):
 
     @abstractmethod
     def chance_loss(self, features: Features) -> float:
-        """The lowest possible loss of a model that ignores the example."""
+        """The lowest possible loss of a model that ignores the example, in nats (for numbers, their variance)."""
 
     @abstractmethod
     def predict(self, examples: Sequence[Any], scores: Scores) -> Predictions:
         """The answer to each example."""
 
     @abstractmethod
+    def constant(self, examples: Sequence[Any]) -> Predictions:
+        """The best answers that ignore the example, by the labels of the scored examples; their score is the floor."""
+
+    @abstractmethod
+    def score(self, examples: Sequence[Any], predictions: Predictions) -> Scored:
+        """The official scores of the answers to all examples."""
+
+    def targets(self, examples: Sequence[Any]) -> np.ndarray:
+        """The places of the right answers, int64 [examples], or the numbers, float32."""
+        return np.array([example.label for example in examples], dtype=np.int64)
+
     def log_likelihoods(self, examples: Sequence[Any], scores: Scores) -> np.ndarray | None:
         """Log-probabilities of the right answers [examples], in nats; None if answers have no probabilities.
 
         NaN if the right answer cannot be given.
         """
-
-    @abstractmethod
-    def constant(self, examples: Sequence[Any]) -> Predictions:
-        """The best answers that ignore the example, by the labels of the scored examples; their score is the floor."""
+        targets = self.targets(examples)
+        if targets.dtype.kind == "f":
+            return None
+        right = scores["values"][np.arange(len(targets)), targets].astype(np.float64)
+        return np.log(np.maximum(right, np.finfo(np.float32).tiny))
 
     def collect(self, examples: Sequence[Any], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
         """Scores of each example, in the form that is saved and averaged, from the scores of each item."""
@@ -113,12 +137,6 @@ class PooledHead(nn.Module):
         return logits.masked_fill(is_none, -math.inf)
 
 
-def log_of_right(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Logarithms of the probabilities [examples, answers] at the labels [examples]."""
-    right = probabilities[np.arange(len(labels)), labels].astype(np.float64)
-    return np.log(np.maximum(right, np.finfo(np.float32).tiny))
-
-
 def load_kind(task: TaskConfig, settings: TaskSettings) -> TaskKind:
     """The kind of a task with these settings."""
     return import_module(KINDS[task.kind].module).Kind(task, settings)
@@ -143,9 +161,7 @@ class TaskModel(nn.Module):
 
     def __init__(self, encoder: Encoder, pooler: Pooler, head: Any) -> None:
         super().__init__()
-        self.encoder = encoder
-        self.pooler = pooler
-        self.head = head
+        self.encoder, self.pooler, self.head = encoder, pooler, head
 
     def loss(self, batch: TaskBatch) -> torch.Tensor:
         """Mean loss of a batch."""
@@ -153,11 +169,11 @@ class TaskModel(nn.Module):
 
     def scores(self, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The scores from which the kind makes predictions, [items, ...]."""
-        return dict(self.head.scores(*self._encode(batch), batch))
+        return self.head.scores(*self._encode(batch), batch)
 
     def _encode(self, batch: TaskBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        output = self.encoder(batch.input_ids, batch.token_type_ids, batch.mask_of_padding)
-        return output.last_hidden_state, self.pooler(output.last_hidden_state)
+        hidden_states = self.encoder(batch.input_ids, batch.token_type_ids, batch.mask_of_padding).last_hidden_state
+        return hidden_states, self.pooler(hidden_states)
 
 
 def build_model(

@@ -2,26 +2,23 @@
 
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from pydantic import Field
+from pydantic import ConfigDict
 
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
-from albert_lab.data.fingerprint import digest_path, digests
+from albert_lab.data.fingerprint import digest_path
 from albert_lab.documents import Documents
-from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
+from albert_lab.errors import DamagedFileError, MissingDataError
 from albert_lab.record import Record
 from albert_lab.score import Score, wilson
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.examples import subsample
-from albert_lab.tasks.settings import TaskSettings
-from albert_lab.tasks.task import KINDS, TaskConfig, load_start
+from albert_lab.tasks.task import KINDS, SPLITS, TaskConfig, TaskSettings, load_start
 
 FOLDER = "finetuning"
 WEIGHTS = "model.safetensors"  # in the output folder, for fine-tunings that start from them
@@ -32,12 +29,15 @@ FINETUNING_VERSION = 2
 class ExampleSet(Record):
     """The examples of a split: numbers of used and usable examples, problems in its files, and truncations.
 
-    fingerprint identifies the used examples.
+    fingerprint identifies the used examples, and digest their file or folder (empty in older records).
     """
+
+    model_config = ConfigDict(extra="ignore")
 
     used: int
     available: int
     fingerprint: str
+    digest: str = ""
     issues: str
     counts: dict[str, int]
 
@@ -45,7 +45,7 @@ class ExampleSet(Record):
 class Evaluation(Record):
     """Scores on a split after `step` steps: the task's main score, which includes the loss, and one score per metric.
 
-    threshold is the no-answer threshold, if the task has one.
+    threshold is the no-answer threshold, if the task has one: it makes the F1 of the scored examples highest.
     """
 
     step: int
@@ -67,13 +67,13 @@ class FinetuningRecord(Record):
     """One fine-tuning. best is the best of all evaluations on dev, last that after the last step; never mix them.
 
     weights are pre-trained or random. documents are sums of the main score of best by blocks of dev examples; None if
-    it is no mean, such as a correlation. other_splits is of older records. threshold_from says on which examples a
-    no-answer threshold was chosen. training_seconds excludes reading and evaluation.
+    it is no mean, such as a correlation. Older records have further keys.
     """
+
+    model_config = ConfigDict(extra="ignore")
 
     task: str
     title: str
-    version: int
     identity: str
     run: str
     weights: str
@@ -87,15 +87,9 @@ class FinetuningRecord(Record):
     last: Evaluation
     evaluations: tuple[Evaluation, ...] = ()  # not in reports
     documents: Documents | None
-    other_splits: dict[str, Any] = Field(default={}, exclude=True)
-    threshold_from: str | None
     attempts: tuple[Attempt, ...]
     diverged: tuple[str, ...]
-    training_seconds: float
     total_seconds: float
-    examples_per_second: float
-    tokens_per_second: float
-    padding_share: float
 
 
 class Summary(NamedTuple):
@@ -120,25 +114,20 @@ def _median(scores: Sequence[Score]) -> Score:
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:
-    """Short identifier of a fine-tuning's inputs: run, task, settings, seed, and the data of a user's file.
+    """Short identifier of a fine-tuning's inputs, besides its data: run, task, settings, seed, own code.
 
     A task of the user's own that it starts from counts, too; one of the package is part of the version.
 
     Raises:
         ConfigError: the task has no settings for the run's scale, or needs longer sequences.
     """
-    content = task.model_dump(mode="json", exclude={"settings", "hub", "note", "official_examples"})
-    own = [own_digest] if (own_digest := task.digest_own_data()) else []
+    content = task.model_dump(mode="json", exclude={"settings", "hub", "official_examples"})
+    own = []
     if not (module := KINDS[task.kind].module).startswith("albert_lab."):
         own.append(module)  # its name has the digest of the file
     if task.start_from is not None and task.start_from.endswith(".yaml") and (first := load_start(task)):
         own.append(identity_of(run, config, first, seed))
     return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).identity(), *own])
-
-
-def fingerprint_of(examples: Sequence[Any]) -> str:
-    """Short hash of examples, in order, as in ExampleSet."""
-    return digest([asdict(example) for example in examples])
 
 
 def record_file(folder: Path, task: str, seed: int) -> Path:
@@ -163,6 +152,12 @@ def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
     return files.read_json(file, FinetuningRecord, "remove it, and the same command makes the fine-tuning again")
 
 
+def write_record(folder: Path, record: FinetuningRecord) -> None:
+    """Writes a record atomically below the folder of its run: JSON with one line per field."""
+    fields = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in record.model_dump(mode="json").items())
+    write_atomically(record_file(folder, record.task, record.seed), "{\n" + ",\n".join(fields) + "\n}\n")
+
+
 def remove_record(folder: Path, task: str, seed: int) -> None:
     """Removes the record of a fine-tuning; before it those of the fine-tunings that started from its weights."""
     end = f"-seed{seed}.json"
@@ -171,6 +166,24 @@ def remove_record(folder: Path, task: str, seed: int) -> None:
         if other is not None and other.start_from == task:
             remove_record(folder, name, seed)
     record_file(folder, task, seed).unlink(missing_ok=True)
+
+
+def has_same_data(record: FinetuningRecord, task: TaskConfig, folder: Path, data: Path) -> bool:
+    """Whether the files of a task are still those of a record; those of the task that it started from, too.
+
+    A file that is missing shows no change.
+
+    Args:
+        folder: Of the run, with its records.
+        data: The tasks folder.
+    """
+    for split in SPLITS:
+        file, before = task.file(data, split), getattr(record, split).digest
+        if before and (file.is_dir() or file.is_file()) and digest_path(file) != before:
+            return False
+    start = load_start(task)
+    first = read_record(folder, start.name, record.seed) if start else None
+    return start is None or first is None or has_same_data(first, start, folder, data)
 
 
 def save_scores(scores: Mapping[str, np.ndarray], file: Path) -> None:
@@ -193,50 +206,3 @@ def load_scores(file: Path) -> dict[str, np.ndarray]:
     if "ids" not in scores:
         raise DamagedFileError(file, "has no scores of examples: ids are missing", remedy)
     return scores
-
-
-def write_record(folder: Path, record: FinetuningRecord) -> None:
-    """Writes a record atomically below the folder of its run: JSON with one line per field."""
-    fields = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in record.model_dump(mode="json").items())
-    write_atomically(record_file(folder, record.task, record.seed), "{\n" + ",\n".join(fields) + "\n}\n")
-
-
-def has_same_data(record: FinetuningRecord, task: TaskConfig, folder: Path, data: Path) -> bool:
-    """Whether the files of a task still have the examples of a record; those of the task that it started from, too.
-
-    A file that is missing shows no change.
-
-    Args:
-        folder: Of the run, with its records.
-        data: The tasks folder.
-    """
-    for split in ("train", "dev"):
-        size = getattr(record.settings, f"{split}_examples")
-        today = _remembered(task, data, split, f"of {size}", lambda of, size=size: fingerprint_of(subsample(of, size)))
-        if today not in (None, getattr(record, split).fingerprint):
-            return False
-    before = load_start(task)
-    first = read_record(folder, before.name, record.seed) if before else None
-    return before is None or first is None or has_same_data(first, before, folder, data)
-
-
-def count_examples(task: TaskConfig, data: Path, split: str) -> int:
-    """The number of examples in the file of a split; 0 if it is missing or cannot be used."""
-    return int(_remembered(task, data, split, "count", lambda examples: str(len(examples))) or 0)
-
-
-def _remembered(
-    task: TaskConfig, data: Path, split: str, what: str, take: Callable[[Sequence[Any]], str]
-) -> str | None:
-    """What `take` makes of the examples of today's file: None if it is missing, empty if it cannot be used."""
-    file = task.file(data, split)
-    if not (file.is_dir() or file.is_file()):
-        return None
-    own = [task.split] if task.split else []
-    key = digest(["examples", task.format.model_dump(mode="json"), split, what, digest_path(file), *own])
-    if key not in digests:
-        try:
-            digests[key] = take(task.read(data, split)[0])
-        except (ConfigError, MissingDataError):
-            return ""
-    return digests[key]

@@ -1,25 +1,31 @@
 """Span extraction: a question is answered by a span of a context or has no answer; the kind of the SQuAD tasks."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
 
+from albert_lab.data.tokenizer.base import Tokenizer
 from albert_lab.model.shape import EncoderShape
+from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import SpanExample
-from albert_lab.tasks.features import AlignedText, Features, TextEncoder
-from albert_lab.tasks.formats import SquadFormat
-from albert_lab.tasks.model import Predictions, Scores, TaskKind
-from albert_lab.tasks.settings import NUM_SPECIAL_TOKENS, TaskSettings
-from albert_lab.tasks.span_heads import NO_SPAN, SpanHead, SpanOrNothingHead
-from albert_lab.tasks.task import TaskConfig
+from albert_lab.tasks.features import AlignedText, Features, TaskBatch, align, join
+from albert_lab.tasks.model import Predictions, Scored, Scores, TaskKind
+from albert_lab.tasks.task import NUM_SPECIAL_TOKENS, TaskSettings
 
 _THINNING_SEED = 1606
+NO_SPAN = 0  # position of [CLS], the target of a window without the answer
+_MASKED = -1e30
 # By row: its example, and positions of the window; see Window and SpanFeatures.
 _TARGETS = ("example", "shift", "context_first", "context_end", "best_first", "best_end", "start", "end")
+# The spans of an example, in characters of its context, with their log-probabilities.
+Spans = dict[tuple[int, int], float]
 
 
 class Window(NamedTuple):
@@ -29,10 +35,6 @@ class Window(NamedTuple):
     end: int
     best_first: int
     best_end: int
-
-    def contains(self, answer: tuple[int, int] | None) -> bool:
-        """Whether the whole answer (first and last token) is in the window."""
-        return answer is not None and self.first <= answer[0] and answer[1] < self.end
 
 
 @cache
@@ -48,64 +50,59 @@ def windows(num_tokens: int, size: int, stride: int) -> list[Window]:
         around = np.minimum(tokens - first, end - 1 - tokens) + 0.01 * (end - first)
         is_better = around > most[first:end]
         most[first:end][is_better], best[first:end][is_better] = around[is_better], number  # best ascends
-    best_firsts = np.searchsorted(best, np.arange(len(firsts)))
-    best_ends = np.searchsorted(best, np.arange(len(firsts)), side="right")
+    best_firsts, best_ends = (np.searchsorted(best, np.arange(len(firsts)), side) for side in ("left", "right"))
     return [Window(*map(int, row)) for row in np.column_stack([spans, best_firsts, best_ends])]
 
 
 class Kind(TaskKind):
     """Span extraction; an item is a window of a context after the question."""
 
-    def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
-        super().__init__(task, settings)
-        assert isinstance(task.format, SquadFormat)
-        self.unanswerable = task.format.unanswerable
+    @property
+    def unanswerable(self) -> bool:
+        """Whether questions may have no answer, as in SQuAD 2.0."""
+        return "NoAns_f1" in self.task.format.scores
 
-    def make_features(self, examples: Sequence[SpanExample], encoder: TextEncoder, *, training: bool) -> Features:
+    def make_features(self, examples: Sequence[SpanExample], tokenizer: Tokenizer, *, training: bool) -> "SpanFeatures":
         """One row per window: `[CLS] question [SEP] context [SEP]`; truncation keeps the question's first tokens.
 
         For training, only the share empty_windows of the windows without the answer is kept, if set.
         """
         settings = self.settings
         assert settings.question_length and settings.stride  # noqa: PT018
-        questions = encoder.encode([example.question for example in examples])
+        aligned = {text: align(text, tokenizer) for text in {example.context for example in examples}}
+        questions = tokenizer.encode([example.question for example in examples])
         rng = np.random.Generator(np.random.Philox(key=_THINNING_SEED))
         kept_share = settings.empty_windows if training else 1.0
-        rows, targets, texts = [], [], []
+        rows, targets = [], []
         counts = {"cut_questions": 0, "windowed": 0, "unmapped": 0}
-        for number, (example, question) in enumerate(zip(examples, questions, strict=True)):
-            counts["cut_questions"] += len(question) > settings.question_length
-            question = question[: settings.question_length]
-            context = encoder.align(example.context)
-            texts.append(context)
+        for number, (example, asked) in enumerate(zip(examples, questions, strict=True)):
+            question, context = asked[: settings.question_length], aligned[example.context]
             answer = _answer_tokens(example, context)
-            counts["unmapped"] += answer is None and any(answer.start is not None for answer in example.answers)
             room = settings.max_sequence_length - len(question) - NUM_SPECIAL_TOKENS
             places = windows(len(context.ids), room, settings.stride)
+            counts["cut_questions"] += len(asked) > len(question)
+            counts["unmapped"] += answer is None and any(answer.start is not None for answer in example.answers)
             counts["windowed"] += len(places) > 1
             for window in places:
-                if not window.contains(answer) and rng.random() >= kept_share:
+                is_held = answer is not None and window.first <= answer[0] and answer[1] < window.end
+                if not is_held and rng.random() >= kept_share:
                     continue
-                ids, offset = encoder.join(question, context.ids[window.first : window.end])
+                ids, offset = join(tokenizer, question, context.ids[window.first : window.end])
+                shift = window.first - offset
+                span = [place - shift for place in answer] if answer and is_held else [NO_SPAN, NO_SPAN]
                 rows.append((ids, offset))
-                targets.append((number, *_row_targets(window, offset, answer)))
+                targets.append((number, shift, *(place - shift for place in window), *span))
         columns: dict[str, np.ndarray] = dict(zip(_TARGETS, np.array(targets, dtype=np.int64).T, strict=True))
         columns["is_impossible"] = (columns["start"] == NO_SPAN).astype(np.float32)
-        return SpanFeatures(
-            input_ids=[ids for ids, _ in rows],
-            first_lengths=[offset for _, offset in rows],
-            targets=columns,
-            counts=counts | {"windows": len(rows)},
-            pad_id=encoder.pad_id,
-            contexts=texts,
-        )
+        contexts = [aligned[example.context] for example in examples]
+        return SpanFeatures(rows, columns, counts | {"windows": len(rows)}, tokenizer.pad_id, contexts=contexts)
 
-    def build_head(self, shape: EncoderShape) -> SpanHead | SpanOrNothingHead:
+    def build_head(self, shape: EncoderShape) -> "SpanHead | SpanOrNothingHead":
         """The head of SQuAD 2.0 if questions may be unanswerable, else that of 1.1."""
         return (SpanOrNothingHead if self.unanswerable else SpanHead)(shape, self.settings)
 
     def chance_loss(self, features: Features) -> float:
-        """The loss of a model that knows only how often a window contains the answer, not where, in nats."""
+        """The loss of a model that knows only how often a window contains the answer, not where."""
         targets = features.targets
         lengths = targets["context_end"] - targets["context_first"]
         is_span = targets["start"] != NO_SPAN
@@ -115,11 +112,10 @@ class Kind(TaskKind):
         return entropy + position + (entropy / 2 if self.unanswerable else 0.0)
 
     def collect(self, examples: Sequence[SpanExample], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
-        """The n best spans of each example, in characters of its context, and the logit of no answer.
+        """The n best spans of each example, and the logit of no answer: see pack().
 
-        Rows offsets[i] to offsets[i + 1] of starts, ends and scores are the spans of example i, the best first.
-        scores are log-probabilities; no_answer is the minimum over the windows. right has the log-probability of the
-        right answer, the maximum over the windows.
+        no_answer is the minimum over the windows. right has the log-probability of the right answer, the maximum over
+        the windows.
         """
         assert isinstance(features, SpanFeatures)
         rows, count = features.targets["example"], len(examples)
@@ -128,7 +124,7 @@ class Kind(TaskKind):
         if "norms" in outputs:
             norms.fill(-np.inf)
             np.logaddexp.at(norms, rows, outputs["norms"])
-        spans: list[dict[tuple[int, int], float]] = [{} for _ in examples]
+        spans: list[Spans] = [{} for _ in examples]
         for row, column in zip(*np.nonzero(np.isfinite(outputs["score"])), strict=True):
             context, of = features.contexts[int(rows[row])], spans[rows[row]]
             shift = features.targets["shift"][row]
@@ -145,16 +141,19 @@ class Kind(TaskKind):
             np.minimum.at(lowest, rows, outputs["no_answer"])
             no_answer = -np.logaddexp(0, -lowest)  # log-sigmoid of the logit
             right = np.where([example.is_impossible for example in examples], no_answer, right)
-        ids = np.array([example.id for example in examples])
-        packed = self.pack(ids, [_sorted(of)[: self.settings.n_best] for of in spans], lowest)
+        packed = self.pack(np.array([example.id for example in examples]), spans, lowest, self.settings.n_best)
         return packed | {"right": np.where(np.isfinite(right), right, np.nan)}
 
-    def pack(self, ids: np.ndarray, spans: list[list[tuple[tuple[int, int], float]]], no_answer: np.ndarray) -> Scores:
-        offsets = np.concatenate([[0], np.cumsum([len(of) for of in spans])]).astype(np.int64)
-        flat = [item for of in spans for item in of]
-        places = np.array([place for place, _ in flat], dtype=np.int64).reshape(-1, 2)
-        packed = {"ids": ids, "offsets": offsets, "starts": places[:, 0], "ends": places[:, 1]}
-        packed["scores"] = np.array([score for _, score in flat], dtype=np.float64)
+    def pack(self, ids: np.ndarray, spans: Iterable[Spans], no_answer: np.ndarray, most: int | None = None) -> Scores:
+        """Arrays of spans: offsets[i] to offsets[i + 1] of starts, ends and scores are those of example i, best first.
+
+        Args:
+            most: the maximal number of spans of an example; None: all.
+        """
+        best = [sorted(of.items(), key=lambda item: (-item[1], item[0]))[:most] for of in spans]
+        places = np.array([place for of in best for place, _ in of], dtype=np.int64).reshape(-1, 2)
+        packed = {"ids": ids, "offsets": np.cumsum([0, *map(len, best)]), "starts": places[:, 0], "ends": places[:, 1]}
+        packed["scores"] = np.array([score for of in best for _, score in of], dtype=np.float64)
         return packed | ({"no_answer": no_answer} if self.unanswerable else {})
 
     def average(self, members: Sequence[Scores]) -> Scores:
@@ -162,20 +161,18 @@ class Kind(TaskKind):
 
         Members may differ in windows and tokenizer, since spans count characters.
         """
-        merged: list[list[tuple[tuple[int, int], float]]] = []
-        for listed in zip(*(_spans(member) for member in members), strict=True):
-            sums: dict[tuple[int, int], float] = {}
-            for of_member in listed:
-                for span, score in of_member:
-                    sums[span] = np.logaddexp(sums.get(span, -math.inf), score)
-            means = {span: float(score - math.log(len(members))) for span, score in sums.items()}
-            merged.append(_sorted(means))
+        merged: list[Spans] = []
+        for of_members in zip(*map(_unpack, members), strict=True):
+            sums: Spans = {}
+            for span, score in (item for of in of_members for item in of.items()):
+                sums[span] = np.logaddexp(sums.get(span, -math.inf), score)
+            merged.append({span: float(score - math.log(len(members))) for span, score in sums.items()})
         no_answer = np.mean([member["no_answer"] for member in members], axis=0) if self.unanswerable else np.zeros(0)
         return self.pack(members[0]["ids"], merged, no_answer)
 
     def predict(self, examples: Sequence[SpanExample], scores: Scores) -> Predictions:
         """The text of the most probable span (empty if there is none) and the probability of no answer."""
-        places = [spans[0][0] if spans else (0, 0) for spans in _spans(scores)]
+        places = [next(iter(spans), (0, 0)) for spans in _unpack(scores)]
         answers = {e.id: e.context[start:end] for e, (start, end) in zip(examples, places, strict=True)}
         if not self.unanswerable:
             return Predictions(answers)
@@ -190,6 +187,21 @@ class Kind(TaskKind):
         """The whole context, or no answer if some of the questions are unanswerable."""
         is_empty = any(example.is_impossible for example in examples)
         return Predictions({example.id: "" if is_empty else example.context for example in examples})
+
+    def score(self, examples: Sequence[SpanExample], predictions: Predictions) -> Scored:
+        """SQuAD's scores. A question whose no-answer probability is above the threshold gets no answer.
+
+        The threshold is that with the best F1 on these examples, as the release chooses it on dev.
+        """
+        (answers, na_probs), threshold = predictions, None
+        gold = {example.id: [answer.text for answer in example.answers] for example in examples}
+        if na_probs is not None:
+            threshold = metrics.best_threshold(gold, answers, na_probs)
+            answers = {id: "" if na_probs[id] > threshold else text for id, text in answers.items()}
+        shares = metrics.match_squad(gold, answers, self.unanswerable)
+        values = {name: metrics.percent([*of.values()]) for name, of in shares.items()}
+        values = {name: values[name] for name in self.task.metrics if name in values} | values
+        return Scored(answers, values, shares, threshold)
 
 
 @dataclass(frozen=True)
@@ -207,20 +219,153 @@ def _answer_tokens(example: SpanExample, context: AlignedText) -> tuple[int, int
     return None
 
 
-def _row_targets(window: Window, offset: int, answer: tuple[int, int] | None) -> tuple[int, ...]:
-    shift = window.first - offset
-    in_row = [place - shift for place in (window.first, window.end, window.best_first, window.best_end)]
-    span = [place - shift for place in answer] if answer and window.contains(answer) else [NO_SPAN, NO_SPAN]
-    return (shift, *in_row, *span)
-
-
-def _sorted(spans: dict[tuple[int, int], float]) -> list[tuple[tuple[int, int], float]]:
-    """The spans with their scores, the best first."""
-    return sorted(spans.items(), key=lambda item: (-item[1], item[0]))
-
-
-def _spans(scores: Scores) -> Iterator[list[tuple[tuple[int, int], float]]]:
-    """The spans of each example, with scores."""
+def _unpack(scores: Scores) -> Iterator[Spans]:
+    """The spans of each example, the best first."""
     starts, ends, values = (scores[name].tolist() for name in ("starts", "ends", "scores"))
     for first, end in zip(scores["offsets"][:-1], scores["offsets"][1:], strict=True):
-        yield [((starts[i], ends[i]), values[i]) for i in range(first, end)]
+        yield {(starts[i], ends[i]): values[i] for i in range(first, end)}
+
+
+class SpanHead(nn.Module):
+    """A linear layer for the start and the end of the span (run_squad_v1.py of the release)."""
+
+    def __init__(self, shape: EncoderShape, settings: TaskSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.output = nn.Linear(shape.hidden_size, 2)
+
+    def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+        """Mean cross-entropy of start and end among all tokens of the row."""
+        start_logits, end_logits = self._logits(hidden_states, batch)
+        starts, ends = batch.targets["start"], batch.targets["end"]
+        return (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
+
+    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
+        """The best spans of each row, [rows, candidates]: start, end, score (the sum of their logits).
+
+        right [rows] is the score of the true span, minus infinity if the row does not contain it. norms [rows, 2] are
+        the logarithms of the normalizers of start and end probabilities.
+        """
+        logits = self._logits(hidden_states, batch)
+        assert self.settings.n_best is not None
+        count = min(self.settings.n_best, hidden_states.shape[1])
+        (start_scores, starts), (end_scores, ends) = (
+            values.masked_fill(~_in_context(batch), _MASKED).topk(count) for values in logits
+        )
+        best = _best_spans(
+            starts[:, :, None].expand(-1, -1, count),
+            ends[:, None, :].expand(-1, count, -1),
+            start_scores[:, :, None] + end_scores[:, None, :],
+            batch,
+            self.settings,
+        )
+        right = _at(logits[0], batch.targets["start"]) + _at(logits[1], batch.targets["end"])
+        norms = torch.stack([values.logsumexp(-1) for values in logits], dim=-1)
+        return best | {"right": _where_held(right, batch), "norms": norms}
+
+    def _logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> list[torch.Tensor]:
+        # Differs from the release: padding cannot be chosen, since the loss would depend on its length.
+        logits = self.output(hidden_states).float()
+        return [values.masked_fill(~batch.attention_mask, _MASKED) for values in logits.unbind(-1)]
+
+
+class SpanOrNothingHead(nn.Module):
+    """Start, end given the start, and answerability (XLNet's head, run_squad_v2.py)."""
+
+    def __init__(self, shape: EncoderShape, settings: TaskSettings) -> None:
+        super().__init__()
+        size = shape.hidden_size
+        self.settings = settings
+        self.start = nn.Linear(size, 1)
+        # One layer on [token, start token], stored as two halves: the first is computed once for all starts.
+        self.end_of_token = nn.Linear(size, size)
+        self.end_of_start = nn.Linear(size, size, bias=False)
+        self.end_layer_norm = nn.LayerNorm(size, eps=shape.layer_norm_eps)
+        self.end = nn.Linear(size, 1)
+        self.answerability = nn.Linear(2 * size, size)
+        self.dropout = nn.Dropout(settings.classifier_dropout)
+        self.no_answer = nn.Linear(size, 1, bias=False)
+
+    def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+        """Mean cross-entropy of start and end, the end given the true start, plus half that of answerability."""
+        starts, ends = batch.targets["start"], batch.targets["end"]
+        start_logits = self._start_logits(hidden_states, batch)
+        end_logits = self.end_logits(hidden_states, starts[:, None], batch)[:, 0]
+        no_answer = self._no_answer_logits(hidden_states, start_logits)
+        span_loss = (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
+        return span_loss + F.binary_cross_entropy_with_logits(no_answer, batch.targets["is_impossible"]) / 2
+
+    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
+        """The best spans of each row, [rows, candidates]: start, end, score (the sum of their log-probabilities).
+
+        right [rows] is the log-probability of the true span and of answerability, minus infinity if the row does not
+        contain the span; no_answer [rows] is the logit of no answer.
+        """
+        start_logits = self._start_logits(hidden_states, batch)
+        assert self.settings.beam_size is not None
+        count = min(self.settings.beam_size, hidden_states.shape[1])
+        start_scores, starts = start_logits.log_softmax(-1).topk(count)
+        end_scores, ends = self.end_logits(hidden_states, starts, batch).log_softmax(-1).topk(count)
+        best = _best_spans(
+            starts[:, :, None].expand(-1, -1, count), ends, start_scores[:, :, None] + end_scores, batch, self.settings
+        )
+        no_answer = self._no_answer_logits(hidden_states, start_logits)
+        true_start, true_end = batch.targets["start"], batch.targets["end"]
+        end_of_true = self.end_logits(hidden_states, true_start[:, None], batch)[:, 0]
+        right = _at(start_logits.log_softmax(-1), true_start) + _at(end_of_true.log_softmax(-1), true_end)
+        return best | {"right": _where_held(right + F.logsigmoid(-no_answer), batch), "no_answer": no_answer}
+
+    def _start_logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+        return self.start(hidden_states)[..., 0].float().masked_fill(~_allowed(batch), _MASKED)
+
+    def end_logits(self, hidden_states: torch.Tensor, starts: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+        """[rows, starts, sequence] for starts [rows, starts]."""
+        at_start = hidden_states.gather(1, starts[:, :, None].expand(-1, -1, hidden_states.shape[-1]))
+        joined = self.end_of_token(hidden_states)[:, None] + self.end_of_start(at_start)[:, :, None]
+        logits = self.end(self.end_layer_norm(torch.tanh(joined)))[..., 0].float()
+        return logits.masked_fill(~_allowed(batch)[:, None], _MASKED)
+
+    def _no_answer_logits(self, hidden_states: torch.Tensor, start_logits: torch.Tensor) -> torch.Tensor:
+        summary = torch.einsum("rs,rsh->rh", start_logits.softmax(-1), hidden_states.float())
+        features = torch.cat([summary, hidden_states[:, 0].float()], dim=-1)
+        return self.no_answer(self.dropout(torch.tanh(self.answerability(features))))[:, 0].float()
+
+
+def _in_context(batch: TaskBatch) -> torch.Tensor:
+    """[rows, sequence] bool: True at tokens of the context, which are between the last two [SEP]."""
+    positions = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
+    first, end = (batch.targets[name][:, None] for name in ("context_first", "context_end"))
+    return (positions >= first) & (positions < end)
+
+
+def _allowed(batch: TaskBatch) -> torch.Tensor:
+    allowed = _in_context(batch)
+    allowed[:, NO_SPAN] = True
+    return allowed
+
+
+def _at(values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """Values [rows, sequence] at positions [rows]."""
+    return values.gather(1, positions[:, None])[:, 0]
+
+
+def _where_held(values: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+    """Values [rows], or minus infinity for rows without the answer."""
+    return values.masked_fill(batch.targets["start"] == NO_SPAN, -math.inf)
+
+
+def _best_spans(
+    starts: torch.Tensor, ends: torch.Tensor, scores: torch.Tensor, batch: TaskBatch, settings: TaskSettings
+) -> dict[str, torch.Tensor]:
+    """The best spans of [rows, starts, ends]; spans that cannot be answers have a score of minus infinity."""
+    assert settings.answer_length is not None
+    assert settings.n_best is not None
+    # A token of two windows counts in the window where it has more context.
+    first, end = (batch.targets[name][:, None, None] for name in ("best_first", "best_end"))
+    context_end = batch.targets["context_end"][:, None, None]
+    lengths = ends - starts + 1
+    possible = (starts >= first) & (starts < end) & (ends < context_end)
+    possible &= (lengths > 0) & (lengths <= settings.answer_length)
+    scores = scores.masked_fill(~possible, -math.inf).flatten(1)
+    best, places = scores.topk(min(settings.n_best, scores.shape[1]))
+    return {"start": starts.flatten(1).gather(1, places), "end": ends.flatten(1).gather(1, places), "score": best}

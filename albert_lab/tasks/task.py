@@ -4,38 +4,42 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from albert_lab import paths
 from albert_lab.config.compose import groups, parse
-from albert_lab.config.schema import RunConfig, digest
-from albert_lab.config.section import PositiveInt, Section
+from albert_lab.config.schema import RunConfig
+from albert_lab.config.section import PositiveInt, Section, Seed
 from albert_lab.data.corpus import split_of
-from albert_lab.data.fingerprint import digest_path
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import describe, details_of, read_yaml
 from albert_lab.record import Distinct, Name
 from albert_lab.tasks import examples as of_file
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
-from albert_lab.tasks.settings import TaskSettings
 
 Format = Annotated[GlueFormat | SquadFormat | RaceFormat | ChoicesFormat, Field(discriminator="name")]
+PoolerStart = Literal["pretrained", "new"]
 
+NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
+MAX_STEPS = 10**9  # years of training; the paper's longest fine-tuning has 33,112
 # Measured at H = 96 and 384; at 768 it gives what published fine-tunings of BERT-base use (see DECISIONS.md).
 RATE_EXPONENT = 1.5
-# The formats that a kind of task reads.
+# The formats that a kind of task reads, and the settings that only it has.
 FORMATS = {"classification": ("glue",), "multiple_choice": ("race", "choices"), "span": ("squad",)}
+NEEDS = {
+    "classification": (),
+    "multiple_choice": ("question_length",),
+    "span": ("question_length", "stride", "answer_length", "n_best", "beam_size"),
+}
 
 
-@dataclass(frozen=True)
-class KindOfTask:
+class KindOfTask(NamedTuple):
     """The module that has a kind of task as its class Kind, and the kind whose formats and default settings it has."""
 
     module: str
@@ -53,6 +57,58 @@ COLUMNS = (
 )
 
 
+class TaskSettings(Section):
+    """Settings of the fine-tuning on a task at one scale; those with a default are read by some kinds of task only.
+
+    optimizer is torch's AdamW, or the release's Adam, which has no bias correction. learning_rate is for a model of
+    rate_hidden_size, and is reduced for a wider one (see TaskConfig.fitted); if rate_hidden_size is null, it is used
+    for every model. Lengths are in tokens. checkpoint_steps is the number of steps between evaluations on the dev set.
+    train_examples and dev_examples are the sizes of subsamples. retries is the maximal number of repetitions of a
+    fine-tuning that learnt nothing, each at half the learning rate. pooler says whether a fine-tuning starts from the
+    pre-trained pooler or from new weights in it (classification, multiple choice; never new if the task starts from
+    another one). question_length limits the question (span) or the question with its option (multiple choice).
+    empty_windows is the share of the training windows without the answer that are kept (span).
+    """
+
+    optimizer: Literal["adamw", "adam-release"]
+    learning_rate: float = Field(gt=0)
+    rate_hidden_size: int | None = Field(gt=0)
+    batch_size: int = PositiveInt
+    steps: int = Field(gt=0, le=MAX_STEPS)
+    warmup_steps: int = Field(ge=0)
+    checkpoint_steps: int = PositiveInt
+    dropout: float = Field(ge=0, lt=1)
+    classifier_dropout: float = Field(ge=0, lt=1)
+    max_sequence_length: int = Field(ge=8)
+    train_examples: int | None = Field(gt=0)
+    dev_examples: int | None = Field(gt=0)
+    seeds: Annotated[tuple[Annotated[int, Seed], ...], Distinct] = Field(min_length=1)
+    retries: int = Field(ge=0)
+    pooler: PoolerStart = "pretrained"
+    question_length: int | None = Field(default=None, gt=0)
+    stride: int | None = Field(default=None, gt=0)
+    answer_length: int | None = Field(default=None, gt=0)
+    n_best: int | None = Field(default=None, gt=0)
+    beam_size: int | None = Field(default=None, gt=0)
+    empty_windows: float = Field(default=1.0, gt=0, le=1)
+
+    def identity(self) -> dict[str, Any]:
+        """What tells fine-tunings apart; a pre-trained pooler is left out, as before there was a choice."""
+        return self.model_dump(exclude={"pooler"} if self.pooler == "pretrained" else None)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "TaskSettings":
+        if self.warmup_steps > self.steps:
+            raise ValueError(f"warmup_steps={self.warmup_steps} is more than steps={self.steps}")
+        room = self.max_sequence_length - (self.question_length or 0) - NUM_SPECIAL_TOKENS
+        if room < (self.stride or 1):
+            raise ValueError(
+                f"max_sequence_length={self.max_sequence_length} leaves {room} tokens of text"
+                f" next to question_length={self.question_length}, fewer than the stride of {self.stride or 1}"
+            )
+        return self
+
+
 class HubSource(Section):
     """The task's data set on the Hugging Face Hub or in a local folder for `datasets`, and its splits by our splits."""
 
@@ -68,7 +124,7 @@ class TaskConfig(Section):
     tasks folder; further ones are not read. split is the share of the texts of its train file that are dev, if there is
     no dev file. main names the scores whose mean is the task's column. start_from is a task to fine-tune on first.
     official_examples has the numbers of examples in the official files by split, if any. version is incremented with
-    every change of the file that changes results.
+    every change of the file that changes results. folder is that of a user's file, which may contain the data.
     """
 
     name: Name
@@ -85,7 +141,7 @@ class TaskConfig(Section):
     start_from: str | None
     official_examples: dict[str, int]
     settings: dict[str, TaskSettings]
-    _folder: Path | None = PrivateAttr(default=None)  # folder of a user's file, which may contain the data
+    folder: Path | None = Field(default=None, exclude=True)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskConfig":
@@ -94,36 +150,24 @@ class TaskConfig(Section):
         return self
 
     def _wrong(self) -> Iterator[str]:
-        data, form, known = self.data, self.format, FORMATS[KINDS[self.kind].like]
+        data, form, like = self.data, self.format, KINDS[self.kind].like
         if "train" not in data or ("dev" in data) == (self.split is not None):
             yield f"data={data}: train must be given, and either dev or instead of it `split: 0.2`"
         elif data["train"] == data.get("dev"):
             yield f"data.train and data.dev are both {data['dev']}: name two files, or instead of dev `split: 0.2`"
-        if form.name not in known:
-            yield f"format.name={form.name}: kind={self.kind} reads {' or '.join(known)}"
-        lists = [("metrics", self.metrics, form.scores), ("main", self.main, self.metrics)]
-        for key, names, allowed in [*lists, ("settings", self.settings, groups()["scale"])]:
-            if unknown := [name for name in names if name not in allowed]:
-                yield f"{key}={unknown[0]} is unknown (allowed: {', '.join(allowed)})"
+        allowed = {"format.name": ([form.name], FORMATS[like]), "metrics": (self.metrics, form.scores)}
+        allowed |= {"main": (self.main, self.metrics), "settings": (self.settings, groups()["scale"])}
+        for key, (names, known) in allowed.items():
+            if unknown := [name for name in names if name not in known]:
+                yield f"{key}={unknown[0]} is unknown (allowed: {', '.join(known)})"
         for scale, settings in self.settings.items():
-            if missing := [key for key in form.needs if getattr(settings, key) is None]:
-                yield f"settings.{scale}.{missing[0]} must be given if format.name is {form.name}"
+            if missing := [key for key in NEEDS[like] if getattr(settings, key) is None]:
+                yield f"settings.{scale}.{missing[0]} must be given if kind is {like}"
 
     @property
     def family(self) -> str:
         """The family of the task, a sub-folder of the tasks folder: glue, squad, race."""
         return self.data["train"].split("/")[0]
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder of a user's file; None for a task of the project."""
-        return self._folder
-
-    def beside(self, folder: Path) -> "TaskConfig":
-        """The same task; its data is searched in this folder before the tasks folder."""
-        task = self.model_copy()
-        task._folder = folder
-        return task
 
     def at(self, scale: str) -> TaskSettings:
         """The settings of a scale.
@@ -146,7 +190,7 @@ class TaskConfig(Section):
         """
         settings, longest = self.at(config.scale.name), config.max_sequence_length
         changed: dict[str, Any] = {}
-        if self.start_from is not None and settings.pooler == "new":
+        if self.start_from is not None:
             changed["pooler"] = "pretrained"
         if settings.rate_hidden_size is not None and settings.rate_hidden_size < config.model.hidden_size:
             narrower = settings.rate_hidden_size / config.model.hidden_size
@@ -157,23 +201,14 @@ class TaskConfig(Section):
                 if (value := getattr(settings, key)) is not None:
                     changed[key] = max(1, value * longest // settings.max_sequence_length)
         try:
-            return TaskSettings.model_validate(settings.model_dump() | changed) if changed else settings
+            return TaskSettings.model_validate(settings.model_dump() | changed)
         except ValidationError as error:
             raise ConfigError(f"max_sequence_length={longest} of the run is too short for {self.name}") from error
 
     def file(self, folder: Path, split: str) -> Path:
         """The path of train or dev: next to a user's file if it exists there, else below the tasks folder."""
         name = self.data["train" if self.split is not None else split]
-        return (self._folder if self._folder and (self._folder / name).exists() else folder) / name
-
-    def digest_own_data(self) -> str:
-        """Short hash of what a user's file trains on and is scored on, and its start_from; empty without such data."""
-        if self._folder is None:
-            return ""
-        files = [self.file(paths.tasks_data(), split) for split in SPLITS]
-        own = [digest_path(file) for file in files if file.is_dir() or file.is_file()]
-        own += [before.digest_own_data()] if (before := load_start(self)) else []
-        return digest(own) if any(own) else ""
+        return (self.folder if self.folder and (self.folder / name).exists() else folder) / name
 
     def check_data(self, folder: Path, splits: Sequence[str] = SPLITS) -> None:
         """Checks that the files of splits are there.
@@ -182,15 +217,16 @@ class TaskConfig(Section):
             MissingDataError: one does not exist.
         """
         for split in splits:
-            file = self.file(folder, split)
-            if not file.exists():
-                own = f" (nor in {self._folder})" if self._folder else ""
-                fetch = f": put the official files there, or run `albert-lab data fetch {self.family}`"
-                raise MissingDataError(
-                    f"{self.name}: no {split} data at {file}{own}{fetch if self.hub else ': put it there'}"
+            if not (file := self.file(folder, split)).exists():
+                own = f" (nor in {self.folder})" if self.folder else ""
+                fetch = (
+                    f" the official files there, or run `albert-lab data fetch {self.family}`"
+                    if self.hub
+                    else " it there"
                 )
+                raise MissingDataError(f"{self.name}: no {split} data at {file}{own}: put{fetch}")
 
-    def read(self, folder: Path, split: str) -> tuple[list[Any], list[of_file.Issue]]:
+    def read(self, folder: Path, split: str) -> tuple[list[Any], of_file.Issues]:
         """The examples of train or dev, in the class of its format, and the problems of others.
 
         Raises:
@@ -201,14 +237,17 @@ class TaskConfig(Section):
         file = self.file(folder, split)
         examples, issues = self.format.read(file, split == "train")
         if self.split is not None:
-            examples = [one for one in examples if split_of(of_file.texts_of(one)[0], self.split) == split]
-        labels = {getattr(example, "label", None) for example in examples if hasattr(example, "text_a")}
+            examples = [one for one in examples if split_of(one.texts[0], self.split) == split]
+        labels = {example.label for example in examples if isinstance(example, of_file.TextExample)}
+        problem = None
         if not examples:
-            raise ConfigError(f"{file}: no example of {split} can be used: {of_file.describe(issues) or 'it has none'}")
-        if len(examples) > 1 and not any("".join(of_file.texts_of(example)).strip() for example in examples):
-            raise ConfigError(f"{file}: the texts of all {len(examples):,} examples of {split} are empty")
-        if len(examples) > 1 and len(labels) == 1:
-            raise ConfigError(f"{file}: all {len(examples):,} examples of {split} have the label {labels.pop()}")
+            problem = f"no example can be used: {of_file.describe(issues) or 'it has none'}"
+        elif len(examples) > 1 and not any("".join(example.texts).strip() for example in examples):
+            problem = f"the texts of all {len(examples):,} examples are empty"
+        elif len(examples) > 1 and len(labels) == 1:
+            problem = f"all {len(examples):,} examples have the label {labels.pop()}"
+        if problem:
+            raise ConfigError(f"{file}, for {split}: {problem}")
         return examples, issues
 
     def main_score(self, scores: Mapping[str, float]) -> float:
@@ -218,10 +257,8 @@ class TaskConfig(Section):
             ConfigError: the examples do not give one of its scores.
         """
         if lacking := [name for name in self.main if name not in scores]:
-            raise ConfigError(
-                f"{self.name}: main has {', '.join(lacking)}, which these examples do not give: they give"
-                f" {', '.join(scores)}"
-            )
+            given = ", ".join(scores)
+            raise ConfigError(f"{self.name}: main={', '.join(lacking)}, but these examples give only {given}")
         return sum(scores[name] for name in self.main) / len(self.main)
 
 
@@ -269,8 +306,7 @@ def _find(name: str, overrides: Sequence[str]) -> TaskConfig:
         near = difflib.get_close_matches(name, task_names(), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ConfigError(f"task {name} is unknown{hint} (allowed: {', '.join(task_names())}, or a .yaml file)")
-    task = _load(file, file.stat().st_mtime_ns, tuple(overrides))
-    return task if file.is_relative_to(paths.CONF) else task.beside(file.parent)
+    return _load(file, file.stat().st_mtime_ns, tuple(overrides))
 
 
 @paths.until_conf_changes  # a plan loads each task many times
@@ -283,17 +319,19 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
             if override.is_sweep_override():
                 raise ConfigError(f"{override.input_line} has several values, but a task allows only one")
             OmegaConf.update(content, override.key_or_group, override.value(), force_add=True)
-        # JSON mode: lists are allowed for tuples, and numbers stay strict.
         plain: Any = {"name": file.stem} | OmegaConf.to_container(content, resolve=True)  # pyright: ignore[reportOperatorIssue]
         if plain.get("kind") not in KINDS:
             raise ConfigError(f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})")
         plain, name = _filled(plain), plain["name"]
         if file != paths.conf_file(f"task/{file.name}"):
-            taken = {*COLUMNS, *RunConfig.model_fields, *labels()}
-            if name in taken or str(name).endswith(("_loss", "_accuracy", "_probe")):
+            if name in {*COLUMNS, *RunConfig.model_fields, *labels()} or str(name).endswith(
+                ("_loss", "_accuracy", "_probe")
+            ):
                 raise ConfigError(f"{file}: {name} names a score, a setting or a column: name the task otherwise")
             plain["name"] = OWN + name if name in task_names() else name
-        return TaskConfig.model_validate_json(json.dumps(plain))
+        # JSON mode: lists are allowed for tuples, and numbers stay strict.
+        task = TaskConfig.model_validate_json(json.dumps(plain))
+        return task if file.is_relative_to(paths.CONF) else task.model_copy(update={"folder": file.parent})
     except ValidationError as error:
         raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in details_of(error))) from error
     except OmegaConfBaseException as error:
@@ -302,8 +340,9 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
 
 def _describe(detail: Any) -> str:
     # pydantic inserts the name of the format into the path of its keys.
-    key = re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
-    return describe(detail, key)
+    return describe(
+        detail, re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
+    )
 
 
 @cache
@@ -324,12 +363,13 @@ def _filled(content: dict[str, Any]) -> dict[str, Any]:
         if form.get("name", default["format"]["name"]) == default["format"]["name"]:
             form = default["format"] | form
             form = {"header": not form["columns"]} | form if "columns" in form else form
-        is_squad = form.get("name") == "squad"
-        metrics = ["f1", "exact" if form.get("unanswerable") else "exact_match"] if is_squad else ["accuracy"]
-        if form.get("name") == "glue" and form.get("labels", ()) is None:
+        metrics = ["accuracy"]
+        if form.get("name") == "squad":
+            metrics = ["f1", "exact" if form.get("unanswerable") else "exact_match"]
+        elif form.get("name") == "glue" and form.get("labels", ()) is None:
             metrics = ["pearson", "spearman"]
         task = {"metrics": metrics} | task | {"format": form}
-        task.setdefault("main", task["metrics"] if is_squad else task["metrics"][:1])
+        task.setdefault("main", task["metrics"] if form.get("name") == "squad" else task["metrics"][:1])
     if not isinstance(own, dict) or not all(isinstance(settings, dict) for settings in own.values()):
         return task
     full = default["settings"][FULL_SCALE] | own.get(FULL_SCALE, {})

@@ -6,10 +6,9 @@ from toy_tasks import text_examples, toy_tokenizer
 
 from albert_lab.tasks.classification import Kind
 from albert_lab.tasks.examples import TextExample
-from albert_lab.tasks.features import TextEncoder
 from albert_lab.tasks.task import load_task
 
-ENCODER = TextEncoder(toy_tokenizer())
+TOKENIZER = toy_tokenizer()
 
 
 def kind_of(name):
@@ -20,7 +19,7 @@ def kind_of(name):
 def test_sequences_are_truncated_to_the_limit_and_truncations_are_counted():
     _, kind = kind_of("mnli")
     examples = [TextExample("0", "cat " * 90, "dog " * 5, "neutral"), TextExample("1", "cat", "dog", "entailment")]
-    features = kind.make_features(examples, ENCODER, training=True)
+    features = kind.make_features(examples, TOKENIZER, training=True)
     assert features.lengths[0] == kind.settings.max_sequence_length > features.lengths[1]
     assert features.counts == {"cut": 1}
     assert features.targets["labels"].tolist() == [2, 1]
@@ -28,11 +27,11 @@ def test_sequences_are_truncated_to_the_limit_and_truncations_are_counted():
 
 def test_the_chance_loss_is_the_entropy_of_the_labels_or_the_variance_of_numbers():
     task, kind = kind_of("sst2")
-    features = kind.make_features(text_examples(task), ENCODER, training=True)
+    features = kind.make_features(text_examples(task), TOKENIZER, training=True)
     assert kind.chance_loss(features) == pytest.approx(math.log(2))
     task, kind = kind_of("stsb")
     numbers = [float(example.label or 0) for example in text_examples(task)]
-    features = kind.make_features(text_examples(task), ENCODER, training=True)
+    features = kind.make_features(text_examples(task), TOKENIZER, training=True)
     assert kind.chance_loss(features) == pytest.approx(np.var(numbers), rel=1e-5)
 
 

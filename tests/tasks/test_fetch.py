@@ -75,7 +75,7 @@ def test_all_of_glue_is_written_in_the_official_form_and_read_back(glue, tmp_pat
         task = load_task(name)
         for split in SPLITS[name]:
             examples, issues = task.read(tmp_path, split)
-            assert (len(examples), issues) == (3, [])
+            assert (len(examples), issues) == (3, {})
         second = task.read(tmp_path, "dev")[0][1]
         assert second.label == SECOND.get(name, "1")
         assert second.text_a.endswith(' "1')

@@ -4,12 +4,11 @@ import torch
 from toy_tasks import toy_start, toy_tokenizer
 
 from albert_lab.tasks.examples import ChoiceExample
-from albert_lab.tasks.features import TextEncoder
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.multiple_choice import Kind, fill_in
 from albert_lab.tasks.task import load_task
 
-ENCODER = TextEncoder(toy_tokenizer())
+TOKENIZER = toy_tokenizer()
 TASK = load_task("race")
 KIND = Kind(TASK, TASK.at("smoke"))
 OPTIONS = ("red", "green", "blue", "big")
@@ -22,11 +21,11 @@ def test_an_option_is_put_into_the_blank_or_after_the_question():
 
 def test_the_question_keeps_its_last_tokens_and_the_passage_its_first():
     passage, question = "the cat sat on a mat " * 20, "dog " * 40 + "_"
-    features = KIND.make_features([ChoiceExample("0", passage, question, OPTIONS, 2)], ENCODER, training=True)
+    features = KIND.make_features([ChoiceExample("0", passage, question, OPTIONS, 2)], TOKENIZER, training=True)
     longest = KIND.settings.question_length
     assert longest is not None
-    asked, passage_tokens = ENCODER.encode([fill_in(question, "blue")])[0], ENCODER.encode([passage])[0]
-    row = features.input_ids[2]
+    asked, passage_tokens = TOKENIZER.encode([fill_in(question, "blue")])[0], TOKENIZER.encode([passage])[0]
+    row, _ = features.rows[2]
     room = KIND.settings.max_sequence_length - longest - 3
     assert row[1 : 1 + room] == passage_tokens[:room]
     assert row[-1 - longest : -1] == asked[-longest:]
@@ -41,7 +40,7 @@ def test_the_loss_is_that_of_the_right_option_and_does_not_depend_on_padding(tmp
         ChoiceExample("0", "the cat", "it was", OPTIONS, 1),
         ChoiceExample("1", "the cat sat on a mat", "it was", OPTIONS, 3),
     ]
-    features = KIND.make_features(examples, ENCODER, training=True)
+    features = KIND.make_features(examples, TOKENIZER, training=True)
     model = build_model(toy_start(tmp_path), KIND, 0.0, 0).eval()
     cpu = torch.device("cpu")
     probabilities = model.scores(features.batch(np.array([0, 1]), cpu))["values"].detach()
@@ -54,7 +53,7 @@ def test_the_loss_is_that_of_the_right_option_and_does_not_depend_on_padding(tmp
 def test_a_question_with_fewer_options_never_gets_a_missing_option(tmp_path):
     few = ChoiceExample("0", "the cat", "it was", ("red", "big"), 1)
     many = ChoiceExample("1", "the cat", "it was", (*OPTIONS, "bad"), 4)
-    features = KIND.make_features([few, many], ENCODER, training=True)
+    features = KIND.make_features([few, many], TOKENIZER, training=True)
     model = build_model(toy_start(tmp_path), KIND, 0.0, 0).eval()
     values = model.scores(features.batch(np.array([0, 1]), torch.device("cpu")))["values"].detach().numpy()
     assert values.sum(axis=1) == pytest.approx([1, 1])

@@ -8,15 +8,12 @@ from hypothesis import strategies as st
 from toy_tasks import span_examples, toy_config, toy_start, toy_tokenizer
 
 from albert_lab.model.shape import EncoderShape
-from albert_lab.tasks.evaluation import score
 from albert_lab.tasks.examples import Answer, SpanExample
-from albert_lab.tasks.features import TextEncoder
 from albert_lab.tasks.model import build_model
-from albert_lab.tasks.span import Kind, SpanFeatures, windows
-from albert_lab.tasks.span_heads import NO_SPAN, SpanOrNothingHead
+from albert_lab.tasks.span import NO_SPAN, Kind, SpanFeatures, SpanOrNothingHead, windows
 from albert_lab.tasks.task import load_task
 
-ENCODER = TextEncoder(toy_tokenizer())
+TOKENIZER = toy_tokenizer()
 CPU = torch.device("cpu")
 CONTEXT = "The cat sat on a mat. " * 6 + "The DOG ran to his house. " + "It was red. " * 6
 
@@ -47,7 +44,7 @@ def test_a_token_is_assigned_to_the_window_with_most_context_as_in_the_release(n
 
 def test_every_window_has_its_part_of_the_context_and_the_position_of_the_answer():
     _, kind = kind_of("squad1")
-    features = kind.make_features([asked("DOG")], ENCODER, training=True)
+    features = kind.make_features([asked("DOG")], TOKENIZER, training=True)
     assert isinstance(features, SpanFeatures)
     (context,) = features.contexts
     answer = context.tokens_of(CONTEXT.index("DOG"), CONTEXT.index("DOG") + 3)
@@ -56,7 +53,7 @@ def test_every_window_has_its_part_of_the_context_and_the_position_of_the_answer
     targets = features.targets
     assert features.counts["windowed"] == 1
     assert features.counts["windows"] == len(features) > 2
-    for row, ids in enumerate(features.input_ids):
+    for row, (ids, _) in enumerate(features.rows):
         assert len(ids) <= kind.settings.max_sequence_length
         shown = slice(targets["context_first"][row], targets["context_end"][row])
         shift = targets["shift"][row]
@@ -71,8 +68,8 @@ def test_every_window_has_its_part_of_the_context_and_the_position_of_the_answer
 def test_the_settings_limit_the_training_windows_without_the_answer():
     _, kind = kind_of("squad1", empty_windows=0.01)
     examples = [asked("DOG", id=str(number)) for number in range(20)]
-    thinned = kind.make_features(examples, ENCODER, training=True)
-    whole = kind.make_features(examples, ENCODER, training=False)
+    thinned = kind.make_features(examples, TOKENIZER, training=True)
+    whole = kind.make_features(examples, TOKENIZER, training=False)
     assert (whole.targets["start"] != NO_SPAN).sum() == (thinned.targets["start"] != NO_SPAN).sum()
     assert (thinned.targets["start"] == NO_SPAN).sum() < (whole.targets["start"] == NO_SPAN).sum() / 4
 
@@ -81,7 +78,7 @@ def test_the_settings_limit_the_training_windows_without_the_answer():
 def test_the_loss_and_the_spans_do_not_depend_on_padding(tmp_path, name):
     _, kind = kind_of(name)
     examples = [SpanExample("s", "who ran", "the cat ran", (Answer("cat", 4),), False), asked("DOG")]
-    features = kind.make_features(examples, ENCODER, training=True)
+    features = kind.make_features(examples, TOKENIZER, training=True)
     model = build_model(toy_start(tmp_path), kind, 0.0, 0).eval()
     items = np.argsort(features.lengths, kind="stable")[[0, -1]]
     assert len(set(features.lengths[items])) == 2
@@ -100,7 +97,7 @@ def test_the_end_logits_given_a_start_equal_those_of_one_layer_on_both(tmp_path)
     head = SpanOrNothingHead(shape, kind.settings)
     torch.manual_seed(0)
     hidden = torch.randn(2, 9, shape.hidden_size)
-    features = kind.make_features([asked("DOG")], ENCODER, training=True)
+    features = kind.make_features([asked("DOG")], TOKENIZER, training=True)
     batch = features.batch(np.array([0, 1]), CPU)
     batch.targets["context_first"][:], batch.targets["context_end"][:] = 0, 9
     short = type(batch)(batch.input_ids[:, :9], batch.token_type_ids, batch.attention_mask[:, :9], batch.targets, 0)
@@ -120,7 +117,7 @@ def test_the_end_logits_given_a_start_equal_those_of_one_layer_on_both(tmp_path)
 def test_answers_are_substrings_of_the_context_up_to_the_maximal_length(tmp_path, name):
     task, kind = kind_of(name, answer_length=3)
     examples = span_examples(task)
-    features = kind.make_features(examples, ENCODER, training=False)
+    features = kind.make_features(examples, TOKENIZER, training=False)
     model = build_model(toy_start(tmp_path), kind, 0.0, 0).eval()
     result = model.scores(features.batch(np.arange(len(features)), CPU))
     scores = kind.collect(examples, features, {key: value.detach().numpy() for key, value in result.items()})
@@ -135,13 +132,13 @@ def test_answers_are_substrings_of_the_context_up_to_the_maximal_length(tmp_path
 
 
 def test_the_threshold_with_the_best_f1_is_applied():
-    task, kind = kind_of("squad2")
+    _, kind = kind_of("squad2")
     examples = [
         SpanExample("a", "who", "the cat", (Answer("cat", 4),), False),
         SpanExample("b", "who", "the cat", (), True),
     ]
-    scores = kind.pack(np.array(["a", "b"]), [[((4, 7), -0.1)], [((4, 7), -0.1)]], np.array([-2.0, 3.0]))
-    outcome = score(task, examples, kind.predict(examples, scores))
+    scores = kind.pack(np.array(["a", "b"]), [{(4, 7): -0.1}] * 2, np.array([-2.0, 3.0]))
+    outcome = kind.score(examples, kind.predict(examples, scores))
     assert outcome.answers == {"a": "cat", "b": ""}
     assert outcome.values["f1"] == 100
     assert outcome.threshold == pytest.approx(1 / (1 + math.exp(2)))
@@ -150,8 +147,8 @@ def test_the_threshold_with_the_best_f1_is_applied():
 def test_members_with_other_windows_or_tokenizers_are_averaged_by_characters():
     _, kind = kind_of("squad2")
     ids = np.array(["a"])
-    one = kind.pack(ids, [[((0, 3), math.log(0.6)), ((4, 7), math.log(0.3))]], np.array([1.0]))
-    two = kind.pack(ids, [[((4, 7), math.log(0.8))]], np.array([3.0]))
+    one = kind.pack(ids, [{(0, 3): math.log(0.6), (4, 7): math.log(0.3)}], np.array([1.0]))
+    two = kind.pack(ids, [{(4, 7): math.log(0.8)}], np.array([3.0]))
     both = kind.average([one, two])
     assert list(zip(both["starts"], both["ends"], strict=True)) == [(4, 7), (0, 3)]
     assert np.exp(both["scores"]).tolist() == pytest.approx([0.55, 0.3])

@@ -17,7 +17,7 @@ from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.tasks.evaluation import forward_all
-from albert_lab.tasks.features import TextEncoder, training_items
+from albert_lab.tasks.features import training_items
 from albert_lab.tasks.finetune import build_optimizer as task_optimizer
 from albert_lab.tasks.finetune import take_step
 from albert_lab.tasks.model import build_model, load_kind
@@ -71,15 +71,14 @@ def test_a_fine_tuning_step_and_its_evaluation_never_wait_and_mix_no_devices(tmp
     settings = task.fitted(start.config)
     kind = load_kind(task, settings)
     examples, _ = task.read(tmp_path / "data", "train")
-    encoder = TextEncoder(start.tokenizer)
-    features = kind.make_features(examples, encoder, training=True)
+    features = kind.make_features(examples, start.tokenizer, training=True)
     model = build_model(start, kind, 0.1, 0).to(META)
     model.train()
     optimizer = task_optimizer(model, settings.optimizer, 0.01)
     batches = training_items(features.lengths, settings.batch_size, 0)
     losses = [take_step(model, optimizer, features.batch(next(batches), META), nullcontext) for _ in range(2)]
     assert all(loss.device == META for loss in losses)
-    _, result = forward_all(model, kind.make_features(examples, encoder, training=False), META, nullcontext)
+    _, result = forward_all(model, kind.make_features(examples, start.tokenizer, training=False), META, nullcontext)
     assert all(values.device == META for item in result for values in item.values())
 
 
