@@ -182,7 +182,8 @@ def write_run_file(run: Run, folder: Path) -> None:
 
 
 def find(text: str) -> Path:
-    """The folder of a run by its path or name, or by a beginning of its name or of its model's that fits no other run.
+    """The folder of a run by its path or name, or by a beginning of its name or of its model's that fits no other run
+    or, of several, no other import.
 
     Raises:
         ConfigError: several runs fit, or none; names them, or the run with the most similar name.
@@ -195,6 +196,8 @@ def find(text: str) -> Path:
     known = [file.parent.name for file in paths.runs().glob(f"*/{RUN_FILE}")]
     ways = (lambda name: name.startswith(text), lambda name: f"_{text}-L" in name, lambda name: f"_{text}" in name)
     fitting = next(filter(None, ([name for name in known if fits(name)] for fits in ways)), [])
+    imported = [name for name in fitting if (paths.runs() / name / IMPORT).exists()]
+    fitting = imported if len(imported) == 1 else fitting  # runs that start from it have the name of its model, too
     if len(fitting) == 1:
         return paths.runs() / fitting[0]
     if fitting:

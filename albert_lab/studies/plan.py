@@ -233,7 +233,7 @@ def plan_study(
     with fingerprints_taken_once():
         rows = points(experiment, overrides, to_stderr)
         if isinstance(experiment.start_from, str):
-            rows = starts.continued(rows, experiment.start_from, overrides)
+            rows = starts.continued(rows, experiment, overrides)
         chosen = columns.choose_tasks(experiment.columns, say, tasks, experiment.own_tasks)
         asked = with_progress(rows, len(rows), "planned {} of {} runs", to_stderr)
         lines: dict[int, list[tuple[Point, runs.Run]]] = {}

@@ -13,6 +13,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape, check_deepening
 from albert_lab.runs import run as runs
 from albert_lab.runs.single_run import find_run
+from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.points import Point, Start
 
 # Keys that continued training must keep: they set the shape, the token ids, the labels, the schedule, the curve.
@@ -89,8 +90,9 @@ def _check_weights(run: runs.Run, parent: runs.Run) -> None:
     same_file = find_tokenizer(run.config) == find_tokenizer(parent.config)
     if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"] and not same_file:
         raise ConfigError("the weights are those of another tokenizer")
-    if len(run.config.inter_sentence.labels) != len(parent.config.inter_sentence.labels):
-        raise ConfigError("the pair heads have different labels")
+    labels, before = (len(each.config.inter_sentence.labels) for each in (run, parent))
+    if before not in (0, labels):  # a parent without a pair head is given a new one
+        raise ConfigError(f"its pair head has {labels} labels, and that of the weights {before}")
     check_deepening(*(EncoderShape.from_config(config.config) for config in (parent, run)))
 
 
@@ -115,17 +117,28 @@ def _parent(name: str) -> runs.Run:
         raise ConfigError(f"start_from={name}: {error}") from error
 
 
-def continued(points: Sequence[Point], name: str, overrides: Sequence[str]) -> list[Point]:
+def continued(points: Sequence[Point], experiment: Experiment, overrides: Sequence[str]) -> list[Point]:
     """The points of a study as continuations of an existing run, with its weights, its shape and its tokenizer.
 
     Raises:
         ConfigError: an unknown or unfinished run, or a configuration that does not fit its weights.
     """
-    parent = _parent(name)
-    overridden = {key for text in overrides for key in axes([text])} | {key for point in points for key in point.row}
-    _refuse_determined(parent, overridden)
+    assert isinstance(experiment.start_from, str)
+    parent = _parent(experiment.start_from)
+    typed = {key for text in overrides for key in axes([text])}
     start = Start(Point({"run": parent.name}, parent.config, run=parent), "weights")
-    return [replace(point, config=_adopt(point.config, parent, overridden), start=start) for point in points]
+    started = []
+    for point in points:
+        choices = [experiment.grid.get(axis, {}).get(label, "") for axis, label in point.row.items()]
+        in_row = {*point.row, *(_key(text) for choice in choices if isinstance(choice, tuple) for text in choice)}
+        _refuse_determined(parent, typed | in_row)
+        config = _adopt(point.config, parent, {*typed, *in_row, *map(_key, experiment.fixed)})
+        started.append(replace(point, config=config, start=start))
+    return started
+
+
+def _key(text: str) -> str:
+    return text.partition("=")[0].lstrip("+")
 
 
 def _refuse_determined(parent: runs.Run, keys: Collection[str]) -> None:

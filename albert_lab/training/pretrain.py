@@ -257,7 +257,8 @@ class Pretrainer:
             self.say(f"continues where {start.run_name} ended")
             return state
         weights = checkpoint.read_weights(checkpoint.last_weights(checkpoints, start.run_name))
-        tensors = deepen(weights, start.shape, self.model.encoder.shape)
+        new = {name: tensor for name, tensor in self.model.state_dict().items() if name.startswith("pair_head.")}
+        tensors = new | deepen(weights, start.shape, self.model.encoder.shape)  # a parent may have no pair head
         checkpoint.set_weights(self.model, tensors, f"the state of {start.run_name}")
         self.say(f"starts from the weights of {start.run_name}")
         return None

@@ -61,6 +61,20 @@ def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corp
     assert states.state(finished.folder) == "imported"
 
 
+def test_weights_without_a_pair_head_get_a_new_one_and_another_pair_head_is_refused(corpus, own_home):
+    (item,) = toy_plan(corpus, "inter_sentence=none").points
+    train(toy_plan(corpus, "inter_sentence=none"))
+    before = load_file(max((item.run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
+    settings = ("inter_sentence=sop", "budget.value=1", "optimizer.learning_rate=1e-9")
+    (sop,) = planned(item.run, corpus, *settings).points
+    assert worker.main(runs.create(sop.run)) == 0
+    after = load_file(max((sop.run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
+    assert after.keys() - before.keys() == {"pair_head.weight", "pair_head.bias"}
+    assert max(abs(after[name] - tensor).max() for name, tensor in before.items()) < 1e-7
+    with pytest.raises(ConfigError, match="pair head"):
+        planned(sop.run, corpus, "inter_sentence=three-way")
+
+
 def test_a_continued_run_keeps_shape_and_tokenizer_and_takes_overrides(corpus, finished):
     (item,) = planned(finished, corpus, "batch_size=2", "seed=3").points
     config = item.run.config
@@ -89,6 +103,17 @@ def test_a_continued_run_holds_out_what_the_other_one_did(corpus, own_home):
     assert continued(run, elsewhere).points[0].run.config.corpus.dev_share == 0.15
     imported(run)
     assert continued(run, text).points[0].run.config.corpus.dev_share != 0.15
+
+
+def test_settings_of_a_study_and_of_its_labels_win_over_those_of_the_run(corpus, finished):
+    grid = {"variant": {"a": ["inter_sentence=none", "budget.value=3"], "b": ["inter_sentence=sop", "budget.value=4"]}}
+    content = {"name": "toy", "title": "Toy", "source": "none", "fixed": ["dropout=0.3"], "start_from": finished.name}
+    bad = Experiment.model_validate(content | {"grid": {"variant": {"a": ["embedding_size=4", "budget.value=3"]}}})
+    settings = [text for text in toy_overrides(corpus) if not text.startswith("tokenizer")]
+    (point,) = plan_study(Experiment.model_validate(content | {"grid": grid}), ["variant=b", *settings], []).points
+    assert (point.run.config.inter_sentence.name, point.run.config.dropout) == ("sop", 0.3)
+    with pytest.raises(ConfigError, match="embedding_size"):
+        plan_study(bad, settings, [])
 
 
 def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
