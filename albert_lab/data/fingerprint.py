@@ -43,8 +43,6 @@ def fingerprint(corpus: CorpusConfig) -> str:
     """
     known = {} if (taken := _taken.get()) is None else taken
     if corpus not in known:
-        if not digests:
-            digests.update(remembered_fingerprints())
         if corpus.source == "hub":
             parts = [[dataset.name, dataset.split, _digest_dataset(dataset)] for dataset in corpus.datasets]
             known[corpus] = digest(parts)
@@ -100,6 +98,8 @@ def _digest_files(named: list[tuple[str, Path]]) -> str:
 
 
 def _digest_file(file: Path) -> str:
+    if not digests:
+        digests.update(remembered_fingerprints())
     state = file.stat()
     # With the time of the last change of the inode, which no tool sets back, unlike that of the content.
     key = f"{file.absolute()}|{state.st_size}|{state.st_mtime_ns}|{state.st_ctime_ns}|{state.st_ino}"
@@ -129,6 +129,8 @@ def revision(dataset: HubDataset) -> str:
     Raises:
         MissingDataError: the package `huggingface_hub` is not installed, or the Hub cannot be reached.
     """
+    if not digests:
+        digests.update(remembered_fingerprints())
     if dataset.path not in digests:
         try:
             from huggingface_hub import HfApi
