@@ -28,7 +28,7 @@ class Score(Record):
         n: number of scored answers.
         low, high: its 95 % interval over those answers, or None if its metric has none.
         floor: the score of the best constant answer on the same examples.
-        lexical_floor: the score of bags of words, of a fine-tuned task (tasks/bag_of_words.py).
+        lexical_floor: the score of bags of words, of a fine-tuned task (tasks/metrics.py).
         segments_floor: the score of each segment by itself, by a classifier that cannot relate the two (see
             measures/segments_floor.py); None if it does not apply.
         auc: the area under the ROC curve of the answers in percent, which does not depend on their threshold.

@@ -12,8 +12,8 @@ import torch
 from albert_lab.data.fingerprint import digest_path
 from albert_lab.errors import ConfigError
 from albert_lab.score import Score, wilson
-from albert_lab.tasks.bag_of_words import bag_of_words
 from albert_lab.tasks.features import Features, evaluation_items
+from albert_lab.tasks.metrics import bag_of_words
 from albert_lab.tasks.model import Predictions, Scored, Scores, TaskKind, TaskModel, load_kind
 from albert_lab.tasks.records import Evaluation, load_scores, read_record
 from albert_lab.tasks.task import TaskConfig

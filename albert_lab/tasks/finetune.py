@@ -22,25 +22,12 @@ from albert_lab.documents import by_block
 from albert_lab.messages import Say
 from albert_lab.record import Record
 from albert_lab.storage import write_atomically
+from albert_lab.tasks import records
 from albert_lab.tasks.evaluation import END_SHARE, evaluate_scores, floors_of, score_examples, shares_of_main, signs_of
 from albert_lab.tasks.examples import describe, subsample
 from albert_lab.tasks.features import TaskBatch, training_items
 from albert_lab.tasks.model import InitialModel, TaskModel, build_model, load_kind
-from albert_lab.tasks.records import (
-    WEIGHTS,
-    Attempt,
-    Evaluation,
-    ExampleSet,
-    FinetuningRecord,
-    has_same_data,
-    identity_of,
-    load_scores,
-    output_folder,
-    read_record,
-    remove_record,
-    save_scores,
-    write_record,
-)
+from albert_lab.tasks.records import WEIGHTS, Attempt, Evaluation, ExampleSet, FinetuningRecord, output_folder
 from albert_lab.tasks.task import TaskConfig, load_start
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, autocast, choose_device, choose_precision
@@ -81,9 +68,11 @@ def finetune(
         WriteError: a file cannot be written.
         DamagedFileError: the weights are damaged.
     """
-    identity = identity_of(start.name, start.config, task, seed)
-    record = read_record(start.folder, task.name, seed)
-    is_current = record is not None and record.identity == identity and has_same_data(record, task, start.folder, data)
+    identity = records.identity_of(start.name, start.config, task, seed)
+    record = records.read_record(start.folder, task.name, seed)
+    is_current = (
+        record is not None and record.identity == identity and records.has_same_data(record, task, start.folder, data)
+    )
     if is_current and (not keep_weights or (output_folder(start.folder, task.name, seed) / WEIGHTS).exists()):
         return record
     if record is not None and not is_current:
@@ -92,10 +81,10 @@ def finetune(
     if before and not finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True):
         return None
     if not is_current:
-        remove_record(start.folder, task.name, seed)
+        records.remove_record(start.folder, task.name, seed)
     record = _Finetuning(start, task, seed, identity, before, data, say, is_stopped, keep_weights).run()
     if record is not None:
-        write_record(start.folder, record)
+        records.write_record(start.folder, record)
         remember_fingerprints()
     return record
 
@@ -257,7 +246,7 @@ class _Finetuning:
                 self._evaluate(model)
         if not signs:
             end_loss = float(np.mean(progress.end_losses))
-            answers = self.kind.predict(self.dev.examples, load_scores(self.outputs / LAST)).answers
+            answers = self.kind.predict(self.dev.examples, records.load_scores(self.outputs / LAST)).answers
             signs = signs_of(end_loss, chance_loss, progress.evaluations[-1].main, answers.values())
         return Attempt(learning_rate=rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs)
 
@@ -287,15 +276,15 @@ class _Finetuning:
         evaluation = evaluate_scores(self.kind, dev.examples, scores, self.floors, progress.step)
         progress.evaluations.append(evaluation)
         if progress.best is evaluation:
-            save_scores(scores, self.outputs / BEST)
+            records.save_scores(scores, self.outputs / BEST)
             if self.keep_weights:
                 checkpoint.save_weights(self.outputs / WEIGHTS, model)
         if progress.step == self.settings.steps:
-            save_scores(scores, self.outputs / LAST)
+            records.save_scores(scores, self.outputs / LAST)
 
     def _record(self, attempt: Attempt) -> FinetuningRecord:
         for file in (self.outputs / LAST, self.outputs / BEST):
-            scored = self.kind.score(self.dev.examples, self.kind.predict(self.dev.examples, load_scores(file)))
+            scored = self.kind.score(self.dev.examples, self.kind.predict(self.dev.examples, records.load_scores(file)))
             write_atomically(file.with_suffix(".json"), json.dumps(dict(scored.answers), ensure_ascii=False))
         shares = shares_of_main(self.task, scored)
         return FinetuningRecord(

@@ -117,11 +117,6 @@ class ChoicesFormat(TableFormat):
     def _parts_fit(self) -> "ChoicesFormat":
         if self.passage is None and self.question is None:
             raise ValueError("passage or question must name a column")
-        if isinstance(self.options, tuple):
-            if not FEWEST <= len(self.options) <= len(LETTERS):
-                raise ValueError(f"options must name {FEWEST} to {len(LETTERS)} columns, or one with a list of them")
-            if self.labels is not None and len(self.labels) != len(self.options):
-                raise ValueError(f"{len(self.labels)} labels for {len(self.options)} options")
         return self
 
     def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], Issues]:

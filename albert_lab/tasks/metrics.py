@@ -1,4 +1,4 @@
-"""Scores of answers: GLUE's by scikit-learn and scipy, in percent; SQuAD's as in the official scripts.
+"""Scores of answers: GLUE's by scikit-learn and scipy, in percent; SQuAD's as in the official scripts; a floor.
 
 An undefined score is 0, never NaN: a correlation with a constant side, like scikit-learn's Matthews correlation and F1
 in this case. So a model with constant answers scores 0, and its score is not missing.
@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 
 from albert_lab.data.words import apart, is_unspaced
+from albert_lab.tasks.examples import ChoiceExample, SpanExample, subsample
 
 OF_SQUAD1 = ("exact_match", "f1")
 OF_SQUAD2 = ("exact", "f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1")
 Answers = Mapping[str, Sequence[str]]  # gold texts by question id; none for an unanswerable question
+MOST_EXAMPLES = 10_000  # of training a bag of words: a few seconds of one core
+_EPOCHS, _DECAY = 20, 1e-4
 _PUNCTUATION = frozenset(string.punctuation + "。，、；：？！“”‘’（）《》「」『』【】…—～·")
 
 
@@ -120,3 +123,53 @@ def best_threshold(answers: Answers, predictions: Mapping[str, str], na_probs: M
 def percent(values: Sequence[float]) -> float:
     """The mean, added in a loop like in SQuAD's scripts: the built-in sum rounds differently since Python 3.12."""
     return 100.0 * reduce(add, values) / len(values)
+
+
+def bag_of_words(train: Sequence[Any], examples: Sequence[Any]) -> dict[str, Any] | None:
+    """The answers by example id of a linear model of words, which knows neither their order nor a pre-trained model.
+
+    It is a logistic regression, for numbers a ridge regression; None for answers that are spans.
+    The words of each text (characters, where a script has no spaces between them) count by themselves; of an option,
+    also those that its passage and question have.
+    """
+    from sklearn.feature_extraction import FeatureHasher
+    from sklearn.linear_model import Ridge, SGDClassifier
+    from sklearn.pipeline import make_pipeline
+
+    if isinstance(examples[0], SpanExample):
+        return None
+    train, ids = subsample(train, MOST_EXAMPLES), [example.id for example in examples]
+    has_options = isinstance(train[0], ChoiceExample)
+    rows, asked = ([row for example in of for row in _rows(example)] for of in (train, examples))
+    targets = [example.label for example in train]
+    if has_options:
+        targets = [place == example.label for example in train for place in range(len(example.options))]
+    if len(set(targets)) == 1:  # in a small subsample
+        return dict.fromkeys(ids, targets[0])
+    # Averaged weights need no search for a rate; L-BFGS takes ten times as long on pairs of texts.
+    fixed: Any = {"tol": None, "max_iter": _EPOCHS}  # all epochs
+    classifier = SGDClassifier(loss="log_loss", alpha=_DECAY, average=True, random_state=0, **fixed)
+    hasher = FeatureHasher(alternate_sign=False)
+    model: Any = make_pipeline(hasher, Ridge() if isinstance(targets[0], float) else classifier).fit(rows, targets)
+    if not has_options:
+        return dict(zip(ids, model.predict(asked).tolist(), strict=True))
+    ends = np.cumsum([len(example.options) for example in examples])[:-1]
+    return {id: int(of.argmax()) for id, of in zip(ids, np.split(model.decision_function(asked), ends), strict=True)}
+
+
+def _rows(example: Any) -> list[Counter[str]]:
+    """The words of an example, or of each of its options, each word once a text."""
+    if not isinstance(example, ChoiceExample):
+        return [_counted(*example.texts)]
+    around = _words(f"{example.passage} {example.question}")
+    return [_counted(option) + Counter(shared=len(around & _words(option))) for option in example.options]
+
+
+def _counted(*texts: str) -> Counter[str]:
+    # Sorted, so that sums are the same in every process.
+    counted = Counter(f"{place} {word}" for place, text in enumerate(texts) for word in sorted(_words(text)))
+    return counted or Counter(nothing=1)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", (apart(text) if is_unspaced(text) else text).lower()))

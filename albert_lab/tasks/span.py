@@ -259,9 +259,8 @@ class SpanHead(nn.Module):
             batch,
             self.settings,
         )
-        right = _at(logits[0], batch.targets["start"]) + _at(logits[1], batch.targets["end"])
         norms = torch.stack([values.logsumexp(-1) for values in logits], dim=-1)
-        return best | {"right": _where_held(right, batch), "norms": norms}
+        return best | {"right": _right(*logits, batch), "norms": norms}
 
     def _logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> list[torch.Tensor]:
         # Differs from the release: padding cannot be chosen, since the loss would depend on its length.
@@ -310,20 +309,19 @@ class SpanOrNothingHead(nn.Module):
             starts[:, :, None].expand(-1, -1, count), ends, start_scores[:, :, None] + end_scores, batch, self.settings
         )
         no_answer = self._no_answer_logits(hidden_states, start_logits)
-        true_start, true_end = batch.targets["start"], batch.targets["end"]
-        end_of_true = self.end_logits(hidden_states, true_start[:, None], batch)[:, 0]
-        right = _at(start_logits.log_softmax(-1), true_start) + _at(end_of_true.log_softmax(-1), true_end)
-        return best | {"right": _where_held(right + F.logsigmoid(-no_answer), batch), "no_answer": no_answer}
+        end_of_true = self.end_logits(hidden_states, batch.targets["start"][:, None], batch)[:, 0]
+        right = _right(start_logits.log_softmax(-1), end_of_true.log_softmax(-1), batch)
+        return best | {"right": right + F.logsigmoid(-no_answer), "no_answer": no_answer}
 
     def _start_logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        return self.start(hidden_states)[..., 0].float().masked_fill(~_allowed(batch), _MASKED)
+        return self.start(hidden_states)[..., 0].float().masked_fill(~_in_context(batch, or_none=True), _MASKED)
 
     def end_logits(self, hidden_states: torch.Tensor, starts: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         """[rows, starts, sequence] for starts [rows, starts]."""
         at_start = hidden_states.gather(1, starts[:, :, None].expand(-1, -1, hidden_states.shape[-1]))
         joined = self.end_of_token(hidden_states)[:, None] + self.end_of_start(at_start)[:, :, None]
         logits = self.end(self.end_layer_norm(torch.tanh(joined)))[..., 0].float()
-        return logits.masked_fill(~_allowed(batch)[:, None], _MASKED)
+        return logits.masked_fill(~_in_context(batch, or_none=True)[:, None], _MASKED)
 
     def _no_answer_logits(self, hidden_states: torch.Tensor, start_logits: torch.Tensor) -> torch.Tensor:
         summary = torch.einsum("rs,rsh->rh", start_logits.softmax(-1), hidden_states.float())
@@ -331,27 +329,18 @@ class SpanOrNothingHead(nn.Module):
         return self.no_answer(self.dropout(torch.tanh(self.answerability(features))))[:, 0].float()
 
 
-def _in_context(batch: TaskBatch) -> torch.Tensor:
-    """[rows, sequence] bool: True at tokens of the context, which are between the last two [SEP]."""
+def _in_context(batch: TaskBatch, *, or_none: bool = False) -> torch.Tensor:
+    """[rows, sequence] bool: True at tokens of the context, between the last two [SEP], and at NO_SPAN if allowed."""
     positions = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
     first, end = (batch.targets[name][:, None] for name in ("context_first", "context_end"))
-    return (positions >= first) & (positions < end)
+    return (positions >= first) & (positions < end) | (positions == NO_SPAN) & or_none
 
 
-def _allowed(batch: TaskBatch) -> torch.Tensor:
-    allowed = _in_context(batch)
-    allowed[:, NO_SPAN] = True
-    return allowed
-
-
-def _at(values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    """Values [rows, sequence] at positions [rows]."""
-    return values.gather(1, positions[:, None])[:, 0]
-
-
-def _where_held(values: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-    """Values [rows], or minus infinity for rows without the answer."""
-    return values.masked_fill(batch.targets["start"] == NO_SPAN, -math.inf)
+def _right(start_values: torch.Tensor, end_values: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+    """The sum of values [rows, sequence] at the true start and end, or minus infinity for rows without the answer."""
+    starts, ends = (batch.targets[name][:, None] for name in ("start", "end"))
+    right = start_values.gather(1, starts) + end_values.gather(1, ends)
+    return right.masked_fill(starts == NO_SPAN, -math.inf)[:, 0]
 
 
 def _best_spans(

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_lab.data.words import NGRAM, Overlap, apart
-from albert_lab.tasks.bag_of_words import _words
-from albert_lab.tasks.metrics import match_squad, percent
+from albert_lab.tasks.metrics import _words, match_squad, percent
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,15 @@
+import tarfile
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_tasks import UNCASED, toy_tokenizer
 
+from albert_lab.data.tokenizer.cache import load as load_model
 from albert_lab.data.tokenizer.cleaning import Cleaning
+from albert_lab.tasks.examples import subsample
 from albert_lab.tasks.features import align
+from albert_lab.tasks.task import load_task
 
 CASED = Cleaning()
 TEXT = st.text(
@@ -57,30 +62,14 @@ def test_an_answer_is_recovered_exactly(text, gold):
     assert text_of(result, *tokens) == gold
 
 
-def test_at_least_985_of_1000_gold_answers_of_squad_are_recovered_exactly(shared_data):
-    import json
-    import tarfile
-
-    import numpy as np
-
-    from albert_lab.data.tokenizer.cache import load as load_model
-
+def test_at_least_985_of_1000_gold_answers_of_squad_are_recovered_exactly(shared_data, tmp_path):
     tokenizer = load_model(shared_data / "sentencepiece/30k-clean.model", UNCASED)
     with tarfile.open(shared_data / "squad.tar.xz") as archive:
-        member = next(name for name in archive.getnames() if name.endswith("dev-v1.1.json"))
-        stream = archive.extractfile(member)
-        assert stream is not None
-        articles = json.load(stream)["data"]
-    asked = [
-        (paragraph["context"], question["answers"][0])
-        for article in articles
-        for paragraph in article["paragraphs"]
-        for question in paragraph["qas"]
-    ]
-    chosen = np.random.Generator(np.random.Philox(key=0)).permutation(len(asked))[:2000]
+        archive.extractall(tmp_path, filter="data")
+    examples = subsample(load_task("squad1").read(tmp_path, "dev")[0], 2000)
     right = 0
-    for context, answer in (asked[index] for index in chosen):
-        result = align(context, tokenizer)
-        tokens = result.tokens_of(answer["answer_start"], answer["answer_start"] + len(answer["text"]))
-        right += tokens is not None and text_of(result, *tokens) == answer["text"]
-    assert right / len(chosen) >= 0.985
+    for example in examples:
+        result, (text, start) = align(example.context, tokenizer), example.answers[0]
+        tokens = result.tokens_of(start, start + len(text))
+        right += tokens is not None and text_of(result, *tokens) == text
+    assert right / len(examples) >= 0.985

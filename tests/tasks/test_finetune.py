@@ -75,41 +75,31 @@ def test_a_correlation_has_no_interval_no_loss_and_no_sums(tmp_path):
     assert set(record.best.scores) == {"pearson", "spearman"}
 
 
-def test_a_finished_fine_tuning_is_repeated_only_with_other_settings(tmp_path):
-    data = tmp_path / "data"
-    start = toy_start(tmp_path / "run")
-    make(start, toy_task("sst2", data), data)
-    file = record_file(start.folder, "sst2", 0)
-    written = file.stat().st_mtime_ns
-    make(start, toy_task("sst2", data), data)
-    assert file.stat().st_mtime_ns == written
-    said = []
-    make(start, toy_task("sst2", data, "settings.smoke.steps=4"), data, say=said.append)
-    assert "its settings or its data have changed" in said[0]
-    changed = read_record(start.folder, "sst2", 0)
-    assert changed is not None
-    assert changed.settings.steps == 4
-
-
 def rewrite(task, data, split):
     """The same ids with other examples."""
     examples, _ = task.read(data, split)
     write_examples(task, task.file(data, split), examples[::-1])
 
 
-@pytest.mark.parametrize("split", ["train", "dev"])
-def test_a_finished_fine_tuning_is_repeated_with_other_examples_but_not_without_its_files(tmp_path, split):
-    data = tmp_path / "data"
+def test_a_finished_fine_tuning_is_repeated_only_with_other_settings_or_examples(tmp_path):
+    data, said = tmp_path / "data", []
     start, task = toy_start(tmp_path / "run"), toy_task("mnli", data)
-    record = make(start, task, data)
-    rewrite(task, data, split)
-    said = []
-    again = make(start, task, data, say=said.append)
-    assert "its data have changed" in said[0]
-    assert again.identity == record.identity
-    assert getattr(again, split).fingerprint != getattr(record, split).fingerprint
-    task.file(data, split).unlink()
-    assert make(start, task, data) == again
+    records = [make(start, task, data)]
+    file = record_file(start.folder, "mnli", 0)
+    written = file.stat().st_mtime_ns
+    make(start, toy_task("mnli", data), data)
+    assert file.stat().st_mtime_ns == written
+    for split in ("train", "dev"):
+        rewrite(task, data, split)
+        records.append(make(start, task, data, say=said.append))
+        before, after = (getattr(record, split).fingerprint for record in records[-2:])
+        assert before != after
+        assert records[-1].identity == records[0].identity
+    task.file(data, "dev").unlink()
+    assert make(start, task, data) == records[-1], "a missing file shows no change"
+    changed = make(start, toy_task("mnli", data, "settings.smoke.steps=4"), data, say=said.append)
+    assert changed.settings.steps == 4
+    assert len([line for line in said if "its settings or its data have changed" in line]) == 3
 
 
 def test_a_fine_tuning_is_repeated_when_the_data_of_the_task_that_it_started_from_have_changed(tmp_path, monkeypatch):
@@ -228,28 +218,23 @@ def test_weights_that_are_not_finite_fail_the_fine_tuning(tmp_path, monkeypatch)
     assert read_record(tmp_path / "run", "sst2", 0) is None
 
 
-def accuracy(correct, n=100, floor=50.0):
-    return share(correct, n, floor=floor, by="fine-tuned")
+CORRELATION = Score(value=5.0, n=1000, low=None, high=None, floor=0.0, by="fine-tuned")
 
 
 @pytest.mark.parametrize(
-    ("end_loss", "correct", "diverged"),
+    ("end_loss", "last", "diverged"),
     [
         (0.69, 50, True),
         (0.69, 59, True),  # the interval includes the floor
         (0.69, 62, False),  # it has learnt, although the loss has hardly changed
         (0.60, 50, False),  # it has learnt the training examples
-        (0.69, 30, True),
+        (0.69, CORRELATION, True),  # within its standard error
+        (0.69, CORRELATION.model_copy(update={"value": 7.0}), False),
     ],
 )
-def test_only_loss_and_score_together_are_near_chance(end_loss, correct, diverged):
-    assert bool(signs_of(end_loss, 0.693, accuracy(correct), "ab")) == diverged
-
-
-@pytest.mark.parametrize(("value", "diverged"), [(5.0, True), (7.0, False)])
-def test_a_correlation_within_its_standard_error_is_near_chance(value, diverged):
-    score = Score(value=value, n=1000, low=None, high=None, floor=0.0, by="fine-tuned")
-    assert bool(signs_of(1.0, 1.0, score, [0.0, 1.0])) == diverged
+def test_only_loss_and_score_together_are_near_chance(end_loss, last, diverged):
+    last = share(last, 100, floor=50.0, by="fine-tuned") if isinstance(last, int) else last
+    assert bool(signs_of(end_loss, 0.693, last, "ab")) == diverged
 
 
 @pytest.mark.parametrize(("name", "length"), [("adamw", 1.0), ("adam-release", 0.1 / 0.001**0.5)])
