@@ -1,5 +1,6 @@
 """Resources of the machine that this process may use, and the settings of its memory allocator."""
 
+import ctypes
 import os
 import platform
 import subprocess
@@ -62,7 +63,9 @@ def cpu_model() -> str:
 
 def gpus() -> list[str]:
     """The GPUs that this process may use, as torch counts them, in the form of CUDA_VISIBLE_DEVICES."""
-    import torch  # here, since most commands do not need it
+    if not _has_driver():
+        return []
+    import torch  # here, since it takes a second
 
     count = torch.cuda.device_count()  # by the driver's library: this initialises no GPU
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -72,11 +75,22 @@ def gpus() -> list[str]:
     return names[:count]  # as CUDA does, torch ignores all from the first unknown
 
 
+def _has_driver() -> bool:
+    """Whether there is a driver of a GPU that torch could use: NVIDIA's library, or AMD's device."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return Path("/dev/kfd").exists()
+    return True
+
+
 def gpu_model() -> str | None:
     """The name of the first GPU that this process may use; None without a GPU."""
+    if not has_gpu():
+        return None
     import torch
 
-    return torch.cuda.get_device_name(0) if has_gpu() else None
+    return torch.cuda.get_device_name(0)
 
 
 def has_gpu() -> bool:

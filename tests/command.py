@@ -14,7 +14,7 @@ from albert_lab import cli
 from albert_lab.errors import UNWRITTEN
 from albert_lab.runs import worker
 from albert_lab.runs.run import is_trained
-from albert_lab.studies.launchers.base import PARENT_FAILED, Job, generations
+from albert_lab.studies.jobs import PARENT_FAILED, Job, generations
 
 PLAIN = {"COLUMNS": "120", "NO_COLOR": "1"}
 

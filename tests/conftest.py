@@ -8,7 +8,7 @@ from toy import write_corpus
 from toy_reports import compose_figure
 
 from albert_lab.figures import drawing
-from albert_lab.studies.launchers import local
+from albert_lab.studies import local
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads are slower

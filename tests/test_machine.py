@@ -6,6 +6,7 @@ from albert_lab import machine
 
 @pytest.fixture
 def eight(monkeypatch):
+    monkeypatch.setattr(machine, "_has_driver", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3,4,5,6,GPU-7")
 

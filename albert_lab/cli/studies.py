@@ -31,7 +31,7 @@ from albert_lab.cli.options import (
 )
 from albert_lab.errors import ConfigError
 from albert_lab.messages import to_stderr
-from albert_lab.studies import shipped
+from albert_lab.studies import paper
 
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.studies.execute import Options
@@ -107,6 +107,7 @@ def _note_wide_embeddings(plan: "Plan") -> None:
 
 def print_price(plans: "Sequence[Plan]", options: StudyOptions) -> None:
     """Print what is to train: a line a study; of one its rows, of several the sum, in which a run counts once."""
+    from albert_lab.machine import jobs_at_once
     from albert_lab.studies import prices
 
     seen: set[str] = set()
@@ -114,12 +115,13 @@ def print_price(plans: "Sequence[Plan]", options: StudyOptions) -> None:
     if len(plans) > 1:
         of_studies["all of them"] = sum(of_studies.values(), prices.Price())
     device = options.on or prices.device_of(plans[0].config)
-    speed = prices.last_speed(device)
+    jobs = jobs_at_once(options.jobs, plans[0].config.machine.processes)
+    speed = prices.last_speed(device, jobs)
     if options.as_json:
-        print(json.dumps({name: its.as_data(device, speed) for name, its in of_studies.items()}, indent=2))
+        print(json.dumps({name: its.as_data(device, speed, jobs) for name, its in of_studies.items()}, indent=2))
     else:
         for name, its in of_studies.items():
-            print(f"{name}: {its.as_text(device, speed, options.on)}")
+            print(f"{name}: {its.as_text(device, speed, jobs, options.on)}")
         rows = [*dict.fromkeys(item.row for item in plans[0].points)] if len(plans) == 1 else []
         for row in rows[:_ROWS_SHOWN]:
             seeds = dict.fromkeys(str(item.point.config.seed) for item in plans[0].points if item.row == row)
@@ -129,12 +131,11 @@ def print_price(plans: "Sequence[Plan]", options: StudyOptions) -> None:
 
 
 def _print_scripts(plan: "Plan", how: "Options") -> None:
-    from albert_lab.config.launcher import SlurmLauncher
     from albert_lab.runs import preparing
+    from albert_lab.studies import slurm
     from albert_lab.studies.execute import jobs_of
-    from albert_lab.studies.launchers import slurm
 
-    if isinstance(how.launcher, SlurmLauncher):
+    if how.launcher.name == "slurm":
         unprepared = preparing.lacking(item.run for item in plan.to_train)
         for script in slurm.scripts(jobs_of(plan.to_train), unprepared, how.launcher):
             print(f"script: {slurm.file_of(script)}")
@@ -178,7 +179,7 @@ def exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:
 
 
 def _one_model(overrides: list[str]) -> "tuple[Experiment, list[str]]":
-    from albert_lab.studies.plan import one_model
+    from albert_lab.studies.experiment import one_model
 
     return one_model(overrides)
 
@@ -292,9 +293,9 @@ def _numbers(places: str) -> list[str]:
 
 def _add_tables() -> None:
     """Add a command for each experiment file that comes with the package."""
-    for file in shipped.in_order():
-        name, title = file.stem, shipped.line(file, "title") or file.stem
-        places = re.search(r"(Table|Figure).*", shipped.line(file, "source"))
+    for file in paper.in_order():
+        name, title = file.stem, paper.line(file, "title") or file.stem
+        places = re.search(r"(Table|Figure).*", paper.line(file, "source"))
         add(
             name,
             partial(run_study, _named(name)),

@@ -52,7 +52,7 @@ def _report(plan: "Plan", outcome: "Outcome") -> "Analysis | None":
     """Write the report of the runs that are done; None if there are none."""
     from albert_lab.analysis.analysis import analyse
     from albert_lab.report import report
-    from albert_lab.studies.collect import collect
+    from albert_lab.studies.study import collect
 
     study = collect(plan.updated(), outcome.failures, this_command(), to_stderr)
     if not study.runs:
@@ -70,14 +70,15 @@ def _shown(plan: "Plan", options: "Options") -> "Iterator[Path | None]":
     """
     from rich.console import Console
 
+    from albert_lab.machine import jobs_at_once
     from albert_lab.studies import prices
     from albert_lab.terminal import live
 
     if not plan.to_train:
         yield None
         return
-    price, speed = prices.price(plan), prices.last_speed(prices.device_of(plan.config))
-    seconds = price.time(speed)
+    jobs = jobs_at_once(options.jobs, plan.config.machine.processes)
+    seconds = prices.price(plan).time(prices.last_speed(prices.device_of(plan.config), jobs), jobs)
     about = "" if seconds is None else f" About {duration(seconds)} here."
     rows, seeds = ({*of} for of in zip(*((item.row, item.point.config.seed) for item in plan.points), strict=True))
     what = f"{_counted(rows, 'row')} x {_counted(seeds, 'seed')}, scale {plan.config.scale.name}"

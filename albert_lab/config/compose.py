@@ -7,33 +7,55 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from hydra import compose
+from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, Quote, QuotedString, Sweep
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
-from omegaconf.errors import (
-    ConfigAttributeError,
-    ConfigKeyError,
-    InterpolationToMissingValueError,
-    OmegaConfBaseException,
-)
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 from pydantic import BaseModel, ValidationError
 
 from albert_lab import own_code, paths
-from albert_lab.config.data import check_added
-from albert_lab.config.interpolation import hydra
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import BUILT_IN, AnySection
-from albert_lab.config.vocabulary import vocabulary_size
 from albert_lab.errors import ConfigError
 from albert_lab.files import describe, details_of
 
 # Limit of a sweep: each run takes a hundredth of a second to compose, and has a separate folder.
 MAX_POINTS = 10_000
+
+
+@contextmanager
+def hydra() -> Iterator[None]:
+    """A context in which Hydra reads conf/, with the functions that interpolations in it call; can be nested."""
+    if GlobalHydra.instance().is_initialized():  # nested initialisation is an error in Hydra
+        yield
+        return
+    for function in (_hidden_over, _scale_budgets, _multiply):
+        OmegaConf.register_new_resolver(function.__name__[1:], function, replace=True)
+    with initialize_config_dir(str(paths.CONF), version_base="1.3"):
+        yield
+
+
+def _hidden_over(divisor: int, *, _root_: Any) -> int:
+    hidden_size = _root_.model.hidden_size
+    if hidden_size % divisor:
+        raise ConfigError(f"model.hidden_size={hidden_size} is not divisible by {divisor}")
+    return hidden_size // divisor
+
+
+def _scale_budgets(papers: int, *, _root_: Any) -> float:
+    return _root_.scale.roles.budgets[str(papers)] * _root_.scale.budget[_root_.budget.unit]
+
+
+def _multiply(one: float, other: float) -> float:
+    return one * other
 
 
 @paths.until_conf_changes
@@ -63,94 +85,91 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def content_of(overrides: Sequence[str]) -> dict[str, Any]:
-    """The whole configuration as plain data, with `key=value` overrides.
+    """The whole configuration as plain data, with `key=value` overrides; of an option given twice, the last counts.
 
     Raises:
         ConfigError: see load().
     """
-    parsed = parse(overrides)
-    if swept := next((override for override in parsed if override.is_sweep_override()), None):
-        raise ConfigError(f"{swept.input_line} has several values, but a run allows only one")
-    # If an option is given twice, the last one counts.
-    chosen = {override.key_or_group: str(override.input_line) for override in parsed if _is_group(override)}
+    options: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    for override in parse(overrides):
+        key, line = override.key_or_group, str(override.input_line)
+        if override.is_sweep_override():
+            raise ConfigError(f"{line} has several values, but a run allows only one")
+        if (allowed := groups().get(key)) is None:
+            values[key] = override.value()
+        elif override.value() in allowed:
+            options[key] = line
+        else:
+            raise ConfigError(f"{line} is unknown (allowed: {', '.join(allowed)})")
     try:
-        content = _with_values(*_of_options(tuple(sorted(chosen.values()))), parsed)
+        composed, choices = _of_options(tuple(sorted(options.values())))
+        composed = copy.deepcopy(composed)
+        for key, value in values.items():
+            OmegaConf.update(composed, key, value, merge=True)
+        OmegaConf.set_struct(composed, False)
+        for group, choice in choices.items():
+            composed[group].setdefault("name", choice)
+        if missing := sorted(OmegaConf.missing_keys(composed)):
+            raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
+        content: Any = OmegaConf.to_container(composed, resolve=True)
+    except (ConfigAttributeError, ConfigKeyError) as error:
+        raise ConfigError(_unknown(str(error.full_key))) from error
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(_explain(error)) from error
-    if missing := sorted(_missing(content)):
-        raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
-    _take_vocabulary_size(content, parsed)
-    check_added(content["added_corpus"], is_chosen="added_corpus" in chosen)
+        raise ConfigError(_in_one_line(error)) from error
+    tokenizer, added = content["tokenizer"], content["added_corpus"]
+    if tokenizer["model_file"] and "tokenizer.vocab_size" not in values:
+        tokenizer["vocab_size"] = vocabulary_size(str(tokenizer["model_file"])) or tokenizer["vocab_size"]
+    if added["source"] == "none" and added["path"] and "added_corpus" not in options:
+        raise ConfigError(f"added_corpus.path={added['path']}: not read without added_corpus=files: give both")
     return content
-
-
-def _is_group(override: Override) -> bool:
-    return override.key_or_group in groups()
 
 
 @paths.until_conf_changes  # Hydra takes 40 ms, and the runs of a table have the same options
 def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     """conf/ with options of groups, composed by Hydra, and the option of each group."""
+    own = ", ".join(quoted(f"file://{folder}") for folder in paths.own_conf())
     with hydra():
-        composed = compose("config", overrides=list(options), return_hydra_config=True)
+        composed = compose("config", overrides=[*options, f"hydra.searchpath=[{own}]"], return_hydra_config=True)
     choices = {key: str(value) for key, value in composed.hydra.runtime.choices.items() if "/" not in key}
     with open_dict(composed):
         del composed["hydra"]
     return composed, choices
 
 
-def _with_values(composed: DictConfig, choices: dict[str, str], overrides: Sequence[Override]) -> dict[str, Any]:
-    """Plain data of a composition with its values, and interpolations resolved unless one refers to a missing value.
+def vocabulary_size(name: str) -> int | None:
+    """Number of tokens of tokenizer.model_file; None if it cannot be read or needs a package (its first use says so).
 
     Raises:
-        ConfigError: an unknown key.
+        ConfigError: the file is neither a SentencePiece model nor a tokenizer.json.
     """
-    composed = copy.deepcopy(composed)
-    for override in overrides:
-        if not _is_group(override):
-            try:
-                OmegaConf.update(composed, override.key_or_group, _value(override), merge=True)
-            except (ConfigAttributeError, ConfigKeyError) as error:
-                raise ConfigError(_unknown(override.key_or_group)) from error
-    OmegaConf.set_struct(composed, False)
-    for group, choice in choices.items():
-        composed[group].setdefault("name", choice)
+    file = paths.expanded(name)
     try:
-        content = OmegaConf.to_container(composed, resolve=True)
-    except InterpolationToMissingValueError:
-        content = OmegaConf.to_container(composed)
-    assert isinstance(content, dict)
-    return {str(key): value for key, value in content.items()}
+        return _vocabulary_size(file, file.stat().st_mtime_ns)
+    except (ImportError, OSError):
+        return None
+    except (RuntimeError, ValueError) as error:  # of SentencePiece, and of tokenizers
+        raise ConfigError(
+            f"tokenizer.model_file={name} is neither a SentencePiece model nor a tokenizer.json"
+        ) from error
 
 
-def _value(override: Override) -> Any:
-    """The value of an override; that of a quoted text refers to no other key."""
-    value = override.value()
-    if not isinstance(override._value, QuotedString):
-        return value
-    # OmegaConf keeps half of the backslashes before ${, and an odd number escapes ${.
-    return re.sub(r"(\\*)\$\{", lambda match: rf"{2 * match[1]}\${{", str(value))
+@cache  # many configurations use one file
+def _vocabulary_size(file: Path, _changed: int) -> int:
+    model = file.read_bytes()
+    if file.suffix == ".json":
+        import tokenizers
 
+        return 1 + max(tokenizers.Tokenizer.from_buffer(model).get_vocab().values())  # ids may have gaps
+    from sentencepiece import SentencePieceProcessor
 
-def _missing(content: Any, place: str = "") -> Iterator[str]:
-    if isinstance(content, dict):
-        for key, value in content.items():
-            yield from _missing(value, f"{place}.{key}" if place else str(key))
-    elif content == "???":
-        yield place
-
-
-def _take_vocabulary_size(content: Any, overrides: Sequence[Override]) -> None:
-    """Set tokenizer.vocab_size to that of an existing model file, unless the user gave one."""
-    settings = content["tokenizer"]
-    is_given = any(override.key_or_group == "tokenizer.vocab_size" for override in overrides)
-    if isinstance(settings.get("model_file"), str):
-        size = vocabulary_size(settings["model_file"])
-        settings["vocab_size"] = settings["vocab_size"] if size is None or is_given else size
+    processor = SentencePieceProcessor()
+    processor.LoadFromSerializedProto(model)
+    return processor.GetPieceSize()
 
 
 def quoted(text: str) -> str:
-    """Quotes a text, so that the value of an override is exactly this text."""
+    """Quotes a text, so that the value of an override is this text."""
     return QuotedString(text=text, quote=Quote.single).with_quotes()
 
 
@@ -182,79 +201,40 @@ def _keys(section: type[BaseModel] = RunConfig, prefix: str = "") -> Iterator[st
 
 
 def _unknown(key: str) -> str:
-    section, _, last = key.rpartition(".")
-    siblings = [name.removeprefix(f"{section}.") for name in _keys() if section and name.startswith(f"{section}.")]
-    if last in siblings:
-        return f"{key} is no key of this option of {section}; `albert-lab config show` prints those it has"
-    if siblings:
-        return f"unknown key {key}; {section} has {', '.join(name for name in siblings if name != 'name')}"
-    if section in groups():
-        return (
-            f"unknown key {key}: this option of {section} has no {last}; the options are {', '.join(groups()[section])}"
-        )
-    known = [*_keys(), *groups()]
+    known, last = [*_keys(), *groups()], key.rpartition(".")[2]
     near = [name for name in known if name.rpartition(".")[2] == last] or difflib.get_close_matches(key, known, n=1)
-    return f"unknown key {key}; " + (
-        f"did you mean {near[0]}?" if near else "`albert-lab config show` prints every key"
-    )
+    hint = f"did you mean {near[0]}? " if near and key not in known else ""
+    return f"unknown key {key}; {hint}`albert-lab config show` prints every key of the chosen options"
 
 
-def _explain(error: Exception) -> str:
-    """The message of Hydra or OmegaConf in one line, or the allowed options."""
-    text = str(error).split("\nSee https://")[0].strip()
-    if option := re.search(r"(?:In '[^']*': )?Could not find '(\w+)/([^']+)'", text):
-        return _unknown_option(*option.groups())
-    return re.sub(r"\s*\n\s*", "; ", text)
-
-
-def _unknown_option(group: str, value: str) -> str:
-    options = groups().get(group, [])
-    near = difflib.get_close_matches(value, options, n=1)
-    hint = f"; did you mean {group}={near[0]}?" if near else ""
-    return f"{group}={value} is unknown{hint} (allowed: {', '.join(options)})"
+def _in_one_line(error: Exception) -> str:
+    return re.sub(r"\s*\n\s*", "; ", str(error).split("\nSee https://")[0].strip())
 
 
 def parse(overrides: Sequence[str]) -> list[Override]:
     """Parses overrides in Hydra's grammar (`a=1,2`, `range(0,5)`, `glob(*)`, quoting).
 
     Raises:
-        ConfigError: a text that is not an override, the removal of a key, a setting of Hydra, or an option of a group
-            that is not a name.
+        ConfigError: a text that is not an override, or the removal of a key.
     """
     return [_parse(text) for text in overrides]
 
 
 @paths.until_conf_changes  # Hydra takes a millisecond, and the runs of a sweep repeat each value
 def _parse(text: str) -> Override:
-    if not re.match(r"[^=]+=", text) and not text.startswith("~"):
+    key = text.partition("=")[0]
+    if not key or "=" not in text:
         raise ConfigError(f"{text!r} is not of the form KEY=VALUE")
     try:
         with hydra():
-            parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-            (override,) = parser.parse_overrides([text])
+            (override,) = OverridesParser.create(GlobalHydra.instance().config_loader()).parse_overrides([text])
     except (HydraException, ValueError) as error:  # ValueError: a number of thousands of digits
         remedy = "a value with other characters than letters, digits and ._/:- needs quotes of its own"
-        example = f"{text.split('=')[0]}='...'"
-        raise ConfigError(
-            f'{text[:200]!r} cannot be read as KEY=VALUE: {_explain(error)}; {remedy}: "{example}"'
-        ) from error
-    _refuse_unusable(override)
-    return override
-
-
-def _refuse_unusable(override: Override) -> None:
+        said = f"{text[:200]!r} cannot be read as KEY=VALUE: {_in_one_line(error)}; {remedy}"
+        raise ConfigError(f"{said}: \"{key}='...'\"") from error
     if override.is_delete():
-        raise ConfigError(f"{override.input_line}: a key cannot be removed; every key is needed")
-    key = override.key_or_group
-    if re.match(r"hydra\b", key):
-        raise ConfigError(f"unknown key {key}")
-    options = groups().get(key)
-    if options and not override.is_sweep_override():
-        value = override.value()
-        if not isinstance(value, str):
-            raise ConfigError(f"{override.input_line}: {key} must be one of {', '.join(options)}")
-        if {"/", "\\"} & set(value):  # a path to any file
-            raise ConfigError(_unknown_option(key, value))
+        raise ConfigError(f"{text}: no key can be removed; every key is needed")
+    return override
 
 
 def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
@@ -266,26 +246,23 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
     """
     values: dict[str, list[str]] = {}
     for override in parse(overrides):
-        key = override.get_key_element()
-        if key in values and (override.is_sweep_override() or len(values[key]) > 1):
+        key, line, is_sweep = override.get_key_element(), override.input_line, override.is_sweep_override()
+        if key in values and (is_sweep or len(values[key]) > 1):
             raise ConfigError(f"{key} is given twice, once with several values: list all of them once, {key}=a,b")
-        if override.is_sweep_override():
-            value = override.value()
-            if isinstance(value, Sweep) and override.is_interval_sweep():
-                raise ConfigError(f"{override.input_line}: an interval is not a list of values; list them: a,b,c")
-            try:
-                values[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
-            except ValueError as error:  # range() with a step of 0
-                raise ConfigError(f"{override.input_line}: {error}") from error
-            if not values[key]:
-                raise ConfigError(f"{override.input_line} has no value")
-            if len(values[key]) > MAX_POINTS:
-                raise ConfigError(f"{override.input_line} has more than {MAX_POINTS:,} values, which is the limit")
-            value, count = Counter(values[key]).most_common(1)[0]
-            if count > 1:
-                raise ConfigError(f"{override.input_line}: {key}={value} is given twice")
-        else:
+        if not is_sweep:
             values[key] = [str(override.get_value_element_as_str())]
+            continue
+        if isinstance(override.value(), Sweep) and override.is_interval_sweep():
+            raise ConfigError(f"{line}: an interval is not a list of values; list them: a,b,c")
+        try:
+            values[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
+        except ValueError as error:  # range() with a step of 0
+            raise ConfigError(f"{line}: {error}") from error
+        if not 0 < len(values[key]) <= MAX_POINTS:
+            raise ConfigError(f"{line} must have from 1 to {MAX_POINTS:,} values")
+        value, count = Counter(values[key]).most_common(1)[0]
+        if count > 1:
+            raise ConfigError(f"{line}: {key}={value} is given twice")
     return values
 
 

@@ -1,13 +1,11 @@
 """The sections of the data: corpora, tokenizer, segment pairs and masking."""
 
 import math
-import re
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from albert_lab.config.section import Section, Seed, Share, default
-from albert_lab.errors import ConfigError
 from albert_lab.record import Name
 
 MIN_VOCAB_SIZE = 32
@@ -51,27 +49,17 @@ class InterSentenceConfig(Section):
         return max(negatives, key=lambda label: self.labels[label].kind == "other-document", default=-1)
 
     @model_validator(mode="after")
-    def _shares_sum_to_one(self) -> "InterSentenceConfig":
-        if self.labels and not math.isclose(sum(label.share for label in self.labels), 1.0, abs_tol=1e-6):
-            raise ValueError(f"the shares of labels sum to {sum(label.share for label in self.labels):g}, not to 1")
-        if len(self.labels) == 1:
-            raise ValueError("a single label cannot be classified: give none, or two or more")
-        if self.labels and all(label.kind != "consecutive" for label in self.labels):
+    def _labels_fit(self) -> "InterSentenceConfig":
+        kinds = [label.kind for label in self.labels]
+        if kinds and not math.isclose(total := sum(label.share for label in self.labels), 1.0, abs_tol=1e-6):
+            raise ValueError(f"the shares of labels sum to {total:g}, not to 1")
+        if len(kinds) == 1 or len(set(kinds)) < len(kinds):
+            raise ValueError("labels must be of two or more different kinds, or none")
+        if kinds and "consecutive" not in kinds:
             raise ValueError("no label is of kind consecutive, which every score of pairs needs")
-        if len({label.kind for label in self.labels}) < len(self.labels):
-            raise ValueError("a kind of pair occurs twice among the labels")
-        return self
-
-    @model_validator(mode="after")
-    def _random_share_leaves_others(self) -> "InterSentenceConfig":
-        if not self.random_share:
-            return self
-        if not self.labels:
-            raise ValueError(f"random_share is {self.random_share:g} (allowed: only 0 without labels)")
-        most = self.labels[self.negative].share
-        if not 0 < self.random_share < most:
-            allowed = f"0 or more, and less than the {most:g} of the negative label"
-            raise ValueError(f"random_share is {self.random_share:g} (allowed: {allowed})")
+        most = self.labels[self.negative].share if kinds else 0.0
+        if self.random_share and not 0 < self.random_share < most:
+            raise ValueError(f"random_share is {self.random_share:g} (allowed: 0, and less than {most:g})")
         return self
 
 
@@ -92,85 +80,10 @@ SourceDocuments = Literal["auto", "file", "blank-line"]
 Documents = Literal["file", "blank-line", "paragraph"]
 
 
-# ISO 639-1; a language without a two-letter code has a code of three letters. The sentence splitter accepts any text.
-_LANGUAGES = (
-    "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo"
-    " es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka"
-    " kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng"
-    " nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su"
-    " sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
-)
+class _Text(Section):
+    """What the corpus and added text have in common: the source of the text, and its split into documents."""
 
-
-def _check_language(code: str) -> str:
-    language = re.fullmatch("([a-z]{2,3})(-[A-Za-z0-9]+)*", code)
-    if not language or (len(language[1]) == 2 and language[1] not in _LANGUAGES.split()):
-        raise ValueError(f"{code!r} is not a language code: two letters of ISO 639-1, such as en, or three of 639-3")
-    return code
-
-
-_Corpus = TypeVar("_Corpus", "CorpusConfig", "AddedCorpusConfig")
-
-
-def _reads_one_source(corpus: _Corpus) -> _Corpus:
-    read = "datasets" if corpus.source == "hub" else "path"
-    if corpus.source != "none" and not getattr(corpus, read):
-        raise ValueError(f"{read} is empty, and source={corpus.source} reads it: give it")
-    if corpus.source == "hub" and corpus.path is not None:
-        raise ValueError(f"path={corpus.path} is not read by source=hub: own files need {corpus.section}=files")
-    return corpus
-
-
-class CorpusConfig(Section):
-    """The source of the text, its split into documents and sentences, and its cleaning.
-
-    source_documents: units that are held out or trained on as a whole; documents: units of which segment pairs are
-    made, the same or smaller. Records, rows of data sets and sections of WikiExtractor are source documents.
-
-    dev_share, split_seed: the share of source documents that is held out, and which of them.
-    lines: wrapped joins the lines between blank lines, which were broken to fit a width.
-    document_characters: cut plain text into source documents of about so many characters, for texts without blank
-    lines; null: not cut.
-    on_error: skip leaves out records without text or with damaged text, and says how many, instead of stopping.
-    """
-
-    section: ClassVar[str] = "corpus"  # its key in a configuration, for messages
-
-    name: Name
-    source: Literal["package", "files", "hub"]
-    path: _Paths | None
-    source_documents: SourceDocuments
-    documents: Documents
-    document_tokens: int | None = Field(gt=0)
-    sentences: Literal["split", "line"]
-    text_field: str
-    language: Annotated[str, AfterValidator(_check_language)]
-    lower_case: bool
-    strip_accents: bool
-    dev_share: float = Field(gt=0, lt=1)
-    split_seed: Annotated[int, Seed] = default(0)
-    datasets: tuple[HubDataset, ...]
-    lines: Literal["whole", "wrapped"] = default("whole")
-    document_characters: Annotated[int, Field(gt=0)] | None = default(None)
-    on_error: Literal["stop", "skip"] = default("stop")
-
-    @field_validator("strip_accents", mode="before")
-    @classmethod
-    def _english_alone_loses_accents(cls, value: object, info: ValidationInfo) -> object:
-        return info.data.get("language", "").split("-")[0] == "en" if value is None else value
-
-    @model_validator(mode="after")
-    def _is_read(self) -> "CorpusConfig":
-        return _reads_one_source(self)
-
-
-class AddedCorpusConfig(Section):
-    """Training text in addition to the corpus, cleaned and split like it; source=none: no added text.
-
-    The tokenizer and the held-out documents remain those of the corpus.
-    """
-
-    section: ClassVar[str] = "added_corpus"
+    section: ClassVar[str]  # its key in a configuration, for messages
 
     name: Name
     source: Literal["none", "package", "files", "hub"]
@@ -182,28 +95,61 @@ class AddedCorpusConfig(Section):
     datasets: tuple[HubDataset, ...]
 
     @model_validator(mode="after")
-    def _is_read(self) -> "AddedCorpusConfig":
-        return _reads_one_source(self)
+    def _reads_one_source(self) -> Self:
+        read = "datasets" if self.source == "hub" else "path"
+        if self.source != "none" and not getattr(self, read):
+            raise ValueError(f"{read} is empty, and source={self.source} reads it: give it")
+        if self.source == "hub" and self.path is not None:
+            raise ValueError(f"path={self.path} is not read by source=hub: own files need {self.section}=files")
+        return self
 
 
-def check_added(added: dict[str, Any], *, is_chosen: bool) -> None:
-    """Check that the text of a composed added_corpus is read, unless its option was chosen, as by a row without it.
+class CorpusConfig(_Text):
+    """The source of the text, its split into documents and sentences, and its cleaning.
 
-    Raises:
-        ConfigError: a path or data sets without an option that reads them.
+    source_documents: units that are held out or trained on as a whole; documents: units of which segment pairs are
+    made, the same or smaller. Records, rows of data sets and sections of WikiExtractor are source documents.
+
+    dev_share, split_seed: the share of source documents that is held out, and which of them.
+    language: a code of two letters (ISO 639-1) or three; the sentence splitter accepts any text.
+    lines: wrapped joins the lines between blank lines, which were broken to fit a width.
+    document_characters: cut plain text into source documents of about so many characters, for texts without blank
+    lines; null: not cut.
+    on_error: skip leaves out records without text or with damaged text, and says how many, instead of stopping.
     """
-    key = "path" if added["path"] else "datasets"
-    if added["source"] == "none" and added[key] and not is_chosen:
-        option = "files" if key == "path" else "openwebtext"
-        raise ConfigError(
-            f"added_corpus.{key}={added[key]}: not read with added_corpus=none; give added_corpus={option} too"
-        )
+
+    section = "corpus"
+
+    source: Literal["package", "files", "hub"]  # pyright: ignore[reportIncompatibleVariableOverride]
+    document_tokens: int | None = Field(gt=0)
+    language: str = Field(pattern="^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
+    lower_case: bool
+    strip_accents: bool
+    dev_share: float = Field(gt=0, lt=1)
+    split_seed: Annotated[int, Seed] = default(0)
+    lines: Literal["whole", "wrapped"] = default("whole")
+    document_characters: Annotated[int, Field(gt=0)] | None = default(None)
+    on_error: Literal["stop", "skip"] = default("stop")
+
+    @field_validator("strip_accents", mode="before")
+    @classmethod
+    def _english_alone_loses_accents(cls, value: object, info: ValidationInfo) -> object:
+        return info.data.get("language", "").split("-")[0] == "en" if value is None else value
+
+
+class AddedCorpusConfig(_Text):
+    """Training text in addition to the corpus, cleaned and split like it; source=none: no added text.
+
+    The tokenizer and the held-out documents remain those of the corpus.
+    """
+
+    section = "added_corpus"
 
 
 class AddedText(CorpusConfig):
     """The added text as a corpus of its own, with the cleaning and the split of the main corpus."""
 
-    section: ClassVar[str] = "added_corpus"
+    section = "added_corpus"
 
 
 class TokenizerConfig(Section):

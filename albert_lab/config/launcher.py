@@ -1,13 +1,13 @@
-"""Launchers of runs: the options in conf/launcher/, which belong to the command and not to a run's configuration."""
+"""The launcher of runs: an option of conf/launcher/, which belongs to the command and not to a run's configuration."""
 
 import re
 import shutil
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
-from albert_lab.config.compose import content_of, parse, quoted
+from albert_lab.config.compose import content_of
 from albert_lab.config.section import Section
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import describe, details_of
@@ -27,34 +27,19 @@ def _check_options(text: str) -> str:
 SbatchOptions = Annotated[str, AfterValidator(_check_options)]
 
 
-class LocalLauncher(Section):
-    """Runs as child processes of the command."""
+class Launcher(Section):
+    """How the runs of a command are started; conf/launcher/ explains the keys, which only Slurm has."""
 
-    name: Literal["local"]
-
-
-class ByHandLauncher(Section):
-    """Command lines that the user starts."""
-
-    name: Literal["by-hand"]
+    name: Literal["local", "by-hand", "slurm"]
+    sbatch: SbatchOptions = ""
+    preparation_sbatch: SbatchOptions = ""
+    at_once: int | None = Field(default=None, ge=1)
 
 
-class SlurmLauncher(Section):
-    """Runs as jobs of Slurm; the keys are explained in conf/launcher/slurm.yaml."""
-
-    name: Literal["slurm"]
-    sbatch: SbatchOptions
-    preparation_sbatch: SbatchOptions
-    at_once: int | None = Field(ge=1)
+LOCAL = Launcher(name="local")
 
 
-LauncherConfig = LocalLauncher | ByHandLauncher | SlurmLauncher
-_LAUNCHER: TypeAdapter[LauncherConfig] = TypeAdapter(Annotated[LauncherConfig, Field(discriminator="name")])
-
-LOCAL = LocalLauncher(name="local")
-
-
-def take(overrides: Sequence[str], slurm: str | None = None) -> tuple[LauncherConfig, list[str]]:
+def take(overrides: Sequence[str], slurm: str | None = None) -> tuple[Launcher, list[str]]:
     """The launcher of a command, and the remaining overrides for its runs.
 
     Args:
@@ -63,35 +48,25 @@ def take(overrides: Sequence[str], slurm: str | None = None) -> tuple[LauncherCo
     Raises:
         ConfigError: an unknown option or key, or several values.
     """
-    own, rest = [], []
-    for text in overrides:
-        key = text.split("=")[0].lstrip("+")
-        (own if key == "launcher" or key.startswith("launcher.") else rest).append(text)
+    own = [text for text in overrides if re.match(r"\+*launcher[.=]", text)]
+    rest = [text for text in overrides if text not in own]
+    if not own and slurm is None:
+        return LOCAL, rest
     if slurm is not None:
-        named = [text for text in own if text.split("=")[0] in ("launcher", "launcher.sbatch")]
-        if named and named != ["launcher=slurm"]:
-            raise ConfigError(
-                f"--slurm is short for launcher=slurm launcher.sbatch=...; {' '.join(named)} was given too"
-            )
-        own = [text for text in own if text not in named]
-        own += ["launcher=slurm", f"launcher.sbatch={quoted(slurm)}"]
-    for override in parse(own):
-        if override.is_sweep_override():
-            raise ConfigError(f"{override.input_line}: one command has one launcher")
+        own.append("launcher=slurm")
+    content = content_of(own)["launcher"] | ({} if slurm is None else {"sbatch": slurm})
     try:
-        launcher = _LAUNCHER.validate_python(content_of(tuple(own))["launcher"])
+        return Launcher.model_validate(content), rest
     except ValidationError as error:
-        # The first part of a location is the option, which selects the model.
-        details = [{**detail, "loc": ("launcher", *detail["loc"][1:])} for detail in details_of(error)]
+        details = [{**detail, "loc": ("launcher", *detail["loc"])} for detail in details_of(error)]
         raise ConfigError("\n".join(map(describe, details))) from error
-    return launcher, rest
 
 
-def check(launcher: LauncherConfig) -> None:
+def check(launcher: Launcher) -> None:
     """Check that the commands of Slurm are there, if they are needed.
 
     Raises:
         MissingDataError: they are not.
     """
-    if isinstance(launcher, SlurmLauncher) and not shutil.which("sbatch"):
+    if launcher.name == "slurm" and not shutil.which("sbatch"):
         raise MissingDataError("launcher=slurm: there is no sbatch here: give the command where jobs are submitted")

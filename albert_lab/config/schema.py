@@ -15,13 +15,11 @@ from albert_lab.config.data import (
     MaskingConfig,
     TokenizerConfig,
 )
-from albert_lab.config.model import ModelConfig, SharingConfig
-from albert_lab.config.section import BUILT_IN, MIN_SEQUENCE_LENGTH, PARTS, PositiveInt, Section, Seed, Share, default
+from albert_lab.config.section import MIN_SEQUENCE_LENGTH, PARTS, PositiveInt, Section, Seed, Share, default
 from albert_lab.config.training import (
     BudgetConfig,
     EvaluationConfig,
     LengthScheduleConfig,
-    LengthStage,
     MachineConfig,
     OptimizerConfig,
 )
@@ -36,6 +34,58 @@ Keep = Literal["training", "weights"]
 
 PAPER_LEARNING_RATE = 0.00176
 PAPER_BATCH_SIZE = 4096
+
+MAX_LAYERS = 10_000
+
+
+class ModelConfig(Section):
+    """Shape of the encoder: layers L, hidden size H, attention heads, and intermediate_size of the FFN, all counts."""
+
+    name: Name
+    num_layers: int = Field(gt=0, le=MAX_LAYERS)
+    hidden_size: int = PositiveInt
+    num_attention_heads: int = PositiveInt
+    intermediate_size: int = PositiveInt
+    max_position_embeddings: int = PositiveInt
+    hidden_act: str
+    layer_norm_eps: float = Field(gt=0)
+    initializer_range: float = Field(gt=0)
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> "ModelConfig":
+        if self.hidden_size % self.num_attention_heads:
+            sizes = f"num_attention_heads={self.num_attention_heads} does not divide hidden_size={self.hidden_size}"
+            raise ValueError(f"{sizes}: each head needs a whole number of units")
+        return self
+
+
+# A number of groups of consecutive layers: layer i of L has block i * groups // L. Or the number of the block of each
+# layer, from 0; a list that is shorter than the encoder is repeated.
+Groups = Annotated[int, PositiveInt] | tuple[int, ...]
+
+
+class SharingConfig(Section):
+    """The layers that share an attention block, and those that share an FFN block."""
+
+    name: Name
+    attention_groups: Groups
+    ffn_groups: Groups
+
+    def check(self, num_layers: int) -> None:
+        """Check that an encoder of so many layers can be shared in this way.
+
+        Raises:
+            ValueError: it cannot; names the key.
+        """
+        for key, groups in (("attention_groups", self.attention_groups), ("ffn_groups", self.ffn_groups)):
+            if isinstance(groups, int):
+                if groups > num_layers:
+                    raise ValueError(f"sharing.{key}={groups} is more than model.num_layers={num_layers}")
+            elif {*groups} != {*range(len({*groups}))} or num_layers % (len(groups) or 1) or not groups:
+                raise ValueError(
+                    f"sharing.{key}={list(groups)} at model.num_layers={num_layers}: one number of a block a layer is"
+                    " needed, from 0 without gaps, or a shorter list that fits a whole number of times"
+                )
 
 
 class ScaleBudget(Section):
@@ -57,21 +107,6 @@ class ScaleConfig(Section):
     seeds: Annotated[tuple[Annotated[int, Seed], ...], Distinct, Field(min_length=1)]
     budget: ScaleBudget
     roles: dict[str, dict[str, str | int]]
-
-
-def _check_stage(stage: LengthStage, length: int, batch_size: int) -> None:
-    """Refuse a stage whose sequences are no whole number of tokens, or of which no whole number fills a batch."""
-    tokens, sequences = stage.fraction * length, batch_size / stage.fraction
-    if abs(tokens - round(tokens)) > 1e-6 or tokens < MIN_SEQUENCE_LENGTH:
-        raise ValueError(
-            f"length_schedule: fraction={stage.fraction:g} of max_sequence_length={length} is {tokens:g} tokens;"
-            f" a whole number from {MIN_SEQUENCE_LENGTH} is needed, or length_schedule=constant"
-        )
-    if abs(sequences - round(sequences)) > 1e-6:
-        raise ValueError(
-            f"length_schedule: batch_size={batch_size} over fraction={stage.fraction:g} is {sequences:g} sequences;"
-            " a whole number is needed"
-        )
 
 
 class RunConfig(Section):
@@ -123,13 +158,19 @@ class RunConfig(Section):
         head_size = self.model.hidden_size // self.model.num_attention_heads
         if self.position_encoding == "rope" and head_size % 2:
             raise ValueError(f"position_encoding=rope needs heads of an even size, but they have {head_size} numbers")
-        micro = self.machine.micro_batch_size
-        if micro and self.batch_size % min(micro, self.batch_size):
-            raise ValueError(f"machine.micro_batch_size={micro} does not divide batch_size={self.batch_size}")
-        if self.batch_size % self.machine.processes:
-            raise ValueError(f"machine.processes={self.machine.processes} does not divide batch_size={self.batch_size}")
-        for stage in self.length_schedule.stages:
-            _check_stage(stage, self.max_sequence_length, self.batch_size)
+        micro_batch = min(self.machine.micro_batch_size or self.batch_size, self.batch_size)
+        for key, parts in (("micro_batch_size", micro_batch), ("processes", self.machine.processes)):
+            if self.batch_size % parts:
+                raise ValueError(f"machine.{key}={parts} does not divide batch_size={self.batch_size}")
+        for fraction in (stage.fraction for stage in self.length_schedule.stages):
+            tokens, sequences = fraction * self.max_sequence_length, self.batch_size / fraction
+            is_whole = abs(tokens - round(tokens)) < 1e-6 and abs(sequences - round(sequences)) < 1e-6
+            if not is_whole or tokens < MIN_SEQUENCE_LENGTH:
+                raise ValueError(
+                    f"length_schedule: at fraction={fraction:g}, max_sequence_length={self.max_sequence_length} is"
+                    f" {tokens:g} tokens and batch_size={self.batch_size} is {sequences:g} sequences; whole numbers,"
+                    f" and {MIN_SEQUENCE_LENGTH} tokens or more, are needed, or length_schedule=constant"
+                )
         return self
 
     @property
@@ -141,15 +182,6 @@ class RunConfig(Section):
             ("optimizer", self.optimizer.name),
             ("masking.method", self.masking.method),
         ]
-
-    @property
-    def other_parts(self) -> list[str]:
-        """The settings of what neither the paper's models nor their training have, own code among them."""
-        parts = {key: getattr(self, key) for key in PARTS}
-        others = [f"{key}={value}" for key, value in parts.items() if value != PARTS[key]]
-        others += [f"{key}={name}" for key, name in self.names if key not in PARTS and name not in BUILT_IN[key]]
-        rate = self.masking.training_probability
-        return others if rate is None else [*others, f"masking.training_probability={rate:g}"]
 
     def at_stage(self, number: int) -> "RunConfig":
         """The configuration of a stage of the length schedule: its length, and its number of sequences a batch.

@@ -1,8 +1,8 @@
 """The sections of training: optimizer, budget, lengths of sequences, evaluation, and the machine."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from albert_lab.config.section import BUILT_IN, PositiveInt, Section, Seed, Share, default
 from albert_lab.record import Distinct, Name
@@ -11,12 +11,6 @@ MAX_THREADS = 2**16
 
 
 _Decay = Annotated[float, Field(ge=0, lt=1)]
-
-
-def _two_numbers(value: Any) -> Any:
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise ValueError(f"{value} is not a pair of numbers such as [0.9,0.999]")
-    return tuple(value)
 
 
 # An option that not every optimizer has. Without it, a run keeps the name that it had before the option existed.
@@ -34,7 +28,7 @@ class OptimizerConfig(Section):
 
     name: Name
     learning_rate: float | None = Field(gt=0)
-    betas: Annotated[tuple[_Decay, _Decay], BeforeValidator(_two_numbers)]
+    betas: tuple[_Decay, _Decay]
     eps: float = Field(gt=0)
     weight_decay: float = Field(ge=0)
     warmup: float = Share

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from albert_lab.config.model import Groups
-from albert_lab.config.schema import RunConfig
+from albert_lab.config.schema import Groups, RunConfig
 from albert_lab.config.section import BUILT_IN, PARTS
 from albert_lab.errors import ConfigError
 

@@ -38,10 +38,7 @@ def choose_tasks(
                 lacking.append(column)
     if lacking:
         families = dict.fromkeys(load_task(column).family for column in lacking)
-        say(
-            f"left out, since {paths.tasks_data()} has no files of them: {', '.join(lacking)}"
-            f" (`albert-lab data fetch NAME` gets those of {', '.join(families)})"
-        )
+        say(f"no files, left out: {', '.join(lacking)} (`albert-lab data fetch {next(iter(families))}`)")
     return chosen
 
 

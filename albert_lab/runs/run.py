@@ -108,6 +108,12 @@ class Run:
         return digest(content)
 
 
+def title_of(name: str) -> str:
+    """The name of a run without its hash, as `sop all-shared small-L2-E72 seed 0`."""
+    shape, _, seed = name.rpartition("_")[0].rpartition("_seed")
+    return f"{shape.replace('_', ' ')} seed {seed}" if shape else name
+
+
 def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
     """The run of a configuration and its start; reads the text to compute its fingerprint.
 

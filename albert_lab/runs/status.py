@@ -40,7 +40,7 @@ def rows(
         state, last, reason, at = _read(run_folder)
         row = {
             "run": run_folder.name,
-            "title": (titles or {}).get(run_folder.name, run_folder.name),
+            "title": (titles or {}).get(run_folder.name, runs.title_of(run_folder.name)),
             "state": state,
             **{key: last.get(key) for key in _OF_LINE},
             "fine_tuned": sorted(file.stem for file in (run_folder / FOLDER).glob("*-seed*[0-9].json")),
@@ -50,6 +50,9 @@ def rows(
             "reason": reason or at["place"],
         }
         listed.append(row)
+    of_title = Counter(row["title"] for row in listed)
+    for row in listed:  # runs that differ in more than their titles say
+        row["title"] += f" {row['run'][-4:]}" * (of_title[row["title"]] > 1)
     return listed
 
 

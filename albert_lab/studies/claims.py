@@ -5,7 +5,7 @@ A check is a class here, listed in CHECKS; own code can add others.
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -57,9 +57,9 @@ class BaseClaim(Record):
     metric: str
     check: str
 
-    @abstractmethod
     def rows(self, grid: Grid) -> list[Labels]:
         """The rows that the claim is about, by the paper's labels of the axes."""
+        return [labels for item in self.comparisons(grid) for _, labels in item.weights]
 
     @abstractmethod
     def comparisons(self, grid: Grid) -> list[Comparison]:
@@ -74,21 +74,19 @@ class BaseClaim(Record):
         """The number that a row must exceed to show more than chance, for a claim about one row; else None."""
         return None
 
-    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
-        """Check that the table has the metric, axes and labels that the claim names, and that it can be true or false.
-
-        Args:
-            percent: those that are scores in percent.
+    def fit(self, grid: Grid, metrics: Collection[str]) -> None:
+        """Check that the table has the metric, axes and labels that the claim names.
 
         Raises:
-            ValueError: an unknown metric, axis or label; names it and the allowed ones. A row that is compared with
-                itself, or a bound that no score in percent reaches.
+            ValueError: an unknown metric, axis or label; names it and the allowed ones. Or a row is compared with
+                itself.
         """
-        check_metric("metric", self.metric, sorted(metrics))
-        rows = self.rows(grid)
-        if again := next((row for number, row in enumerate(rows) if row in rows[:number]), None):
-            raise ValueError(f"row {again} is compared with itself")
-        for row in rows:
+        check_metric("metric", self.metric, metrics)
+        for comparison in self.comparisons(grid):
+            compared = [labels for _, labels in comparison.weights]
+            if again := [row for number, row in enumerate(compared) if row in compared[:number]]:
+                raise ValueError(f"row {again[0]} is compared with itself")
+        for row in self.rows(grid):
             for axis, label in row.items():
                 if axis not in grid:
                     raise ValueError(f"{axis} is no axis of the table (allowed: {', '.join(grid)})")
@@ -96,10 +94,6 @@ class BaseClaim(Record):
                     raise ValueError(f"{axis}={label} is not among {', '.join(grid[axis])}")
             if absent := [axis for axis in grid if axis not in row]:
                 raise ValueError(f"row {row} leaves {absent[0]} open: name one of {', '.join(grid[absent[0]])}")
-        if self.metric in percent:
-            bounds = [bound for item in self.comparisons(grid) if not item.is_log for bound in (item.low, item.high)]
-            if beyond := [bound for bound in bounds if math.isfinite(bound) and abs(bound) > 100]:
-                raise ValueError(f"{self.metric} is in percent, which never reaches {beyond[0]:g}")
 
 
 Effect = Labels | tuple[Labels, Labels]  # the level of a row, or the first row minus the second
@@ -120,26 +114,23 @@ class Greater(BaseClaim):
             raise ValueError("row and than: both need two rows, whose differences are compared, or neither")
         return self
 
-    def rows(self, grid: Grid) -> list[Labels]:
-        return [labels for _, labels in self._weights]
-
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        return [Comparison(tuple(self._weights), low=self.than if isinstance(self.than, float) else 0.0)]
-
-    def words(self, unit: str, name: Name) -> str:
-        than = self.than
-        if isinstance(than, dict | tuple):
-            return f"{_words(self.row, name)} above {_words(than, name)}"
-        return f"{_words(self.row, name)} above {than:g}" + (" %" if unit == "points" else "")
-
-    @property
-    def _weights(self) -> list[tuple[float, Labels]]:
         signed = [(1.0, self.row), *([] if isinstance(self.than, float) else [(-1.0, self.than)])]
-        return [
+        weights = [
             (sign * own, labels)
             for sign, effect in signed
             for own, labels in zip((1.0, -1.0), effect if isinstance(effect, tuple) else (effect,), strict=False)
         ]
+        return [Comparison(tuple(weights), low=self.level or 0.0)]
+
+    def words(self, unit: str, name: Name) -> str:
+        row, than = (
+            " − ".join(map(name, effect if isinstance(effect, tuple) else (effect,)))
+            if isinstance(effect, dict | tuple)
+            else f"{effect:g}{' %' * (unit == 'points')}"
+            for effect in (self.row, self.than)
+        )
+        return f"{row} above {than}"
 
     @property
     def level(self) -> float | None:
@@ -152,9 +143,6 @@ class Within(BaseClaim):
     row: Labels
     of: Labels
     margin: float = Field(gt=0)
-
-    def rows(self, grid: Grid) -> list[Labels]:
-        return [self.row, self.of]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
         return [_difference(self.row, self.of, low=-self.margin, high=self.margin)]
@@ -170,20 +158,16 @@ class AtChance(BaseClaim):
     row: Labels
     trained_for: str | None = None
 
-    def rows(self, grid: Grid) -> list[Labels]:
-        return [self.row]
-
     def comparisons(self, grid: Grid) -> list[Comparison]:
         return [Comparison(((1.0, self.row),), *CHANCE)]
 
     def words(self, unit: str, name: Name) -> str:
         return f"{name(self.row)} within {CHANCE[0]:g} to {CHANCE[1]:g} %"
 
-    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
-        known = sorted(metrics)
-        super().fit(grid, known, percent)
+    def fit(self, grid: Grid, metrics: Collection[str]) -> None:
+        super().fit(grid, metrics)
         if self.trained_for is not None:
-            check_metric("trained_for", self.trained_for, known)
+            check_metric("trained_for", self.trained_for, metrics)
 
     @property
     def level(self) -> float | None:
@@ -205,9 +189,6 @@ class Ratio(BaseClaim):
         if self.low is not None and self.high is not None and self.low >= self.high:
             raise ValueError(f"low={self.low:g} is not below high={self.high:g}")
         return self
-
-    def rows(self, grid: Grid) -> list[Labels]:
-        return [self.row, self.to]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
         low = -math.inf if self.low is None else math.log(self.low)
@@ -255,12 +236,10 @@ class Ordered(BaseClaim):
             return [_difference(better, worse) for better, worse in pairwise(rows)]
         rising = rows if self.direction == "rising" else rows[::-1]
         steps = [_difference(after, before, is_required=len(rows) == 2) for before, after in pairwise(rising)]
-        if len(rows) == 2:
-            return steps
         middle = (len(rows) - 1) / 2
         scale = sum((place - middle) ** 2 for place in range(len(rows)))
         slope = tuple(((place - middle) / scale, row) for place, row in enumerate(rising))
-        return [Comparison(slope, low=0.0), *steps]
+        return steps if len(rows) == 2 else [Comparison(slope, low=0.0), *steps]
 
     def words(self, unit: str, name: Name) -> str:
         if self.axis is None:
@@ -269,7 +248,7 @@ class Ordered(BaseClaim):
         axis = AXIS_NAMES.get(self.axis, self.axis)
         return (f"highest at {axis}={self.peak}" if self.peak else f"{self.direction} with {axis}") + where
 
-    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
+    def fit(self, grid: Grid, metrics: Collection[str]) -> None:
         if self.axis is not None:
             _check_axis(self.axis, grid)
             labels = grid[self.axis]
@@ -279,7 +258,7 @@ class Ordered(BaseClaim):
                 raise ValueError(f"peak={self.peak} is not among {', '.join(labels)}")
             if self.direction and (words := [label for label in labels if math.isinf(_number(label))]):
                 raise ValueError(f"{self.axis}={words[0]} is no number, so nothing rises along it: use order")
-        super().fit(grid, metrics, percent)
+        super().fit(grid, metrics)
 
 
 class Trend(BaseClaim):
@@ -300,9 +279,9 @@ class Trend(BaseClaim):
     def words(self, unit: str, name: Name) -> str:
         return f"{name(self.row)} − {name(self.than)} {self.direction} with compute"
 
-    def fit(self, grid: Grid, metrics: Iterable[str], percent: Collection[str] = ()) -> None:
+    def fit(self, grid: Grid, metrics: Collection[str]) -> None:
         _check_axis(self.axis, grid)
-        super().fit(grid, metrics, percent)
+        super().fit(grid, metrics)
 
 
 CHECKS: dict[str, type[BaseClaim]] = {
@@ -332,11 +311,11 @@ def _parsed(content: Any) -> Any:
 Claim = Annotated[SerializeAsAny[BaseClaim], BeforeValidator(_parsed)]
 
 
-def check_metric(key: str, metric: str, known: Sequence[str]) -> None:
+def check_metric(key: str, metric: str, known: Collection[str]) -> None:
     """Raise ValueError unless the metric of a key is a column of the table of runs."""
     if metric not in known:
         near = get_close_matches(metric, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(known)}"
+        hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(sorted(known))}"
         raise ValueError(f"{key}={metric} is no column of the table of runs ({hint})")
 
 
@@ -355,10 +334,6 @@ def number_in(text: str) -> float | None:
 
 def _difference(row: Labels, other: Labels, *, low: float = 0.0, high: float = math.inf, is_required: bool = True):
     return Comparison(((1.0, row), (-1.0, other)), low, high, is_required)
-
-
-def _words(effect: Effect, name: Name) -> str:
-    return " − ".join(map(name, effect if isinstance(effect, tuple) else (effect,)))
 
 
 def _check_axis(axis: str, grid: Grid) -> None:

@@ -1,19 +1,20 @@
 """The execution of a plan: the runs that it lacks are trained in child processes, and their failures are reported."""
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from albert_lab import errors, locks, own_code, paths
-from albert_lab.config.launcher import LOCAL, ByHandLauncher, LauncherConfig, LocalLauncher, SlurmLauncher
+from albert_lab.config.launcher import LOCAL, Launcher
 from albert_lab.errors import ConfigError
 from albert_lab.machine import has_gpu, jobs_at_once
 from albert_lab.messages import duration, to_stderr
 from albert_lab.runs import finetunings, preparing, queue, results, states
 from albert_lab.runs import run as runs
-from albert_lab.studies.launchers import by_hand, local, slurm
-from albert_lab.studies.launchers.base import PARENT_FAILED, Job
-from albert_lab.studies.plan import Plan, PlannedPoint, look_again
+from albert_lab.studies import jobs, local, slurm
+from albert_lab.studies.jobs import PARENT_FAILED, Job
+from albert_lab.studies.plan import Plan, PlannedPoint
 from albert_lab.training.log import check_installed
 
 SOME_FAILED = 3
@@ -25,19 +26,18 @@ class Options:
 
     jobs: int = 1
     fail_fast: bool = False
-    launcher: LauncherConfig = LOCAL
+    launcher: Launcher = LOCAL
 
     @property
     def is_here(self) -> bool:
-        return isinstance(self.launcher, LocalLauncher)
+        return self.launcher.name == "local"
 
 
 @dataclass
 class Outcome:
-    """The outcome of a plan: its exit code, whether runs continue without us, and the reasons of failures by run."""
+    """The outcome of a plan: its exit code, and the reasons of failures by run."""
 
     code: int = 0
-    is_detached: bool = False
     failures: dict[str, str] = field(default_factory=dict)
 
 
@@ -48,7 +48,7 @@ def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False) -> Pla
     """
     for item in plan.family.values():
         folder = item.run.folder
-        if not item.point.run:
+        if not item.point.existing:
             if fresh and states.taken(folder):
                 to_stderr(f"{item.title}: another process works on it, so --fresh leaves it as it is")
             elif fresh:
@@ -72,7 +72,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
         results.check(item.run.folder)  # before anything is trained
     todo = plan.to_train
     check_installed(plan.config.machine.report_to)
-    _report_numbers(plan)
+    to_stderr(f"runs: {len(plan.family)}, to train: {len(todo)}, failed before: {len(plan.failed)}")
     outcome = Outcome(failures=_earlier_failures(plan))
     if todo:
         if options.is_here:
@@ -84,18 +84,9 @@ def execute(plan: Plan, options: Options) -> Outcome:
                 results.set_aside(item.run.folder)  # its fine-tunings are kept
         _launch(todo, options, outcome)
     if outcome.failures and not outcome.code:
-        is_any_done = any(look_again(item).state in states.FINISHED for item in plan.points)
+        is_any_done = any(item.again().state in states.FINISHED for item in plan.points)
         outcome.code = SOME_FAILED if is_any_done else 1
     return outcome
-
-
-def _report_numbers(plan: Plan) -> None:
-    states_now = [item.state for item in plan.family.values()]
-    finished, failed = (sum(state in of for state in states_now) for of in (states.FINISHED, ("failed",)))
-    to_stderr(
-        f"{len(states_now)} {'run' if len(states_now) == 1 else 'runs'}: {finished} finished before,"
-        f" {len(plan.to_train)} to train, {failed} failed before"
-    )
 
 
 def _earlier_failures(plan: Plan) -> dict[str, str]:
@@ -126,12 +117,12 @@ def _check_here(todo: Sequence[PlannedPoint]) -> None:
     """Check that runs can be trained on this machine; raises ConfigError (see execute)."""
     from albert_lab.training.device import check_memory
 
-    if queued := [found for item in todo if (found := queue.find(item.run.folder))]:
-        remedy = f"wait for them, or end them: `scancel {' '.join(found.number for found in queued)}`"
+    if queued := [found.number for item in todo if (found := queue.find(item.run.folder))]:
+        remedy = f"wait for them, or end them: `scancel {' '.join(queued)}`"
         raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
+    if any(item.run.config.machine.device == "cuda" for item in todo) and not has_gpu():
+        raise ConfigError("machine.device=cuda: torch finds no GPU on this machine (allowed: auto, cpu)")
     for item in todo:
-        if item.run.config.machine.device == "cuda" and not has_gpu():
-            raise ConfigError("machine.device=cuda: torch finds no GPU on this machine (allowed: auto, cpu)")
         try:
             check_memory(item.run.config)
         except ConfigError as error:
@@ -141,38 +132,34 @@ def _check_here(todo: Sequence[PlannedPoint]) -> None:
 def jobs_of(todo: Sequence[PlannedPoint]) -> list[Job]:
     """What a launcher needs to know of runs."""
     folders = {item.run.folder for item in todo}
-    jobs = []
+    found = []
     for item in todo:
-        start, machine = item.run.start_from, item.run.config.machine
-        parent = paths.runs() / start.run if start else None
-        processes = machine.processes if item.lacks_pretraining else 1
-        jobs.append(Job(item.run.folder, _arguments(item), parent if parent in folders else None, processes))
-    return jobs
+        parent = paths.runs() / item.run.start_from.run if item.run.start_from else None
+        processes = item.run.config.machine.processes if item.lacks_pretraining else 1
+        found.append(Job(item.run.folder, _arguments(item), parent if parent in folders else None, processes))
+    return found
 
 
 def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) -> None:
     items = {runs.create(item.run): item for item in todo}
-    jobs, unprepared = jobs_of(todo), preparing.lacking(item.run for item in todo)
-    if isinstance(options.launcher, SlurmLauncher):
-        slurm.submit(jobs, unprepared, options.launcher)
-    elif isinstance(options.launcher, ByHandLauncher):
-        by_hand.launch(jobs, unprepared)
-    outcome.is_detached = not options.is_here
-    if outcome.is_detached:
+    planned = jobs_of(todo)
+    if not options.is_here:
+        unprepared = preparing.lacking(item.run for item in todo)
+        if options.launcher.name == "slurm":
+            slurm.submit(planned, unprepared, options.launcher)
+        else:
+            jobs.print_commands(planned, unprepared)
         return
-    started = time.monotonic()
-    ended = 0
+    started, ended = time.monotonic(), itertools.count(1)
 
     def on_end(job: Job, code: int) -> bool:
-        nonlocal ended
-        ended += 1
         if code in (errors.STOPPED, errors.INTERRUPTED):
             return True
         if code == errors.UNWRITTEN:
             to_stderr("no further run is started; the same command goes on when there is room")
             return False
-        item = look_again(items[job.folder])
-        name, place = item.run.name, f"[{ended}/{len(items)}] {item.title}"
+        item = items[job.folder].again()
+        name, place = item.run.name, f"[{next(ended)}/{len(items)}] {item.title}"
         failed = {name: _orphaned(item.run, outcome.failures)} if code == PARENT_FAILED else _failures(item)
         if not failed and item.state != "done":
             failed = {name: _describe_exit(code)}
@@ -183,18 +170,12 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
             to_stderr(f"{place}: done after {duration(time.monotonic() - started)} in all")
         return not (failed and options.fail_fast)
 
-    code = local.launch(jobs, _jobs(todo, options), on_end)
+    at_once = jobs_at_once(options.jobs, max(item.run.config.machine.processes for item in todo))
+    if at_once > 1 and any(item.run.config.budget.unit == "seconds" for item in todo):
+        to_stderr("a budget in seconds: runs are trained one at a time, despite --jobs, since others would slow them")
+        at_once = 1
+    code = local.launch(planned, at_once, on_end)
     outcome.code = 1 if code == errors.UNWRITTEN else code
-
-
-def _jobs(todo: Sequence[PlannedPoint], options: Options) -> int:
-    """The number of runs at a time: one with a budget in seconds, since a second run would slow the first."""
-    jobs = jobs_at_once(options.jobs, max(item.run.config.machine.processes for item in todo))
-    if not any(item.run.config.budget.unit == "seconds" for item in todo):
-        return jobs
-    if jobs > 1:
-        to_stderr("a budget in seconds: runs are trained one at a time, despite --jobs")
-    return 1
 
 
 def _arguments(item: PlannedPoint) -> tuple[str, ...]:

@@ -2,15 +2,15 @@
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from albert_lab import own_code, paths
-from albert_lab.config.compose import axes
+from albert_lab.config.compose import axes, load
 from albert_lab.config.schema import Keep
 from albert_lab.config.section import SEEDS
 from albert_lab.errors import ConfigError
@@ -28,6 +28,7 @@ from albert_lab.training.layers import LAYER_CURVES, LAYER_NUMBERS
 INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
 # This figure needs measurements of the layers of runs.
 LAYERS_FIGURE = "layer-similarity"
+ONE_MODEL = "pretrain"
 # Those of figures/figures.py.
 FigureName = Literal["learning-curves", "scores-by-setting", "sharing-tradeoff", "layer-similarity", "ladder-trend"]
 
@@ -64,21 +65,28 @@ class PaperFigure(Record):
 Choice = str | tuple[str, ...]
 
 
+def _choices(values: Any) -> Any:
+    """A list of values, or labels with the override that replaces each, as choices by label."""
+    if isinstance(values, list | tuple):
+        check_distinct(labels := [str(value) for value in values])
+        values = dict(zip(labels, values, strict=True))
+    if not isinstance(values, dict) or not values:
+        raise ValueError(f"{values} gives no values: a list of them, or of labels with overrides, is needed")
+    for label, value in values.items():
+        if isinstance(value, list | tuple) and (bad := [item for item in value if "=" not in str(item)]):
+            raise ValueError(f"{label}: {bad[0]} is no override KEY=VALUE; a list sets several keys")
+    return {str(label): value if isinstance(value, list | tuple) else str(value) for label, value in values.items()}
+
+
+Values = Annotated[dict[str, Choice], BeforeValidator(_choices)]
 FinetuningSeed = Annotated[int, Field(ge=0, lt=SEEDS)]
 
 
 class BeyondPaper(Record):
     """Values of an axis that the paper does not print: rows at some scales, at others on request."""
 
-    values: dict[str, Choice]
+    values: Values
     scales: tuple[str, ...]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _plain_lists(cls, content: Any) -> Any:
-        if isinstance(content, dict) and "values" in content:
-            return content | {"values": _choices("values", content["values"])}
-        return content
 
 
 class Link(Record):
@@ -115,7 +123,7 @@ class Experiment(Record):
     title: str
     source: str
     fixed: tuple[str, ...] = ()
-    grid: dict[str, dict[str, Choice]]
+    grid: dict[str, Values]
     beyond_paper: dict[str, BeyondPaper] = Field(default={})
     start_from: str | tuple[Link, ...] = ()
     speed_relative_to: dict[str, str] | None = None
@@ -130,87 +138,50 @@ class Experiment(Record):
     include: tuple[str, ...] = Field(default=(), exclude_if=lambda files: not files)
     own_tasks: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _plain_lists(cls, content: Any) -> Any:
-        if isinstance(content, dict) and isinstance(content.get("grid"), dict):
-            content = content | {"grid": {str(key): _choices(key, values) for key, values in content["grid"].items()}}
-        return content
-
     @model_validator(mode="after")
     def _keys_are_set_once(self) -> "Experiment":
-        for axis, label, choice in ((axis, *pair) for axis, values in self.grid.items() for pair in values.items()):
-            if isinstance(choice, tuple) and any(re.match(r"\+*seed\b", text) for text in choice):
-                raise ValueError(
-                    f"grid: {axis}={label} sets seed, but rows are averages over seeds: grid: {{seed: [0, 1]}}"
-                )
-        for text in self.fixed:
-            if "=" not in text:
-                raise ValueError(f"fixed: {text} is no override KEY=VALUE; one with a comma needs quotes")
-        keys = [text.split("=")[0].lstrip("+") for text in self.fixed]
-        for number, key in enumerate(keys):
-            if key in keys[:number]:
-                raise ValueError(f"fixed: {key} is set twice")
-            if key in self.grid:
-                raise ValueError(f"fixed: {key} is an axis of the grid: its values there are the rows")
+        choices = [choice for values in self.grid.values() for choice in values.values() if isinstance(choice, tuple)]
+        if any(re.match(r"\+*seed\b", text) for choice in choices for text in choice):
+            raise ValueError("grid: a label sets seed, but rows are averages over seeds: grid: {seed: [0, 1]}")
+        if no_override := [text for text in self.fixed if "=" not in text]:
+            raise ValueError(f"fixed: {no_override[0]} is no override KEY=VALUE; one with a comma needs quotes")
+        keys = [*self.grid, *map(key_of, self.fixed)]
+        if again := [key for number, key in enumerate(keys) if key in keys[:number]]:
+            raise ValueError(f"fixed: {again[0]} is set twice, or is an axis of the grid, whose values are the rows")
         return self
 
     @model_validator(mode="after")
-    def _columns_are_known(self) -> "Experiment":
-        known = {*scores(), *self.recorded_columns, *self.own_tasks}
-        if unknown := [column for column in self.columns if column not in known]:
-            allowed = ", ".join(scores())
-            raise ValueError(f"columns: {unknown[0]} is unknown (allowed: {allowed}, or the .yaml file of an own task)")
-        return self
-
-    @model_validator(mode="after")
-    def _rows_are_known(self) -> "Experiment":
-        places = [(f"beyond_paper.{axis}", {axis: ""}) for axis in self.beyond_paper]
-        places += [("start_from.row", link.row) for link in self.links]
-        places += [("speed_relative_to", self.speed_relative_to or {})]
+    def _names_are_known(self) -> "Experiment":
+        known = {axis: [*values, *self.values_beyond(axis)] for axis, values in self.grid.items()}
+        for column in self.columns:
+            _check_known("columns", column, [*scores(), *self.recorded_columns, *self.own_tasks])
+        rows = [(f"beyond_paper.{axis}", {axis: ""}) for axis in self.beyond_paper]
+        rows += [("start_from.row", link.row) for link in self.links]
+        rows += [("speed_relative_to", self.speed_relative_to or {})]
+        for place, row in rows:
+            for axis, label in row.items():
+                _check_known(place, axis, known)
+                _check_known(f"{place}: {axis}", label, ["", *known[axis]])
+        for row in self.paper.rows if self.paper else ():
+            for axis, values in self.grid.items():
+                _check_known(f"paper.rows: {axis}", row.get(axis, ""), values)
+        for curve in self.paper_figure.curves if self.paper_figure else ():
+            _check_known("paper_figure: row", curve.row, [label for axis in self.axes for label in known[axis]])
+            _check_known("paper_figure: panel", curve.panel, [*INTRINSIC, *LAYER_CURVES])
         for one, other in itertools.combinations((link.row for link in self.links), 2):
             if all(one[axis] == other[axis] for axis in one.keys() & other.keys()):
                 raise ValueError(f"start_from: {one} and {other} are the same row, which can start from one run only")
-        for place, row in places:
-            for axis, label in row.items():
-                if axis not in self.grid:
-                    raise ValueError(f"{place}: {axis} is no axis of the grid ({', '.join(self.grid)})")
-                known = [*self.grid[axis], *self.values_beyond(axis)]
-                if label and label not in known:
-                    raise ValueError(f"{place}: {axis}={label} is not among {', '.join(known)}")
-        return self
-
-    @model_validator(mode="after")
-    def _paper_curves_fit(self) -> "Experiment":
-        labels = [label for axis in self.axes for label in (*self.grid[axis], *self.values_beyond(axis))]
-        panels = [*INTRINSIC, *LAYER_CURVES]
-        for curve in self.paper_figure.curves if self.paper_figure else ():
-            for key, name, known in (("row", curve.row, labels), ("panel", curve.panel, panels)):
-                if name not in known:
-                    raise ValueError(f"paper_figure: {key}={name} is not among {', '.join(known)}")
-        return self
-
-    @model_validator(mode="after")
-    def _paper_rows_fit(self) -> "Experiment":
-        if self.paper:
-            for row in self.paper.rows:
-                for axis, values in self.grid.items():
-                    if axis not in row:
-                        raise ValueError(f"paper row {row} lacks the axis {axis}")
-                    if row[axis] not in values:
-                        raise ValueError(f"paper row {row}: {axis}={row[axis]} is not among {', '.join(values)}")
         return self
 
     @model_validator(mode="after")
     def _claims_fit(self) -> "Experiment":
         grid = {axis: self.grid[axis] for axis in self.axes}
-        percent = (*scores(), *self.own_tasks)
-        metrics = {*percent, *map(loss_name, percent), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
-        metrics |= {*self.recorded_columns, *map(loss_name, self.recorded_columns)}
+        named = {*scores(), *self.own_tasks, *self.recorded_columns}
+        metrics = {*named, *map(loss_name, named), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
         metrics |= set(LAYER_NUMBERS) if LAYERS_FIGURE in self.figures else set()
         for number, claim in enumerate(self.claims, 1):
             try:
-                claim.fit(grid, metrics, percent=percent)
+                claim.fit(grid, metrics)
             except ValueError as error:
                 raise ValueError(f"claim {number} ({claim.check}): {error}") from error
         return self
@@ -276,12 +247,8 @@ def include_and_read(file: Path) -> Experiment:
         ConfigError: see read(); or own code that fails, with its file and line.
     """
     included = read_yaml(file).get("include") if file.is_file() else None
-    if included is not None and (
-        not isinstance(included, list) or not all(isinstance(file_name, str) and file_name for file_name in included)
-    ):
-        raise ConfigError(f"{file}: include: a list of Python files is needed: include: [my_block.py]")
-    for own in included or ():
-        own_code.include(file.parent / own)
+    for own in included if isinstance(included, list) else ():  # else read() says what is wrong
+        own_code.include(file.parent / str(own))
     return read(file)
 
 
@@ -291,25 +258,16 @@ def _with_own_tasks(content: Any, folder: Path) -> Any:
     Raises:
         ConfigError: a file that is no task; names it.
     """
-    columns, claims = content.get("columns"), content.get("claims", [])
-    if not isinstance(columns, list):
+    columns, claims = content.get("columns"), content.get("claims")
+    entries = [str(entry) for entry in columns] if isinstance(columns, list) else []
+    names = {entry: load_task(str(folder / entry)).name for entry in entries if entry.endswith(".yaml")}
+    if not names:
         return content
-    files = {entry: str(folder / entry) for entry in columns if isinstance(entry, str) and entry.endswith(".yaml")}
-    if not files:
-        return content
-    names = {column: load_task(file).name for column, file in files.items()}
-
-    def named(value: Any) -> Any:
-        return names.get(value, value) if isinstance(value, str) else value
-
-    def of_task(claim: Any) -> Any:
-        return claim | {"metric": named(claim["metric"])} if isinstance(claim, dict) and "metric" in claim else claim
-
-    return content | {
-        "columns": [named(column) for column in columns],
-        "claims": [of_task(claim) for claim in claims] if isinstance(claims, list) else claims,
-        "own_tasks": {names[column]: file for column, file in files.items()},
-    }
+    for claim in claims if isinstance(claims, list) else ():
+        if isinstance(claim, dict) and "metric" in claim:
+            claim["metric"] = names.get(str(claim["metric"]), claim["metric"])
+    own_tasks = {name: str(folder / entry) for entry, name in names.items()}
+    return content | {"columns": [names.get(entry, entry) for entry in entries], "own_tasks": own_tasks}
 
 
 def _as_text(value: Any) -> Any:
@@ -319,6 +277,10 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, list):
         return [_as_text(item) for item in value]
     return value if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def key_of(override: str) -> str:
+    return override.partition("=")[0].lstrip("+")
 
 
 def scores() -> tuple[str, ...]:
@@ -351,24 +313,25 @@ def from_overrides(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
     figures = ["scores-by-setting"] * is_numeric + ["learning-curves"]
     content = {"name": name, "title": title, "source": "own sweep", "grid": grid}
     content |= {"columns": INTRINSIC, "figures": figures}
-    return Experiment.model_validate(content), [
-        text for text in overrides if text.split("=")[0].lstrip("+") not in grid
-    ]
+    return Experiment.model_validate(content), [text for text in overrides if key_of(text) not in grid]
 
 
-def _choices(axis: str, values: Any) -> dict[str, Choice]:
-    if not isinstance(values, dict | list | tuple) or not values:
-        raise ValueError(f"{axis}: {values} gives no values: a list of them, or of labels with overrides, is needed")
-    if not isinstance(values, dict):
-        try:
-            check_distinct([str(value) for value in values])
-        except ValueError as error:
-            raise ValueError(f"{axis}: {error}") from error
-    pairs = values.items() if isinstance(values, dict) else [(value, value) for value in values]
-    for label, value in pairs:
-        if isinstance(value, list | tuple) and (bad := [item for item in value if "=" not in str(item)]):
-            raise ValueError(f"{axis}: {label}: {bad[0]} is no override KEY=VALUE; a list sets several keys")
-    return {
-        str(label): tuple(str(item) for item in value) if isinstance(value, list | tuple) else str(value)
-        for label, value in pairs
-    }
+def one_model(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
+    """The experiment of one run, scored only on held-out text, and the overrides of the run.
+
+    The seed is that of conf/config.yaml unless given, not those of the scale.
+
+    Raises:
+        ConfigError: a key with several values.
+    """
+    given = axes(overrides)
+    for key, values in given.items():
+        if len(values) > 1:
+            raise ConfigError(f"{key}={','.join(values)}: pretrain trains one model; `albert-lab sweep` trains several")
+    content = {"name": ONE_MODEL, "title": "One model", "source": "own model", "grid": {}, "columns": INTRINSIC}
+    return Experiment.model_validate(content), [*overrides, *([] if "seed" in given else [f"seed={load().seed}"])]
+
+
+def _check_known(place: str, value: str, known: Collection[str]) -> None:
+    if value not in known:
+        raise ValueError(f"{place}={value} is unknown (allowed: {', '.join(filter(None, known))})")

@@ -1,21 +1,45 @@
-"""The whole paper: every experiment file that comes with the package, planned together."""
+"""The whole paper: the experiment files that come with the package, one by one for the help, or planned together."""
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from albert_lab import paths
 from albert_lab.errors import ConfigError, MissingDataError, within
 from albert_lab.messages import quiet, to_stderr
-from albert_lab.runs.columns import choose_tasks
-from albert_lab.studies import shipped
-from albert_lab.studies.experiment import Experiment, named
-from albert_lab.studies.plan import Plan, plan_study
+
+if TYPE_CHECKING:  # they load Hydra, which the help does not need
+    from albert_lab.studies.experiment import Experiment
+    from albert_lab.studies.plan import Plan
 
 
-def experiments() -> list[Experiment]:
-    return [named(file.stem) for file in shipped.in_order()]
+def in_order() -> list[Path]:
+    """The experiment files by table of the paper, then those that are only a figure."""
+    return sorted(paths.EXPERIMENTS.glob("*.yaml"), key=_place)
 
 
-def plan_paper(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> list[Plan]:
+def line(file: Path, key: str) -> str:
+    """The value of a key that is a line of an experiment file, without the cost of parsing YAML; empty if none."""
+    for text in file.read_text(encoding="utf-8").splitlines():
+        if text.startswith(f"{key}:"):
+            return text.removeprefix(f"{key}:").strip().strip("\"'")
+    return ""
+
+
+def _place(file: Path) -> tuple[bool, int, str]:
+    table, figure = (re.search(rf"{kind}s? (\d+)", line(file, "source")) for kind in ("Table", "Figure"))
+    number = table or figure
+    return table is None, int(number.group(1)) if number else 0, file.stem
+
+
+def experiments() -> "list[Experiment]":
+    from albert_lab.studies.experiment import named
+
+    return [named(file.stem) for file in in_order()]
+
+
+def plan_paper(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> "list[Plan]":
     """The plan of every experiment of the paper; writes nothing.
 
     A table of tasks alone is left out, in one line, if none of them has its data.
@@ -28,6 +52,9 @@ def plan_paper(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> 
         ConfigError: an override that an experiment cannot take; names the experiment.
         MissingDataError: text, or the data of a task given by its name, is missing.
     """
+    from albert_lab.runs.columns import choose_tasks
+    from albert_lab.studies.plan import plan_study
+
     plans, left_out, said = [], [], set[str]()
 
     def say_once(line: str) -> None:
@@ -37,12 +64,12 @@ def plan_paper(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> 
 
     for experiment in experiments():
         if tasks is None and experiment.ensemble and not choose_tasks(experiment.columns, quiet):
-            left_out.append(f"{experiment.name} ({experiment.source})")
+            left_out.append(experiment.name)
             continue
         try:
             plans.append(plan_study(experiment, overrides, tasks, say_once))
         except (ConfigError, MissingDataError) as error:
             raise within(experiment.name, error) from error
     if left_out:
-        to_stderr(f"left out, since {paths.tasks_data()} has none of their tasks: {', '.join(left_out)}")
+        to_stderr(f"no files of their tasks, left out: {', '.join(left_out)}")
     return plans

@@ -4,30 +4,30 @@ An experiment has points (points.py), a point has a run, and a run may start fro
 what there is of each run, so it says what is to be trained; execute.py trains that.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from albert_lab import paths
-from albert_lab.config.compose import axes, load
+from albert_lab.config.compose import axes
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, to_stderr, with_progress
 from albert_lab.runs import columns, finetunings, states
 from albert_lab.runs import run as runs
+from albert_lab.runs.run import title_of
 from albert_lab.runs.states import State
 from albert_lab.studies import starts
-from albert_lab.studies.experiment import INTRINSIC, Experiment
+from albert_lab.studies.experiment import ONE_MODEL, Experiment, key_of
 from albert_lab.studies.points import Point, points
 
 _ROWS_SHOWN = 3
-ONE_MODEL = "pretrain"
 
 
 @dataclass(frozen=True)
 class PlannedPoint:
-    """A point of an experiment with its run, and what there was of the run when it was planned.
+    """A point of an experiment, and what there was of its run when this was first asked.
 
     Several points may share a run.
 
@@ -35,37 +35,62 @@ class PlannedPoint:
         tasks: the task of each downstream column of the table, by name or file.
         seeds: those of the fine-tunings; None: the seeds of each task.
         ancestors: the points that it starts from, oldest first; they have no tasks.
-        pretraining: the state of its pre-training.
-        has_weights: whether others can start from it.
-        missing: the fine-tunings that are not there.
-        state: that of the run with its fine-tunings.
         with_random: whether its tasks are also fine-tuned from random weights of its shape.
     """
 
     point: Point
-    run: runs.Run
-    tasks: Mapping[str, str]
-    seeds: finetunings.Seeds
-    ancestors: tuple["PlannedPoint", ...]
-    pretraining: State
-    has_weights: bool
-    missing: tuple[finetunings.Finetuning, ...]
-    state: State
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    seeds: finetunings.Seeds = None
+    ancestors: tuple["PlannedPoint", ...] = ()
     with_random: bool = False
+
+    @cached_property
+    def pretraining(self) -> State:
+        """The state of its pre-training."""
+        return states.state(self.run.folder)
+
+    @cached_property
+    def has_weights(self) -> bool:
+        """Whether others can start from it."""
+        return states.has_weights(self.run.folder)
+
+    @cached_property
+    def missing(self) -> list[finetunings.Finetuning]:
+        """The fine-tunings that are not there."""
+        return finetunings.missing(self.run, self.tasks.values(), self.seeds, with_random=self.with_random)
+
+    @cached_property
+    def state(self) -> State:
+        """The state of the run with its fine-tunings."""
+        return states.with_finetunings(self.run, self.pretraining, self.missing)
+
+    def looked_at(self) -> "PlannedPoint":
+        """The point, after a look at its run, if there was none before."""
+        _ = self.state, self.has_weights
+        return self
+
+    def again(self) -> "PlannedPoint":
+        """The point as its run is now."""
+        return replace(self, ancestors=tuple(above.again() for above in self.ancestors))
+
+    @property
+    def run(self) -> runs.Run:
+        return self.point.run
 
     @property
     def lineage(self) -> list[runs.Run]:
-        return [*(item.run for item in self.ancestors), self.run]
+        """The runs that it starts from, oldest first, and its own."""
+        return [point.run for point in self.point.lineage]
 
     @property
     def row(self) -> str:
         """Its row in tables; a single model has the name of its run, without the digest."""
-        return self.point.label or self.run.name.rpartition("_")[0]
+        return self.point.label or title_of(self.run.name).partition(" seed ")[0]
 
     @property
     def title(self) -> str:
         """Its row and its seed, as people call the run."""
-        return f"{self.point.label} seed {self.point.config.seed}" if self.point.label else self.row
+        return f"{self.row} seed {self.point.config.seed}"
 
     @property
     def lacks_pretraining(self) -> bool:
@@ -73,62 +98,10 @@ class PlannedPoint:
         return self.pretraining not in states.PRETRAINED
 
 
-def look_up(
-    point: Point,
-    run: runs.Run,
-    tasks: Mapping[str, str] | None = None,
-    seeds: finetunings.Seeds = None,
-    ancestors: Sequence[PlannedPoint] = (),
-    *,
-    with_random: bool = False,
-) -> PlannedPoint:
-    """A point as its run is now; reads the run's folder, its lock and its place in Slurm's queue."""
-    tasks = tasks or {}
-    pretraining = states.state(run.folder)
-    missing = finetunings.missing(run, tasks.values(), seeds, with_random=with_random)
-    state = states.with_finetunings(run, pretraining, missing)
-    return PlannedPoint(
-        point=point,
-        run=run,
-        tasks=tasks,
-        seeds=seeds,
-        ancestors=tuple(ancestors),
-        pretraining=pretraining,
-        has_weights=states.has_weights(run.folder),
-        missing=tuple(missing),
-        state=state,
-        with_random=with_random,
-    )
-
-
-def look_again(item: PlannedPoint) -> PlannedPoint:
-    return look_up(
-        item.point,
-        item.run,
-        item.tasks,
-        item.seeds,
-        [look_again(ancestor) for ancestor in item.ancestors],
-        with_random=item.with_random,
-    )
-
-
 def family(points: Sequence[PlannedPoint]) -> dict[str, PlannedPoint]:
     """The runs of some points and their ancestors, each once, by name, after those that it starts from."""
     rows = {item.run.name: item for item in points}
     return {other.run.name: rows.get(other.run.name, other) for item in points for other in (*item.ancestors, item)}
-
-
-def lines_to_pretrain(points: Sequence[PlannedPoint]) -> Iterator[list[PlannedPoint]]:
-    """For each point, the runs that need pre-training before it is finished: itself first, then what it starts from."""
-    runs = family(points)
-    for item in points:
-        line: list[PlannedPoint] = []
-        for ancestor in (runs[run.name] for run in reversed(item.lineage)):
-            is_finished = ancestor.pretraining in states.PRETRAINED
-            if is_finished and (not line or ancestor.has_weights or line[-1].has_weights):
-                break
-            line.append(ancestor)
-        yield line
 
 
 @dataclass(frozen=True)
@@ -141,6 +114,13 @@ class Plan:
 
     experiment: Experiment
     points: tuple[PlannedPoint, ...]
+
+    def __post_init__(self) -> None:
+        from albert_lab.data.fingerprint import fingerprints_taken_once
+
+        with fingerprints_taken_once():
+            for item in (*self.points, *self.family.values()):
+                item.looked_at()
 
     @property
     def config(self) -> RunConfig:
@@ -164,10 +144,20 @@ class Plan:
         return family(self.points)
 
     def updated(self) -> "Plan":
-        from albert_lab.data.fingerprint import fingerprints_taken_once
+        """The plan as its runs are now."""
+        return replace(self, points=tuple(item.again() for item in self.points))
 
-        with fingerprints_taken_once():
-            return replace(self, points=tuple(map(look_again, self.points)))
+    def _to_finish(self, item: PlannedPoint) -> list[PlannedPoint]:
+        """The runs that need pre-training before a point is finished: itself first, then what it starts from.
+
+        A finished one is trained again only if its weights were freed and an unfinished run starts from it.
+        """
+        line: list[PlannedPoint] = []
+        for run in (self.family[run.name] for run in reversed(item.lineage)):
+            if not run.lacks_pretraining and (not line or run.has_weights or line[-1].has_weights):
+                break
+            line.append(run)
+        return line
 
     @cached_property
     def failed(self) -> dict[str, PlannedPoint]:
@@ -175,11 +165,14 @@ class Plan:
         unfinished = {run.name for item in self.points if item.state not in states.FINISHED for run in item.lineage}
         return {name: item for name, item in self.family.items() if item.state == "failed" and name in unfinished}
 
+    @property
+    def _lost(self) -> set[str]:
+        return {name for name, item in self.failed.items() if item.pretraining == "failed"}
+
     @cached_property
     def orphaned(self) -> list[PlannedPoint]:
         """The runs that cannot be trained since one that they start from failed before, parents first."""
-        lost = {name for name, item in self.failed.items() if item.pretraining == "failed"}
-        orphans = []
+        lost, orphans = self._lost, []
         for name, item in self.family.items():
             start = item.run.start_from
             if start and start.run in lost and name not in self.failed and item.lacks_pretraining:
@@ -189,17 +182,9 @@ class Plan:
 
     @cached_property
     def to_pretrain(self) -> set[str]:
-        """Names of the runs that need pre-training.
-
-        A finished parent is trained again only if its weights were freed and an unfinished run starts from it. A parent
-        that no unfinished run needs is left out, as is a run that starts from one that failed.
-        """
-        return {
-            item.run.name
-            for line in lines_to_pretrain(self.points)
-            if not any(item.pretraining == "failed" and item.run.name in self.failed for item in line)
-            for item in line
-        }
+        """Names of the runs that need pre-training and can have it: none that it starts from failed before."""
+        lines = ({run.run.name for run in self._to_finish(item)} for item in self.points)
+        return set[str]().union(*(line for line in lines if not line & self._lost))
 
     @property
     def to_train(self) -> list[PlannedPoint]:
@@ -231,37 +216,51 @@ def plan_study(
     from albert_lab.data.pair_kinds import check_kinds
 
     with fingerprints_taken_once():
-        rows = points(experiment, overrides, to_stderr)
+        rows = points(experiment, overrides)
         if isinstance(experiment.start_from, str):
-            rows = starts.continued(rows, experiment, overrides)
+            rows = _continued(rows, experiment, overrides)
         chosen = columns.choose_tasks(experiment.columns, say, tasks, experiment.own_tasks)
-        asked = with_progress(rows, len(rows), "planned {} of {} runs", to_stderr)
-        lines: dict[int, list[tuple[Point, runs.Run]]] = {}
-        ancestors: dict[str, PlannedPoint] = {}
-        seen: set[str] = set()
-        planned = tuple(_planned(starts.lineage(point, lines), ancestors, experiment, chosen, seen) for point in asked)
+        known: dict[str, PlannedPoint] = {}  # runs that others start from
+        labels: set[str] = set()
+        planned = []
+        for point in with_progress(rows, len(rows), "planned {} of {} runs", to_stderr):
+            ancestors = [known.setdefault(above.run.name, PlannedPoint(above)) for above in point.lineage[:-1]]
+            is_first = point.label not in labels  # of its row, whose other seeds have the same shape
+            labels.add(point.label)
+            planned.append(PlannedPoint(point, chosen, experiment.finetuning_seeds, tuple(ancestors), is_first))
+    _refuse_equal_rows(rows)
     _say_different_sets(planned, say)
     for item in planned:
         check_kinds(item.point.config.inter_sentence)
-    return Plan(experiment, planned)
+    return Plan(experiment, tuple(planned))
 
 
-def _planned(
-    line: Sequence[tuple[Point, runs.Run]],
-    known: dict[str, PlannedPoint],
-    experiment: Experiment,
-    tasks: Mapping[str, str],
-    rows: set[str],
-) -> PlannedPoint:
-    """The last point of a line; `known` are the ancestors that were looked up before, `rows` the labels of rows."""
-    *above, (point, run) = line
-    for ancestor in above:
-        if ancestor[1].name not in known:
-            known[ancestor[1].name] = look_up(*ancestor)
-    ancestors = [known[ancestor.name] for _, ancestor in above]
-    is_first = point.label not in rows  # of its row, whose other seeds have the same shape
-    rows.add(point.label)
-    return look_up(point, run, tasks, experiment.finetuning_seeds, ancestors, with_random=is_first)
+def _continued(rows: Sequence[Point], experiment: Experiment, overrides: Sequence[str]) -> list[Point]:
+    """The rows as continuations of an existing run, with its weights, its shape and its tokenizer."""
+    parent = starts.find_parent(str(experiment.start_from))
+    above = Point({"run": parent.name}, parent.config, existing=parent)
+    continued = []
+    for point in rows:
+        choices = [experiment.grid.get(axis, {}).get(label, "") for axis, label in point.row.items()]
+        keys = {
+            *axes(overrides),
+            *point.row,
+            *(key_of(text) for choice in choices if isinstance(choice, tuple) for text in choice),
+        }
+        config = starts.adopt(point.config, parent, keys, {*map(key_of, experiment.fixed)})
+        continued.append(replace(point, config=config, parent=above))
+    return continued
+
+
+def _refuse_equal_rows(rows: Sequence[Point]) -> None:
+    """Values that are written differently can be equal, as 0 and 0.0, and machine settings make no other run."""
+    labels: dict[object, str] = {}
+    for point in rows:
+        for axis, label in point.row.items():
+            others = tuple(item for item in point.row.items() if item[0] != axis)
+            other = labels.setdefault((axis, others, point.run.name), label) if point.is_plain(axis) else label
+            if other != label:
+                raise ConfigError(f"{axis}={other},{label}: these rows would be the same runs; give one of the values")
 
 
 def _say_different_sets(planned: Sequence[PlannedPoint], say: Say) -> None:
@@ -273,27 +272,10 @@ def _say_different_sets(planned: Sequence[PlannedPoint], say: Say) -> None:
         shown = [*rows.values()][:_ROWS_SHOWN]
         say(
             "scores on held-out text are not compared between these rows, to which corpus, tokenizer, length or masking"
-            f" give different held-out sets: {'; '.join(shown)}{'; …' * (len(rows) > len(shown))}. Scores after"
-            " fine-tuning on the same examples are"
+            f" give different held-out sets: {'; '.join(shown)}{'; …' * (len(rows) > len(shown))}"
         )
 
 
 def report_place(config: RunConfig) -> str:
     """Name of the folder for reports of this scale and corpus."""
     return f"{config.scale.name}-{config.corpus.name}"
-
-
-def one_model(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
-    """The experiment of one run, scored only on held-out text, and the overrides of the run.
-
-    The seed is that of conf/config.yaml unless given, not those of the scale.
-
-    Raises:
-        ConfigError: a key with several values.
-    """
-    given = axes(overrides)
-    for key, values in given.items():
-        if len(values) > 1:
-            raise ConfigError(f"{key}={','.join(values)}: pretrain trains one model; `albert-lab sweep` trains several")
-    content = {"name": ONE_MODEL, "title": "One model", "source": "own model", "grid": {}, "columns": INTRINSIC}
-    return Experiment.model_validate(content), [*overrides, *([] if "seed" in given else [f"seed={load().seed}"])]

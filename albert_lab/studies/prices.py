@@ -9,15 +9,15 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
 from albert_lab.machine import gpu_model
 from albert_lab.messages import duration, size
-from albert_lab.model.counts import count, count_training_flops
+from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import finetunings, results
-from albert_lab.studies.plan import Plan, PlannedPoint, family, lines_to_pretrain
+from albert_lab.studies.plan import Plan, PlannedPoint
 from albert_lab.tasks.task import KINDS
 
 # Weights and two moments in float32, in each of the two checkpoints that are kept.
 _CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
-# Fewer measure the start of a process.
-_FEWEST_STEPS = 100
+# Runs of fewer steps measure the start of a process; of runs, only so many of the newest are looked at.
+_FEWEST_STEPS, _NEWEST = 100, 20
 # FLOP/s that convert a budget in seconds into FLOPs where only proportions matter.
 _ASSUMED_SPEED = 2e10
 
@@ -35,19 +35,19 @@ class Price:
     def __add__(self, other: "Price") -> "Price":
         return Price(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
-    def time(self, speed: float | None) -> float | None:
-        """Seconds at a speed in FLOP/s; None if it is unknown and needed."""
+    def time(self, speed: float | None, jobs: int = 1) -> float | None:
+        """Seconds at a speed in FLOP/s, with so many runs at a time; None if the speed is unknown and needed."""
         if not self.flops:
             return self.seconds
-        return self.seconds + self.flops / speed if speed else None
+        return self.seconds + self.flops / speed / min(jobs, self.runs or jobs) if speed else None
 
-    def as_data(self, device: str, speed: float | None) -> dict[str, Any]:
-        return asdict(self) | {"device": device, "seconds": self.time(speed)}
+    def as_data(self, device: str, speed: float | None, jobs: int) -> dict[str, Any]:
+        return asdict(self) | {"device": device, "seconds": self.time(speed, jobs)}
 
-    def as_text(self, device: str, speed: float | None, on: str | None = None) -> str:
+    def as_text(self, device: str, speed: float | None, jobs: int, on: str | None = None) -> str:
         runs = f"{self.runs} run{'' if self.runs == 1 else 's'}"
         tuned = f", {self.finetunings} fine-tunings" if self.finetunings else ""
-        if (seconds := self.time(speed)) is None:
+        if (seconds := self.time(speed, jobs)) is None:
             took = f"{self.flops:.1e} FLOPs (no speed known for {device})"
         else:
             took = f"about {duration(seconds)} {f'on {on}' if on else 'here'}"
@@ -58,23 +58,41 @@ def price(plan: Plan, seen: set[str] | None = None) -> Price:
     """The price of a plan with the runs that others start from, each run and fine-tuning once; writes nothing.
 
     Those in seen are not counted again; the others are added to it.
-
-    Raises:
-        DamagedFileError: the record of a run is damaged.
     """
     seen, total = set() if seen is None else seen, Price()
-    to_pretrain = {item.run.name for line in lines_to_pretrain(plan.points) for item in line}
-    for name, item in family(plan.points).items():
-        results.check(item.run.folder)
-        if name in to_pretrain and name not in seen:
-            config = item.point.config
-            seconds = config.budget.value * _own_share(item) if config.budget.unit == "seconds" else 0.0
-            flops = 0.0 if seconds else work(item)
-            total += Price(1, 0, flops, seconds, count(config).total * _CHECKPOINT_BYTES_PER_PARAMETER)
-        tuned = {str(key): flops for key, flops in finetuning_flops(item).items()}
-        total += Price(finetunings=len(tuned.keys() - seen), flops=sum(tuned[key] for key in tuned.keys() - seen))
+    for name, item in plan.family.items():
+        if name in plan.to_pretrain and name not in seen:
+            is_timed = item.run.config.budget.unit == "seconds"
+            seconds = work(item) / _ASSUMED_SPEED if is_timed else 0.0
+            disk = costs(item.run.config)[0] * _CHECKPOINT_BYTES_PER_PARAMETER
+            total += Price(1, 0, 0.0 if is_timed else work(item), seconds, disk)
+        tuned = {str(key): flops for key, flops in finetuning_flops(item).items() if str(key) not in seen}
+        total += Price(finetunings=len(tuned), flops=sum(tuned.values()))
         seen |= {name, *tuned}
     return total
+
+
+def costs(config: RunConfig) -> tuple[int, float, float]:
+    """Matrix parameters, and FLOPs per token of training and of inference, as model/counts.py counts them.
+
+    By formula, since torch takes a second to load; of own blocks it gives those of the standard ones.
+    """
+    shape, length = EncoderShape.from_config(config), config.max_sequence_length
+    hidden, embedding, vocabulary = shape.hidden_size, shape.embedding_size, shape.vocab_size
+    is_glu = shape.ffn_block == "glu"
+    attention, ffn = (
+        4 * hidden**2,
+        hidden * (3 * round(shape.intermediate_size * 2 / 3) if is_glu else 2 * shape.intermediate_size),
+    )
+    projection, pooler = shape.projection * embedding * hidden, hidden**2
+    blocks = len({*shape.attention_blocks}) * attention + len({*shape.ffn_blocks}) * ffn
+    table = embedding * (vocabulary + shape.max_position_embeddings)
+    layers = shape.num_layers * (attention + ffn + 2 * length * hidden)
+    inference = 2 * (layers + projection + pooler / length)
+    labels, masked = len(config.inter_sentence.labels), config.masking.most_predictions(length)
+    heads = 2 * (masked * embedding * (hidden + vocabulary) + hidden * labels) / length
+    without_gradient = 0 if labels else 4 * pooler / length
+    return table + projection + blocks + pooler, 3 * (inference + heads) - without_gradient, inference
 
 
 def device_of(config: RunConfig) -> str:
@@ -82,54 +100,52 @@ def device_of(config: RunConfig) -> str:
     return (gpu_model() if config.machine.device != "cpu" else None) or "cpu"
 
 
-def last_speed(device: str) -> float | None:
-    """FLOP/s, padding included, of the newest run of 100 steps on a device with this in its name; None without one."""
+def last_speed(device: str, jobs: int = 1) -> float | None:
+    """FLOP/s, padding included, of the newest run of 100 steps on a device with this in its name; None without one.
+
+    One of as many runs at a time has precedence.
+    """
     files = sorted(paths.runs().glob(f"*/{results.RECORD}"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for file in files:
+    speeds: dict[bool, float] = {}
+    for file in files[:_NEWEST]:
         try:
             record = results.read(file.parent)
         except ConfigError:  # of an earlier version
             continue
-        if record is None or record.training.steps < _FEWEST_STEPS:
-            continue
-        if device.lower() in record.provenance.device_names.lower():
+        if (
+            record
+            and record.training.steps >= _FEWEST_STEPS
+            and device.lower() in record.provenance.device_names.lower()
+        ):
             positions = record.training.tokens_per_second / (1 - record.data.padding_share)
-            return positions * record.train_flops_per_token
-    return None
-
-
-def _own_share(item: PlannedPoint) -> float:
-    start, stop_at = item.point.start, item.point.config.budget.stop_at
-    if start is None or start.keep != "training":
-        return stop_at
-    return stop_at - start.point.config.budget.stop_at
-
-
-def _flops(config: RunConfig) -> float:
-    """FLOPs of a whole budget, at full length."""
-    if config.budget.unit == "seconds":
-        return config.budget.value * _ASSUMED_SPEED
-    tokens = 1 if config.budget.unit == "tokens" else config.batch_size * config.max_sequence_length
-    return config.budget.value * tokens * count_training_flops(config)
+            speeds.setdefault(record.provenance.jobs == jobs, positions * record.train_flops_per_token)
+    return speeds.get(True, speeds.get(False))
 
 
 def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, str, int], float]:
     """FLOPs of each fine-tuning that is to be made, by start, task and seed, at the full length of every example."""
     flops_of = {}
     for start, task, seed in finetunings.with_starts(item.missing):
-        flops, settings = count(item.run.config), task.fitted(item.run.config)
+        _, training, inference = costs(item.run.config)
+        settings = task.fitted(item.run.config)
         available = task.official_examples.get("dev", settings.dev_examples or 0)  # of an own file it is unknown
         evaluated = math.ceil(settings.steps / settings.checkpoint_steps)
         evaluated *= min(available, settings.dev_examples or available)
-        trained = settings.steps * settings.batch_size
         # A multiple-choice example is a sequence for each option, of which RACE has four.
         tokens = (4 if KINDS[task.kind].like == "multiple_choice" else 1) * settings.max_sequence_length
-        flops_of[start.name, task.name, seed] = tokens * (
-            trained * flops.training_flops + evaluated * flops.inference_flops
-        )
+        examples = settings.steps * settings.batch_size
+        flops_of[start.name, task.name, seed] = tokens * (examples * training + evaluated * inference)
     return flops_of
 
 
 def work(item: PlannedPoint) -> float:
-    """FLOPs of the pre-training of a run by itself; of a budget in seconds, at an assumed speed."""
-    return _flops(item.run.config) * _own_share(item)
+    """FLOPs of the pre-training of a run by itself, by the lengths of its stages; of seconds, at an assumed speed."""
+    config, point = item.run.config, item.point
+    trained = point.parent.config.budget.stop_at if point.parent and point.keep == "training" else 0.0
+    share = config.budget.stop_at - trained
+    if config.budget.unit == "seconds":
+        return config.budget.value * share * _ASSUMED_SPEED
+    tokens = 1 if config.budget.unit == "tokens" else config.batch_size * config.max_sequence_length
+    stages = enumerate(config.stage_shares)
+    flops = sum(part * costs(config.at_stage(number))[1] for number, part in stages)
+    return config.budget.value * share * tokens * flops

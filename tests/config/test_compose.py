@@ -63,8 +63,6 @@ def test_a_text_of_the_user_has_the_name_that_the_user_gives_it():
     of_files = ["corpus=files", "corpus.path=texts"]
     assert config.load(of_files).corpus.name == "files"
     assert config.load([*of_files, "corpus.name=novels"]).corpus.name == "novels"
-    with pytest.raises(ConfigError, match="corpus.name"):  # the name of an option is fixed
-        config.load(["corpus.name=novels"])
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -104,38 +102,25 @@ def test_a_configuration_is_frozen_and_read_back_from_json():
 
 
 @pytest.mark.parametrize(
-    ("override", "nearest"),
+    ("override", "said"),
     [
-        ("embedding_sze=64", "embedding_size"),
-        ("hidden_size=64", "model.hidden_size"),
-        ("+sed=3", "seed"),
-        ("inter_sentence=spo", "inter_sentence=sop"),
-        ("optimizer.zzz=1", "learning_rate"),
-        ("scale=nope", "laptop"),
-        ("hydra.run.dir=elsewhere", "hydra.run.dir"),
-    ],
-)
-def test_an_unknown_name_is_refused_with_the_nearest_one_or_all_that_are_allowed(override, nearest):
-    with pytest.raises(ConfigError, match=override.strip("+").split("=")[0]) as error:
-        config.load([override])
-    assert nearest in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("override", "key"),
-    [
+        ("embedding_sze=64", "did you mean embedding_size?"),
+        ("hidden_size=64", "did you mean model.hidden_size?"),
+        ("+sed=3", "did you mean seed?"),
+        ("inter_sentence=spo", "sop-release"),
+        ("model=3", "tiny"),
+        ("optimizer.zzz=1", "optimizer.zzz"),
+        ("hydra.run.dir=elsewhere", "unknown key hydra"),
         ("embedding_size=abc", "embedding_size=abc"),
         ("embedding_size=null", "embedding_size=null"),
         ("seed='1'", "seed=1"),
         ("seed=4294967296", "seed=4294967296"),
         ("dropout=nan", "dropout=NaN"),
         ("optimizer.betas=[0.9]", "optimizer.betas"),
-        ("machine.compile=1", "machine.compile=1"),
         ("machine.report_to=[wandb,wandb]", "wandb"),
         ("machine.precision=fp8", "'bf16'"),
         ("evaluation=3", "evaluation=3"),
         ("budget.value=2.5", "value=2.5"),
-        ("model=3", "tiny"),
         ("scale.seeds=[]", "scale.seeds"),
         ("model.num_attention_heads=7", "hidden_size=72"),
         ("embedding_size=${hidden_over:7}", "embedding_size"),
@@ -147,17 +132,17 @@ def test_an_unknown_name_is_refused_with_the_nearest_one_or_all_that_are_allowed
         ("max_sequence_length=1024", "max_position_embeddings=512"),
         ("sharing.ffn_groups=4", "num_layers=2"),
         ("corpus=files", "corpus.path"),
+        ("corpus.name=novels", "corpus.name"),  # the name of an option is fixed
+        ("corpus.language=en_GB", "corpus.language"),
         ("added_corpus.path=x", "added_corpus=files"),
         ("tokenizer=model-file", "tokenizer.model_file"),
         ("seed=1,2", "seed=1,2"),
-        ("corpus.language=en_GB", "corpus.language"),
-        ("corpus.language=xx", "corpus.language"),
     ],
 )
-def test_an_invalid_value_is_refused_with_its_key_and_the_allowed_values(override, key):
+def test_an_invalid_override_is_refused_with_its_key_and_what_is_allowed(override, said):
     with pytest.raises(ConfigError) as error:
         config.load([override])
-    assert key in str(error.value)
+    assert said in str(error.value)
 
 
 def test_a_path_beside_data_sets_of_the_hub_is_refused():
@@ -179,12 +164,7 @@ def test_trackers_are_no_part_of_what_names_a_run():
     assert tracked.identity() == config.load(timed).identity()
 
 
-@pytest.mark.parametrize("code", ["en", "yue", "sr-Latn-RS"])
-def test_a_language_is_a_code_with_optional_subtags_of_bcp_47(code):
-    assert config.load([f"corpus.language={code}"]).corpus.language == code
-
-
-@pytest.mark.parametrize("text", ["/x/${seed}", r"/x/\${seed}", r"/x/\\${seed}", r"\\host\x", "/x's \"${seed}", "/x\\"])
+@pytest.mark.parametrize("text", [r"\\host\x", "/x's \"y, z", "/x\\"])
 def test_a_quoted_value_is_taken_literally(text):
     assert config.load(["corpus=files", f"corpus.path={config.quoted(text)}"]).corpus.path == text
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from toy import toy_config
 
-from albert_lab.config.vocabulary import vocabulary_size
+from albert_lab.config.compose import vocabulary_size
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer.cache import load as load_model

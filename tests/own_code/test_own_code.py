@@ -29,7 +29,7 @@ def test_the_names_that_are_built_in_are_those_of_the_dicts(own):
 
 def test_a_name_that_a_file_adds_can_be_chosen_and_one_that_it_does_not_is_refused_with_the_allowed_ones(own):
     own(ACTIVATION)
-    assert load(["scale=smoke", "model.hidden_act=squared-relu"]).other_parts == ["model.hidden_act=squared-relu"]
+    assert load(["scale=smoke", "model.hidden_act=squared-relu"]).model.hidden_act == "squared-relu"
     with pytest.raises(ConfigError, match="squared-relu"):
         load(["scale=smoke", "model.hidden_act=swish"])
 

@@ -9,7 +9,7 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import finetunings, results, single_run
 from albert_lab.runs import run as runs
 from albert_lab.runs.reported import AVERAGE
-from albert_lab.studies import collect
+from albert_lab.studies import study
 from albert_lab.studies.execute import reset
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.studies.plan import plan_study
@@ -42,10 +42,10 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     assert states_of(planned) == ["failed"]
     record = item.run.folder / results.RECORD
     written = record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns
-    (point,) = collect.collect(planned.updated(), outcome.failures, "albert-lab sweep", print).points
+    (point,) = study.collect(planned.updated(), outcome.failures, "albert-lab sweep", print).points
     assert "squad1, seed 0" in point.failed_tasks
     assert point.state == "done"
-    (run,) = collect.runs(planned.updated().points, print)
+    (run,) = study.collect_runs(planned.updated().points, print)
     score = run.scores["mnli"]
     assert score.low is not None
     assert score.high is not None
@@ -59,7 +59,7 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     assert states_of(planned) == ["done"]
     assert written == (record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns)
 
-    (run,) = collect.runs(planned.updated().points, print)
+    (run,) = study.collect_runs(planned.updated().points, print)
     row = run.numbers
     assert row["squad1"] == pytest.approx((row["squad1_f1"] + row["squad1_exact_match"]) / 2)
     assert [(column.task, column.is_random) for column in run.columns] == [

@@ -3,8 +3,7 @@ from toy import toy_config, write_corpus
 
 from albert_lab.runs import preparing
 from albert_lab.runs import run as runs
-from albert_lab.studies.launchers import by_hand
-from albert_lab.studies.launchers.base import Job
+from albert_lab.studies.jobs import Job, print_commands
 
 
 def test_the_line_of_the_preparation_comes_first_and_makes_all_that_its_runs_need(
@@ -14,7 +13,7 @@ def test_the_line_of_the_preparation_comes_first_and_makes_all_that_its_runs_nee
     run = runs.plan(toy_config(corpus))
     folder = runs.create(run)
     assert preparing.lacking([run]) == [run]
-    by_hand.launch([Job(folder)], [run])
+    print_commands([Job(folder)], [run])
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("#")]
     assert ["albert_lab.runs.preparing" in line for line in lines] == [True, False]
     assert preparing.main([str(folder)]) == 0

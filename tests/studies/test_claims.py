@@ -33,7 +33,6 @@ def comparisons(tmp_path, claim: str) -> list[Comparison]:
         (GREATER.replace(", embedding_size: 64", "", 1), "embedding_size"),
         (GREATER.replace("greater", "grater"), "grater"),
         (f"check: greater, row: {ROW}, than: {ROW}", "itself"),
-        (f"check: greater, row: {ROW}, than: 101", "101"),
         (f"check: greater, row: [{ROW}, {OTHER}], than: {ROW}", "two rows"),
         ("check: ordered, axis: embedding_size, peak: 99, where: {sharing: all-shared}", "99"),
         ("check: ordered, axis: embedding_size, peak: 64", "sharing"),

@@ -3,7 +3,7 @@ from toy import toy_overrides, train
 from toy_tasks import toy_task
 
 from albert_lab.errors import MissingDataError
-from albert_lab.studies import collect
+from albert_lab.studies import study
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import plan_study
 from albert_lab.tasks.records import load_scores, output_folder, read_record
@@ -34,10 +34,10 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
     (item,) = trained.points
     assert item.tasks == {"mnli": "mnli"}, "no data of QNLI, and no task replaces it"
     assert item.state == "done"
-    (run,) = collect.runs(trained.points, print)
+    (run,) = study.collect_runs(trained.points, print)
     seeds = [record.seed for record in run.columns[0].finetunings]
     assert seeds == [0, 1, 2], "the experiment's own fine-tuning seeds"
-    (line,) = collect.collect(trained, {}, "a command", print).ensembles
+    (line,) = study.collect(trained, {}, "a command", print).ensembles
     records = [read_record(item.run.folder, "mnli", seed) for seed in (0, 1, 2)]
     singles = [record.best.main.value for record in records if record]
     assert line.single == sorted(singles)[1]
@@ -48,7 +48,7 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
 
     (output_folder(item.run.folder, "mnli", best[0]) / "best.npz").unlink()
     with pytest.raises(MissingDataError, match=r"best\.npz does not exist"):
-        collect.ensembles(trained.points, 2)
+        study.ensembles(trained.points, 2)
 
 
 def test_an_ensemble_of_one_fine_tuning_has_its_scores_and_no_others(corpus, own_home, monkeypatch, runs_here):
@@ -59,7 +59,7 @@ def test_an_ensemble_of_one_fine_tuning_has_its_scores_and_no_others(corpus, own
     experiment = Experiment.model_validate(CONTENT | {"columns": tasks, "finetuning_seeds": ["0"]})
     plan = plan_study(experiment, toy_overrides(corpus, "budget.value=1"))
     assert train(plan).code == 0
-    lines = collect.ensembles(plan.points, 2)
+    lines = study.ensembles(plan.points, 2)
     assert [line.column for line in lines] == tasks
     for line in lines:
         assert line.single == pytest.approx(line.ensemble), "an ensemble of one fine-tuning has its score"

@@ -12,10 +12,9 @@ from albert_lab import errors, rank
 from albert_lab.errors import ConfigError, WriteError
 from albert_lab.runs import results, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import execute
+from albert_lab.studies import execute, local
 from albert_lab.studies.execute import SOME_FAILED
-from albert_lab.studies.launchers import local
-from albert_lab.studies.launchers.base import Job
+from albert_lab.studies.jobs import Job
 
 STOP_ITSELF = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
 

@@ -8,9 +8,10 @@ from albert_lab import paths
 from albert_lab.config.compose import load
 from albert_lab.data.corpus import added_to, iterate, split_of
 from albert_lab.errors import ConfigError
-from albert_lab.studies import experiment, starts
+from albert_lab.studies import experiment
 from albert_lab.studies import points as grid_points
 from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.plan import plan_study
 
 SCALES = ["smoke", "laptop", "overnight", "gpu", "paper"]
 
@@ -32,7 +33,7 @@ def test_every_packaged_experiment_expands_at_every_scale(file, scale):
     result = experiment.read(file)
     points = points_of(file.stem, scale)
     assert len(points) == len({tuple(point.row.items()) for point in points})
-    assert starts.lineage(points[-1])[-1][0] == points[-1]
+    assert points[-1].lineage[-1] == points[-1]
     if result.paper is None:  # a figure
         return
     paper_rows = [tuple(row[axis] for axis in result.axes) for row in result.paper.rows]
@@ -46,7 +47,7 @@ def run_of(name: str, scale: str, *overrides: str, **row: str) -> str:
     """Name of the run that fills a row."""
     points = points_of(name, scale, *overrides)
     (point,) = (point for point in points if row.items() <= {k.split(".")[-1]: v for k, v in point.row.items()}.items())
-    return starts.lineage(point)[-1][1].name
+    return point.run.name
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -65,7 +66,7 @@ def test_a_row_of_several_tables_is_one_run(scale):
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_models_of_tables_9_and_10_are_one_training_without_dropout_at_two_thirds_and_at_its_end(scale):
     first, last = points_of("glue", scale)
-    assert last.start == grid_points.Start(first, "training")
+    assert (last.parent, last.keep) == (first, "training")
     steps = [point.config.budget.value * point.config.budget.stop_at for point in (first, last)]
     assert steps[1] % load([f"scale={scale}"]).budget.value == 0
     assert [round(step) for step in steps] == [round(steps[1] * 2 / 3), steps[1]]
@@ -131,9 +132,9 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
         ],
     )
     first, second, third = grid_points.points(chain)
-    assert first.start is None
-    assert second.start == grid_points.Start(first, "weights")
-    assert third.start == grid_points.Start(second, "weights")
+    assert first.parent is None
+    assert (second.parent, second.keep) == (first, "weights")
+    assert (third.parent, third.keep) == (second, "weights")
     back = {"row": {"model.num_layers": "1"}, "parent": {"model.num_layers": "2"}, "keep": "weights"}
     with pytest.raises(ConfigError, match="start_from"):
         grid_points.points(
@@ -144,22 +145,22 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
         start_from=[{"row": {}, "parent": {"dropout": "0.1", "budget.stop_at": "0.5"}, "keep": "training"}],
     )
     kept, removed = grid_points.points(arms)
-    assert kept.start == removed.start
-    assert kept.start is not None
-    assert kept.start.point.config.budget.stop_at == 0.5
-    assert kept.start.point.start is None
+    assert kept.parent == removed.parent
+    assert kept.parent is not None
+    assert kept.parent.config.budget.stop_at == 0.5
+    assert kept.parent.parent is None
 
 
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        ({"start_from": [{"row": {"sharing": "a"}, "parent": {}, "keep": "weights"}]}, "start_from.row: sharing"),
+        ({"start_from": [{"row": {"sharing": "a"}, "parent": {}, "keep": "weights"}]}, "start_from.row=sharing"),
         ({"start_from": [{"row": {}, "parent": {}, "keep": "all"}]}, "'training' or 'weights'"),
         (
             {"start_from": [{"row": {}, "parent": {p: "0.1"}, "keep": "weights"} for p in ("dropout", "eps")]},
             "same row",
         ),
-        ({"beyond_paper": {"sharing": {"values": ["groups"], "scales": []}}}, "beyond_paper.sharing"),
+        ({"beyond_paper": {"sharing": {"values": ["groups"], "scales": []}}}, "beyond_paper.sharing=sharing"),
         ({"speed_relative_to": {"model": "BERT"}}, "speed_relative_to"),
     ],
 )
@@ -204,7 +205,7 @@ def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it():
 
 
 def depths_above(point: grid_points.Point) -> list[int]:
-    above = [*depths_above(point.start.point)] if point.start else []
+    above = [*depths_above(point.parent)] if point.parent else []
     return [*above, point.config.model.num_layers]
 
 
@@ -218,7 +219,7 @@ def test_the_parents_of_a_row_are_those_of_the_whole_table_whichever_rows_are_as
 
 def test_the_control_of_table_11_trains_each_of_its_nets_for_one_more_budget():
     def names(points: list[grid_points.Point]) -> list[list[str]]:
-        return [[run.name for _, run in starts.lineage(point)] for point in points]
+        return [[above.run.name for above in point.lineage] for point in points]
 
     table = names(points_of("depth", "laptop", "model.num_layers=1,2,3,4"))
     file = paths.PACKAGE.parent / "examples" / "depth-control.yaml"
@@ -232,8 +233,8 @@ def test_the_control_of_table_11_trains_each_of_its_nets_for_one_more_budget():
 def test_the_control_of_table_7_adds_as_much_text_of_the_same_period_and_of_another_to_one_trunk():
     control = experiment.include_and_read(paths.PACKAGE.parent / "examples" / "extra-data-same-period.yaml")
     none, same, other = grid_points.points(control, ["scale=smoke", "seed=0"])
-    assert none.start
-    assert none.start == same.start == other.start
+    assert none.parent
+    assert none.parent == same.parent == other.parent
     assert none.config.corpus == same.config.corpus == other.config.corpus, "so they have one held-out set"
     base = list(iterate(none.config.corpus))
     sizes = []
@@ -248,14 +249,14 @@ def test_the_control_of_table_7_adds_as_much_text_of_the_same_period_and_of_anot
 
 
 def test_values_that_are_equal_though_written_differently_are_refused():
-    with pytest.raises(ConfigError, match="dropout"):
-        grid_points.points(toy(grid={"dropout": ["0.1", "0", "0.0"]}))
+    with pytest.raises(ConfigError, match="dropout=0,0.0"):
+        plan_study(toy(grid={"dropout": ["0.1", "0", "0.0"]}), [], [])
 
 
 def test_machine_settings_are_no_axis_unless_the_machine_decides_the_steps():
     axis = "machine.threads=1,2"
-    with pytest.raises(ConfigError, match="machine.threads"):
-        points_of("sharing", "smoke", axis)
+    with pytest.raises(ConfigError, match="machine.threads=1,2"):
+        plan_study(toy(), [axis], [])
     result = points_of("sharing", "smoke", axis, "budget=wall-clock", "sharing=all-shared", "embedding_size=4")
     assert [point.config.machine.threads for point in result] == [1, 2]
 
@@ -279,11 +280,3 @@ def test_a_bare_sweep_has_the_keys_with_several_values_as_axes():
 def test_an_error_names_the_point_it_belongs_to():
     with pytest.raises(ConfigError, match="model.num_attention_heads=5"):
         grid_points.points(toy(grid={"model.num_attention_heads": [2, 5]}))
-
-
-def test_an_error_common_to_all_rows_names_no_row():
-    table = toy(grid={"sharing": ["all-shared", "not-shared"], "embedding_size": [4, 8]})
-    for override in ("scal=laptop", "seed=0,-1", "corpus=files", "embedding_size=foo"):
-        with pytest.raises(ConfigError, match=override.split("=")[0]) as error:
-            grid_points.points(table, [override])
-        assert "all-shared" not in str(error.value)

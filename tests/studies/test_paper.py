@@ -57,7 +57,7 @@ def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(
     done = here("paper", *overrides, "--tasks", "none")
     assert done.returncode == 3
     err = done.stderr
-    assert "1 run: 1 finished before, 0 to train" in err, "the second table's run is the first's"
+    assert "runs: 1, to train: 0" in err, "the second table's run is the first's"
     assert "FAILED" in err
     reports = own_home / "reports"
     assert "](smoke-files/first/report.md)" in (reports / "README.md").read_text()

@@ -10,13 +10,13 @@ import pytest
 from command import here
 from toy import toy_config, toy_overrides
 
-from albert_lab.config.launcher import SlurmLauncher
+from albert_lab.config.launcher import Launcher
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import queue, states
 from albert_lab.runs import run as runs
 from albert_lab.runs.status import rows
-from albert_lab.studies.launchers import slurm
-from albert_lab.studies.launchers.base import Job
+from albert_lab.studies import slurm
+from albert_lab.studies.jobs import Job
 
 # Notes its arguments and script, and adds the tasks of the array to the queue.
 SBATCH = """#!/bin/bash
@@ -35,7 +35,7 @@ echo "$number;cluster"
 SCONTROL = """#!/bin/bash
 echo "$@" > "$(dirname "$0")/scontrol.said"
 """
-SETTINGS = SlurmLauncher(name="slurm", sbatch="--time=5", preparation_sbatch="", at_once=None)
+SETTINGS = Launcher(name="slurm", sbatch="--time=5", preparation_sbatch="", at_once=None)
 
 
 @pytest.fixture

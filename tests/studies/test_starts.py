@@ -15,9 +15,9 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.counts import count_training_flops
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import collect, experiment, prices
+from albert_lab.studies import experiment, local, prices, study
+from albert_lab.studies import jobs as launched
 from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.launchers import base, local
 from albert_lab.studies.plan import Plan, plan_study
 
 
@@ -186,7 +186,7 @@ def test_a_child_is_started_only_after_its_parent_was_trained(tmp_path, monkeypa
         return popen([sys.executable, "-S", "-c", f"import time; time.sleep(0.2); {record}exit({int(failed)})"])
 
     def end(job, code):
-        said.append(("left out" if code == base.PARENT_FAILED else "end", job.folder.name))
+        said.append(("left out" if code == launched.PARENT_FAILED else "end", job.folder.name))
         return True
 
     monkeypatch.setattr(local.subprocess, "Popen", begin)
@@ -194,7 +194,7 @@ def test_a_child_is_started_only_after_its_parent_was_trained(tmp_path, monkeypa
     for folder in folders.values():
         folder.mkdir()
     order = ("arm", "grandchild", "orphan", "trunk", "bad", "other")
-    jobs = [base.Job(folders[name], parent=folders.get(parents.get(name, ""))) for name in order]
+    jobs = [launched.Job(folders[name], parent=folders.get(parents.get(name, ""))) for name in order]
     assert local.launch(jobs, 3, end) == 0
     assert {name for what, name in said[:3] if what == "begin"} == {"trunk", "bad", "other"}
     assert said.index(("begin", "arm")) > said.index(("end", "trunk"))
@@ -208,7 +208,7 @@ def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_
     assert outcome.code == 1  # no row is finished
     trunk = plan.points[0].lineage[0]
     assert "the loss is nan" in outcome.failures[trunk.name]
-    table = collect.collect(plan.updated(), outcome.failures, "albert-lab toy", print).points
+    table = study.collect(plan.updated(), outcome.failures, "albert-lab toy", print).points
     assert [point.state for point in table] == ["missing", "missing"]
     assert all(trunk.name in point.reason and "the loss is nan" in point.reason for point in table)
     again = train(plan)

@@ -14,7 +14,7 @@ from toy import toy_config
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
-from albert_lab.studies.launchers.base import Job
+from albert_lab.studies.jobs import Job
 
 # Micro-batches of a quarter of the batch, so that they, and their dropout, are the same for any number of processes.
 OVERRIDES = ["dropout=0.1", "machine.micro_batch_size=4", "machine.log_every_steps=1"]

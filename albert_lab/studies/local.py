@@ -10,7 +10,7 @@ from albert_lab import rank, signals
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
 from albert_lab.machine import allocator_environment, cores, gpus, shared_out
 from albert_lab.runs.run import is_trained
-from albert_lab.studies.launchers.base import PARENT_FAILED, Job
+from albert_lab.studies.jobs import PARENT_FAILED, Job
 
 POLL_SECONDS = 0.1
 

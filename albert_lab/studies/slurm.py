@@ -1,6 +1,7 @@
 """Runs as jobs of Slurm: a script for each generation, an array with a line for each run; submitted, not awaited."""
 
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import Container, Iterator, Sequence
@@ -8,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from albert_lab import paths, signals
-from albert_lab.config.launcher import SlurmLauncher
+from albert_lab.config.launcher import Launcher
 from albert_lab.errors import ConfigError
 from albert_lab.machine import allocator_environment
 from albert_lab.messages import to_stderr
 from albert_lab.runs import preparing, queue
 from albert_lab.runs.run import Run
 from albert_lab.storage import write_atomically
-from albert_lab.studies.launchers.base import Job, generations
+from albert_lab.studies.jobs import Job, generations
 
 # Slurm sends USR1 before the time limit (--signal), only to the shell: save a checkpoint and requeue. scancel and
 # preemption send TERM: save a checkpoint and exit; Slurm itself requeues preempted jobs, but no cancelled ones.
@@ -52,7 +53,7 @@ class Script:
 
 
 def scripts(
-    jobs: Sequence[Job], unprepared: Sequence[Run], settings: SlurmLauncher, queued: Container[Path] = ()
+    jobs: Sequence[Job], unprepared: Sequence[Run], settings: Launcher, queued: Container[Path] = ()
 ) -> Iterator[Script]:
     """A script that prepares text, vocabulary and floors, if any are missing; then one for each generation of runs.
 
@@ -75,7 +76,7 @@ def file_of(script: Script) -> Path:
     return paths.home() / "slurm" / f"{script.name}.sh"
 
 
-def submit(jobs: Sequence[Job], unprepared: Sequence[Run], settings: SlurmLauncher) -> None:
+def submit(jobs: Sequence[Job], unprepared: Sequence[Run], settings: Launcher) -> None:
     """Submit the runs that are not in the queue, and return.
 
     Raises:
@@ -112,8 +113,11 @@ def _script(
     *,
     requeue: bool = True,
 ) -> Script:
-    environment = {key: value for key, value in os.environ.items() if _is_passed_on(key)}
+    # Also if the user's sbatch passes none on; cores and the life of the job are not those of this process.
+    environment = {key: value for key, value in os.environ.items() if re.match("ALBERT_LAB_|PYTHONPATH$", key)}
     environment |= allocator_environment() | {"ALBERT_LAB_HOME": str(paths.home())}
+    for own in ("ALBERT_LAB_THREADS", signals.PARENT):
+        environment.pop(own, None)
     text = SCRIPT.format(
         name=name,
         last=len(commands) - 1,
@@ -126,12 +130,6 @@ def _script(
         requeue="1" if requeue else "",  # half a preparation is worth nothing
     )
     return Script(name, text, jobs)
-
-
-def _is_passed_on(variable: str) -> bool:
-    """Whether a job gets a variable of this process even if the user's sbatch passes on none."""
-    ours = variable.startswith("ALBERT_LAB_") and variable not in ("ALBERT_LAB_THREADS", signals.PARENT)
-    return ours or variable == "PYTHONPATH"
 
 
 def _sbatch(file: Path, after: Sequence[str]) -> str:

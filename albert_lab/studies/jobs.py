@@ -1,9 +1,13 @@
-"""What launchers get: runs to train, as commands; and what they may say in place of an exit code."""
+"""What launchers get, runs to train as commands; and the launcher that only prints these commands."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from albert_lab.runs import preparing
+from albert_lab.runs.run import Run
 
 # In place of the exit code of a run's process: it was not started, because the run's parent did not finish.
 PARENT_FAILED = -1000
@@ -44,3 +48,15 @@ def generations(jobs: Sequence[Job]) -> list[list[Job]]:
         found += [[] for _ in range(depth + 1 - len(found))]
         found[depth].append(job)
     return found
+
+
+def print_commands(jobs: Sequence[Job], unprepared: Sequence[Run]) -> None:
+    """Print one line per run on stdout, after one that prepares data, if any is missing; nothing is started."""
+    if unprepared:
+        print("# first, and alone:")
+        print(shlex.join(preparing.command(unprepared)))
+    for generation in generations(jobs):
+        for job in generation:
+            if job.parent:
+                print(f"# after the line of {job.parent.name}:")
+            print(shlex.join(job.command), flush=True)
