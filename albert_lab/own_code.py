@@ -20,7 +20,7 @@ DICTS = {
     "position_encoding": "model.blocks.POSITION_ENCODINGS",
     "optimizer": "training.optimizer.OPTIMIZERS",
     "masking.method": "data.masking.METHODS",
-    "inter_sentence.labels": "data.pair_kinds.KINDS",
+    "inter_sentence.labels": "data.pairs.KINDS",
     "columns": "measures.catalog.MEASURES",
     "kind": "tasks.task.KINDS",
     "check": "studies.claims.CHECKS",

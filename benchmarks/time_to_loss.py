@@ -31,10 +31,10 @@ from transformers_step import LIBRARIES, build, inputs_and_labels
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
+from albert_lab.data.batches import StagedBatches
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.data.stages import StagedBatches
-from albert_lab.data.tokenizer.cache import load_tokenizer
+from albert_lab.data.vocabulary import load_tokenizer
 from albert_lab.machine import allocator_environment, cores
 from albert_lab.model.huggingface import PROJECTION, from_albert, to_albert
 from albert_lab.model.shape import EncoderShape

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.documents import Documents, by_document
 from albert_lab.errors import MissingDataError
 from albert_lab.measures.catalog import MEASURES

@@ -22,7 +22,7 @@ from albert_lab import files, paths
 from albert_lab.analysis import analysis
 from albert_lab.data.fingerprint import remembered_fingerprints
 from albert_lab.data.shards import SPLITS, open_shards, read_meta
-from albert_lab.data.tokenizer.cache import find_or_train
+from albert_lab.data.vocabulary import find_or_train
 from albert_lab.errors import FIXABLE, DamagedFileError
 from albert_lab.interop import layout, loading, tokenizer_files
 from albert_lab.report import markdown, report

@@ -12,9 +12,8 @@ from records import toy_record
 from albert_lab.config.compose import load, load_option, validate
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.tokenizer.cache import MODEL_FILE
-from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.data.tokenizer.train import train
+from albert_lab.data.tokenizer import load as load_model
+from albert_lab.data.vocabulary import MODEL_FILE, train
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import results
 from albert_lab.runs import run as runs

@@ -15,9 +15,8 @@ import sentencepiece
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer
-from albert_lab.data.tokenizer.cleaning import Cleaning
-from albert_lab.data.tokenizer.sentencepiece import SentencePieceTokenizer
+from albert_lab.data.cleaning import Cleaning
+from albert_lab.data.tokenizer import CONTROL_SYMBOLS, SentencePieceTokenizer, Tokenizer
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.formats import GlueFormat, SquadFormat
 from albert_lab.tasks.model import InitialModel

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 
 from albert_lab.config.schema import RunConfig
+from albert_lab.data.batches import StagedBatches
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.data.stages import StagedBatches
-from albert_lab.data.tokenizer.cache import find_tokenizer
-from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer import load as load_model
+from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.training.device import autocast
 from albert_lab.training.evaluate import Evaluator, make_sets
 from albert_lab.training.log import MetricsLog

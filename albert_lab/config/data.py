@@ -21,7 +21,7 @@ MAX_MASKED = 2**16
 
 
 class PairLabel(Section):
-    """One label of an inter-sentence objective: a kind of pair (a function in data/pair_kinds.py) and its share."""
+    """One label of an inter-sentence objective: a kind of pair (a function in data/pairs.py) and its share."""
 
     kind: str
     share: float = Field(gt=0, le=1)

@@ -1,20 +1,19 @@
-"""Source documents of a corpus in a stable order, their train or dev split, and the documents within them."""
+"""Source documents of a corpus in a stable order, their split, and the documents and sentences within them."""
 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
+import sentencex
+
 from albert_lab.config.data import AddedCorpusConfig, AddedText, CorpusConfig
-from albert_lab.data.files import files_of
+from albert_lab.data.files import READERS, Records, files_of, lines_of, reader_of, stream, suffixes, text_of
 from albert_lab.data.fingerprint import local_folder, revision
-from albert_lab.data.lines import lines_of, suffixes
-from albert_lab.data.records import READERS, Records, reader_of, stream, text_of
-from albert_lab.data.sentences import raw_sentences
 from albert_lab.data.words import Overlap
 from albert_lab.errors import ConfigError
 
@@ -22,9 +21,9 @@ Split = Literal["train", "dev"]
 
 DUPLICATES, REPEATED = "duplicate documents", "paragraphs that repeat held-out text"
 _INVISIBLE = "\u200b\u2060\ufeff \t"  # a line of these is blank
-
 # Of the lines that is_hard_wrapped() looks at.
 _SAMPLED_LINES, _FEWEST_LINES, _WIDEST_LINE, _SENTENCE_ENDS = 2000, 20, 120, ".!?…:;\"'”’)。！？；」』"
+_segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore[reportAttributeAccessIssue]  # no stubs
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,9 @@ class Document:
     """One raw document, neither cleaned nor split; corpus.sentences sets whether a line is a paragraph or a sentence.
 
     Attributes:
-        name: file:line or data set:row.
         blocks: Its text, split at blank lines if a blank line may end a document; a record is one block.
     """
 
-    name: str
     blocks: tuple[str, ...]
 
     @property
@@ -56,50 +53,77 @@ def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[
         ConfigError: an empty, binary, damaged or badly encoded file, or a record without text; with file and line.
         MissingDataError: the path does not exist, or a package or data set is not available.
     """
+    skipped = [] if skipped is None else skipped
     if corpus.source == "hub":
         for dataset in corpus.datasets:
             folder = local_folder(dataset)
             where, version = (str(folder), None) if folder else (dataset.path, revision(dataset))
             rows = stream(dataset.path, where, name=dataset.name, split=dataset.split, revision=version)
-            yield from _of_records(dataset.path, dataset.path, enumerate(rows), corpus, skipped)
+            yield from _of_records(dataset.path, enumerate(rows), corpus, skipped)
         return
-    files = files_of(corpus)
-    by_file = _ends_with_file(corpus, sum(suffixes(file)[0] not in READERS for _, file in files))
-    for name, file in files:
-        is_empty = True
-        for document in _of_file(name, file, corpus, by_file, skipped):
+    files = [file for _, file in files_of(corpus)]
+    by_file = _ends_with_file(corpus, sum(suffixes(file)[0] not in READERS for file in files))
+    for file in files:
+        is_empty, reader = True, reader_of(file)
+        found = _of_records(str(file), reader(file), corpus, skipped) if reader else _of_text(file, by_file, corpus)
+        for document in found:
             is_empty = False
             yield document
         if is_empty and not skipped:
             raise ConfigError(f"{file} is empty")
 
 
-def _of_file(
-    name: str, file: Path, corpus: CorpusConfig, by_file: bool, skipped: list[str] | None
-) -> Iterator[Document]:
-    if reader := reader_of(file):
-        yield from _of_records(name, str(file), reader(file), corpus, skipped)
-        return
-    for line, blocks in _plain(lines_of(file), by_file, corpus.lines == "wrapped"):
-        if corpus.document_characters is None:
-            yield Document(f"{name}:{line}", blocks)
-        else:
-            for part in _parts("\n".join(blocks), corpus.document_characters, corpus):
-                yield Document(f"{name}:{line}", (part,))
-
-
-def _of_records(
-    name: str, place: str, records: Records, corpus: CorpusConfig, skipped: list[str] | None
-) -> Iterator[Document]:
+def _of_records(place: str, records: Records, corpus: CorpusConfig, skipped: list[str]) -> Iterator[Document]:
     for number, record in records:
         try:
-            yield Document(f"{name}:{number}", (text_of(record, corpus.text_field, f"{corpus.section}.text_field"),))
+            yield Document((text_of(record, corpus.text_field, f"{corpus.section}.text_field"),))
         except ConfigError as error:
             said = f"{place}:{number}: {error}"
             if corpus.on_error == "stop":
                 raise ConfigError(f"{said} ({corpus.section}.on_error=skip leaves such records out)") from error
-            if skipped is not None:
-                skipped.append(said)
+            skipped.append(said)
+
+
+def _of_text(file: Path, by_file: bool, corpus: CorpusConfig) -> Iterator[Document]:
+    for blocks in _plain((line for _, line in lines_of(file)), by_file, corpus.lines == "wrapped"):
+        if corpus.document_characters is None:
+            yield Document(blocks)
+        else:
+            yield from (Document((part,)) for part in _parts("\n".join(blocks), corpus.document_characters, corpus))
+
+
+def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
+    """Whether a source document in plain text is a whole file; otherwise it ends at a blank line.
+
+    With corpus.source_documents=auto: if dev_share of the files is about two files or more.
+    """
+    if corpus.documents == "file" or corpus.source_documents == "file":
+        return True
+    return corpus.source_documents == "auto" and num_files * corpus.dev_share >= 2
+
+
+def _plain(lines: Iterable[str], by_file: bool, wrapped: bool) -> Iterator[tuple[str, ...]]:
+    """Blocks of each source document: a `<doc>` section of WikiExtractor, a file, or one block.
+
+    The lines of a block are joined if they are wrapped.
+    """
+    in_section = False
+    blocks: list[str] = []
+    block: list[str] = []
+    # The end of the file is like a tag, which ends any document.
+    for line in chain(lines, ["</doc>"]):
+        tag = line.startswith(("<doc ", "</doc>"))
+        in_section = line.startswith("<doc ") if tag else in_section
+        blank = not line.strip() or not line.strip(_INVISIBLE)
+        if tag or (blank and (wrapped or not in_section)):
+            if block:
+                blocks.append((" " if wrapped else "\n").join(block))
+                block = []
+            if blocks and (tag or not (by_file or in_section)):
+                yield tuple(blocks)
+                blocks = []
+        elif not blank:
+            block.append(line)
 
 
 def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[str]:
@@ -116,6 +140,35 @@ def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[str]:
         yield part
 
 
+def is_hard_wrapped(corpus: CorpusConfig) -> bool:
+    """Whether most lines of the first plain-text file have about the same length and do not end as sentences do."""
+    lines = [line.strip() for _, line in islice(lines_of(files_of(corpus)[0][1]), _SAMPLED_LINES) if line.strip()]
+    if len(lines) < _FEWEST_LINES:
+        return False
+    most = sorted(map(len, lines))[int(0.95 * len(lines))]
+    full = [line for line in lines if 0.75 * most <= len(line) <= most]
+    open_ended = [line for line in full if line[-1] not in _SENTENCE_ENDS]
+    return most <= _WIDEST_LINE and len(full) > 0.6 * len(lines) and len(open_ended) > 0.6 * len(full)
+
+
+def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:
+    """The added text as a separate corpus, cleaned and split like the main corpus; None if no text is added."""
+    return None if added.source == "none" else AddedText.model_construct(**dict(corpus) | dict(added))
+
+
+# ---- splits, documents and sentences ----
+
+
+def split_of(text: str, dev_share: float, seed: int = 0) -> Split:
+    """The split of a source document; it depends only on the document's text, so other documents never change it."""
+    return "dev" if _hash(text, seed) < dev_share * 2**64 else "train"
+
+
+def _hash(text: str, seed: int = 0) -> int:
+    salt = seed.to_bytes(hashlib.blake2b.SALT_SIZE, "little")  # that of zeros is none
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, salt=salt).digest(), "little")
+
+
 def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
     """Splits a source document into documents, by corpus.documents.
 
@@ -124,17 +177,28 @@ def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
     if corpus.documents == "file":
         return [source]
     texts = _paragraphs(source, corpus) if corpus.documents == "paragraph" else source.blocks
-    return [Document(source.name, (text,)) for text in texts]
+    return [Document((text,)) for text in texts]
 
 
-def _paragraphs(document: Document, corpus: CorpusConfig) -> list[str]:
+def _paragraphs(document: Document, corpus: CorpusConfig) -> Sequence[str]:
     end = "\n" if corpus.sentences == "split" else r"\n\s*\n"
     return [text for block in document.blocks for text in re.split(end, block) if text.strip()]
 
 
-def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:
-    """The added text as a separate corpus, cleaned and split like the main corpus; None if no text is added."""
-    return None if added.source == "none" else AddedText.model_construct(**dict(corpus) | dict(added))
+def raw_sentences(text: str, corpus: CorpusConfig) -> Iterator[str]:
+    """Sentences of a document as they stand in it; some may be blank."""
+    lines = text.split("\n")
+    if corpus.sentences == "line":
+        return iter(lines)
+    return chain.from_iterable(_segment(corpus.language, line) for line in lines)
+
+
+def sentences(text: str, corpus: CorpusConfig) -> Iterator[str]:
+    """Sentences of a document that are not blank, before cleaning: the splitter needs capital letters."""
+    return filter(None, map(str.strip, raw_sentences(text, corpus)))
+
+
+# ---- repetitions ----
 
 
 def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int] | None = None) -> Iterator[Document]:
@@ -163,20 +227,16 @@ def without_repeated(
     Args:
         counts: Receives REPEATED (number of paragraphs dropped).
     """
-    documents = [document for source in sources for document in source]
-    paragraphs = [_paragraphs(document, corpus) for document in documents]
-    kept: list[Document | None] = []
-    for document, parts, repeated in zip(documents, paragraphs, held_out.repeated(paragraphs), strict=True):
-        counts[REPEATED] += sum(repeated)
-        rest = tuple(part for part, is_repeated in zip(parts, repeated, strict=True) if not is_repeated)
-        kept.append(document if len(rest) == len(parts) else Document(document.name, rest) if rest else None)
-    place = iter(kept)
-    return [[document for document in islice(place, len(source)) if document] for source in sources]
-
-
-def split_of(text: str, dev_share: float, seed: int = 0) -> Split:
-    """The split of a source document; it depends only on the document's text, so other documents never change it."""
-    return "dev" if _hash(text, seed) < dev_share * 2**64 else "train"
+    paragraphs = [_paragraphs(document, corpus) for source in sources for document in source]
+    places = iter(zip(paragraphs, held_out.repeated(paragraphs), strict=True))
+    kept: list[list[Document]] = [[] for _ in sources]
+    for source, rest in zip(sources, kept, strict=True):
+        for document, (parts, repeated) in zip(source, places, strict=False):
+            counts[REPEATED] += sum(repeated)
+            own = tuple(part for part, is_repeated in zip(parts, repeated, strict=True) if not is_repeated)
+            if own or not parts:
+                rest.append(Document(own) if any(repeated) else document)
+    return kept
 
 
 def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> ConfigError:
@@ -186,56 +246,3 @@ def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> Confi
         f" {num_documents} different documents: give more text, another share, or corpus.document_characters=N, which"
         " cuts a long text into several"
     )
-
-
-def _hash(text: str, seed: int = 0) -> int:
-    salt = seed.to_bytes(hashlib.blake2b.SALT_SIZE, "little")  # that of zeros is none
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, salt=salt).digest(), "little")
-
-
-def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
-    """Whether a source document in plain text is a whole file; otherwise it ends at a blank line.
-
-    With corpus.source_documents=auto: if dev_share of the files is about two files or more.
-    """
-    if corpus.documents == "file" or corpus.source_documents == "file":
-        return True
-    return corpus.source_documents == "auto" and num_files * corpus.dev_share >= 2
-
-
-def is_hard_wrapped(corpus: CorpusConfig) -> bool:
-    """Whether most lines of the first plain-text file have about the same length and do not end as sentences do."""
-    lines = [line.strip() for _, line in islice(lines_of(files_of(corpus)[0][1]), _SAMPLED_LINES) if line.strip()]
-    if len(lines) < _FEWEST_LINES:
-        return False
-    most = sorted(map(len, lines))[int(0.95 * len(lines))]
-    full = [line for line in lines if 0.75 * most <= len(line) <= most]
-    open_ended = [line for line in full if line[-1] not in _SENTENCE_ENDS]
-    return most <= _WIDEST_LINE and len(full) > 0.6 * len(lines) and len(open_ended) > 0.6 * len(full)
-
-
-def _plain(numbered: Iterable[tuple[int, str]], by_file: bool, wrapped: bool) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """First line and blocks of each source document: a `<doc>` section of WikiExtractor, a file, or one block.
-
-    The lines of a block are joined if they are wrapped.
-    """
-    start, in_section = 1, False
-    blocks: list[str] = []
-    lines: list[str] = []
-    end = " " if wrapped else "\n"
-    # The end of the file is like a tag, which ends any document.
-    for number, line in chain(numbered, [(0, "</doc>")]):
-        tag = line.startswith(("<doc ", "</doc>"))
-        in_section = line.startswith("<doc ") if tag else in_section
-        blank = not line.strip() or not line.strip(_INVISIBLE)
-        if tag or (blank and (wrapped or not in_section)):
-            if lines:
-                blocks.append(end.join(lines))
-                lines = []
-            if blocks and (tag or not (by_file or in_section)):
-                yield start, tuple(blocks)
-                blocks = []
-        elif not blank:
-            if not lines and not blocks:
-                start = number
-            lines.append(line)

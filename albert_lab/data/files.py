@@ -1,19 +1,46 @@
-"""The text files of a corpus: from a package, a file, a folder or a glob."""
+"""The text files of a corpus, and their lines and records, decompressed and decoded as they are read."""
 
+import bz2
+import gzip
 import importlib.util
+import io
 import itertools
+import json
+import lzma
 import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from glob import has_magic
+from os.path import splitext
 from pathlib import Path
+from typing import Any
+
+import zstandard
 
 from albert_lab import paths
 from albert_lab.config.data import CorpusConfig
-from albert_lab.data.lines import suffixes
-from albert_lab.data.records import READERS
 from albert_lab.errors import ConfigError, MissingDataError
 
 Named = list[tuple[str, Path]]
-_TEXT_SUFFIXES = ("", ".txt", ".jsonl")
+# Number (of a line or of a record, from 1) and content: a record, or a line of JSON.
+Records = Iterator[tuple[int, Any]]
+COMPRESSION: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": nullcontext,  # see _decompress_zstd
+}
+_CHUNK_BYTES = 1 << 20
+_NEL = "\x85".encode()  # the end of a line on mainframes
+_MARKUP = ("<?xml", "<!doctype", "<html", "<mediawiki", "<tei", "<rss")
+_REMEDY = (
+    f"name a compressed file *{', *'.join(COMPRESSION)} and a table *.parquet, take the text out of a document, or"
+    " convert other encodings by iconv -f WINDOWS-1252 (or UTF-16) -t UTF-8"
+)
+
+
+# ---- which files ----
 
 
 def files_of(corpus: CorpusConfig) -> Named:
@@ -35,20 +62,19 @@ def files_of(corpus: CorpusConfig) -> Named:
 
 
 def _files_at(path: str, key: str) -> Named:
-    if has_magic(path) and not Path(path).exists():
-        return _matches(path, key)
     root = paths.expanded(path)
+    if has_magic(path) and not root.exists():
+        return _matches(path, key)
     if not root.exists():
         raise MissingDataError(f"{key}={path}: there is no {root.absolute()}")
     if not root.is_dir():
         return [(root.name, _checked(root))]
     files = walk(root)
-    chosen = [named for named in files if suffixes(named[1])[0] in _TEXT_SUFFIXES]
-    chosen = chosen or [named for named in files if suffixes(named[1])[0] in READERS]
-    if not chosen:
-        read = ", ".join(["no suffix", ".txt", *READERS])
-        raise MissingDataError(f"{key}={path} has no file with {read}; a glob such as '{path}/*.md' reads any name")
-    return chosen
+    for read in (("", ".txt", ".jsonl"), READERS):
+        if chosen := [named for named in files if suffixes(named[1])[0] in read]:
+            return chosen
+    read = ", ".join(["no suffix", ".txt", *READERS])
+    raise MissingDataError(f"{key}={path} has no file with {read}; a glob such as '{path}/*.md' reads any name")
 
 
 def left_out(corpus: CorpusConfig) -> list[str]:
@@ -74,9 +100,7 @@ def _in_package(corpus: CorpusConfig, path: str) -> Path:
 def _matches(pattern: str, key: str) -> Named:
     parts = paths.expanded(pattern).parts
     plain = list(itertools.takewhile(lambda part: not has_magic(part), parts))
-    magic = parts[len(plain) :]
-    magic += ("*",) if magic[-1] == "**" else ()
-    root = Path(*plain)
+    root, magic = Path(*plain), (*parts[len(plain) :], *["*"] * (parts[-1] == "**"))
     try:
         # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or out of the folder.
         matches = sorted(set(root.glob("/".join(magic))))
@@ -84,9 +108,9 @@ def _matches(pattern: str, key: str) -> Named:
         raise ConfigError(f"{key}={pattern}: {error}") from error
     if "**" in magic:
         walk(root)  # unlike glob(), it does not pass over folders that may not be read
-    with_hidden = any(part.startswith(".") for part in magic)
-    shown = [file for file in matches if with_hidden or not _is_hidden(file.relative_to(root))]
-    files = [_checked(file) for file in shown if not file.is_dir()]
+    if not any(part.startswith(".") for part in magic):
+        matches = [file for file in matches if not any(part.startswith(".") for part in file.relative_to(root).parts)]
+    files = [_checked(file) for file in matches if not file.is_dir()]
     if not files:
         raise MissingDataError(f"{key}={pattern}: no file matches (looked from {Path.cwd()})")
     top = os.path.commonpath([file.parent for file in files])
@@ -100,19 +124,15 @@ def walk(folder: Path) -> Named:
         ConfigError: a path that cannot be read as a file: a link that leads nowhere, a FIFO or a socket.
         OSError: a folder below it may not be read.
     """
+
+    def fail(error: OSError) -> None:
+        raise error
+
     root, files = folder.absolute(), []
-    for place, folders, names in os.walk(root, onerror=_fail):
+    for place, folders, names in os.walk(root, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
         files += [Path(place, name) for name in names if not name.startswith(".")]
     return sorted((file.relative_to(root).as_posix(), _checked(file)) for file in files)
-
-
-def _fail(error: OSError) -> None:
-    raise error
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _checked(file: Path) -> Path:
@@ -122,3 +142,198 @@ def _checked(file: Path) -> Path:
     if not file.name.isascii() and file.name.encode(errors="ignore").decode() != file.name:
         raise ConfigError(f"the name of the file {str(file)!r} is not UTF-8: rename it")
     return file.absolute()
+
+
+# ---- lines ----
+
+
+def suffixes(file: Path) -> tuple[str, str]:
+    """The suffix of the format, and that of the compression (empty if none)."""
+    stem, last = splitext(file.name.lower())
+    return (splitext(stem)[1], last) if last in COMPRESSION else (last, "")
+
+
+def lines_of(file: Path) -> Iterator[tuple[int, str]]:
+    """Number and text of each line, decompressed and decoded as it is read.
+
+    Raises:
+        ConfigError: binary, badly encoded or damaged, with file and line. MissingDataError: the file cannot be opened.
+    """
+    number = 0
+    try:
+        for number, line in enumerate(_split_lines(_chunks(file)), 1):
+            if b"\0" in line:
+                raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text: {_REMEDY}")
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
+    except UnicodeDecodeError as error:
+        bad = f"byte 0x{error.object[error.start]:02x} at {error.start} of the line"
+        raise ConfigError(f"{file}:{number}: not UTF-8 ({bad}): {_REMEDY}") from error
+    except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise MissingDataError(f"{file} cannot be read: {error.strerror} (after line {number})") from error
+        raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
+
+
+def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    other: bytes | None = None  # the end of lines in a file without newlines
+    rest: list[bytes] = []  # joined once a line: adding each chunk to it would copy it as often as it has chunks
+    for chunk in chunks:
+        if other is None:
+            other = next((end for end in (b"\n", b"\r", _NEL) if end in chunk), b"\n")
+        first, *lines = chunk.replace(other, b"\n").split(b"\n")
+        rest.append(first)
+        for line in lines:
+            yield b"".join(rest)
+            rest = [line]
+    if any(rest):
+        yield b"".join(rest)
+
+
+def _chunks(file: Path) -> Iterator[bytes]:
+    compression = suffixes(file)[1]
+    with open_file(file) as packed, COMPRESSION.get(compression, nullcontext)(packed) as stream:
+        chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
+        yield from _decompress_zstd(chunks) if compression == ".zst" else chunks
+
+
+def open_file(file: Path) -> io.BufferedReader:
+    """Opens a file for reading bytes.
+
+    Raises:
+        MissingDataError: the file cannot be opened, or is none, but a pipe or a device, which may have no end.
+    """
+    try:
+        if not file.is_file() and file.exists():
+            raise MissingDataError(f"{file} is no ordinary file")
+        return open(file, "rb")
+    except OSError as error:
+        raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _decompress_zstd(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    # The package's own stream readers accept a truncated file as complete.
+    decompressor, whole = zstandard.ZstdDecompressor().decompressobj(), False
+    for chunk in chunks:
+        while chunk:
+            yield decompressor.decompress(chunk)
+            chunk, whole = decompressor.unused_data, decompressor.eof
+            if whole:
+                decompressor = zstandard.ZstdDecompressor().decompressobj()
+    if not whole:
+        raise EOFError("it ends within a frame")
+
+
+# ---- records ----
+
+
+def _json_lines(file: Path) -> Records:
+    """A record a line; blank lines are none."""
+    return ((number, line) for number, line in lines_of(file) if line.strip())
+
+
+def _json_file(file: Path) -> Records:
+    """The records of an array or of one object over any number of lines, or those of JSON Lines."""
+    if isinstance(_parse(_first_line(file)), dict):
+        return _json_lines(file)
+    content = _parse("\n".join(line for _, line in lines_of(file)))
+    if content is None:
+        raise ConfigError(f"{file} is not JSON: an array of records, or a record a line, is read")
+    return enumerate(content if isinstance(content, list) else [content], 1)
+
+
+def _table(file: Path, separator: str = ",") -> Records:
+    """The rows of a file whose first line has the names of the columns."""
+    import pandas
+
+    try:
+        with pandas.read_csv(file, sep=separator, dtype=str, keep_default_na=False, chunksize=1000) as parts:
+            yield from enumerate((row for part in parts for row in part.to_dict("records")), 1)
+    except (ValueError, OSError, EOFError) as error:  # also of pandas' parser
+        raise ConfigError(f"{file} cannot be read as a table: {error}") from error
+
+
+def _parquet(file: Path) -> Records:
+    return enumerate(stream(str(file), "parquet", data_files=str(file), split="train"), 1)
+
+
+READERS: dict[str, Callable[[Path], Records]] = {
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".json": _json_file,
+    ".csv": _table,
+    ".tsv": lambda file: _table(file, "\t"),
+    ".parquet": _parquet,
+}
+
+
+def reader_of(file: Path) -> Callable[[Path], Records] | None:
+    """The reader of a file by its suffix or, if that says nothing, by its first line with text; None: it is plain text.
+
+    Raises:
+        ConfigError: markup, of which the text would be a small part.
+    """
+    if reader := READERS.get(suffixes(file)[0]):
+        return reader
+    first = _first_line(file)
+    if first.lower().startswith(_MARKUP):
+        raise ConfigError(
+            f"{file} is markup, not text: extract its text first (from a dump of Wikipedia by wikiextractor --json), or"
+            " leave it out"
+        )
+    is_json = isinstance(_parse(first), dict) or first.startswith("[{") or first in ("[", "{")
+    return _json_file if is_json else None
+
+
+def _first_line(file: Path) -> str:
+    return next((line.strip() for _, line in lines_of(file) if line.strip()), "")
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text) if text.lstrip().startswith(("[", "{")) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def stream(what: str, path: str, **settings: Any) -> Iterator[Any]:
+    """The rows that datasets.load_dataset(path, ...) streams; what names them in errors.
+
+    Raises:
+        ConfigError: there is no such subset or split, or the file is damaged.
+        MissingDataError: the package `datasets` is not installed, or the data set cannot be reached.
+    """
+    try:
+        import datasets
+        import datasets.config
+    except ImportError as error:
+        raise MissingDataError(f"{what} needs the package datasets: pip install 'albert-lab[hub]'") from error
+    # Otherwise `datasets` imports torch if it is installed, and makes a stream a data set of torch.
+    datasets.config.TORCH_AVAILABLE = False
+    try:
+        yield from datasets.load_dataset(path, streaming=True, **settings)
+    except OSError as error:
+        raise MissingDataError(f"the data set {what} cannot be reached: {error}") from error
+    except ValueError as error:
+        part = ", ".join(f"{key}={settings[key]}" for key in ("name", "split") if settings.get(key))
+        raise ConfigError(f"{what} ({part}): {error}") from error
+
+
+def text_of(record: Any, field: str, key: str) -> str:
+    """The text of a record, or of a line of JSON; key names the setting of the field in errors.
+
+    Raises:
+        ConfigError: not a record, or none with text in this field.
+    """
+    try:
+        record = json.loads(record) if isinstance(record, str) else record
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"not a line of JSON: {error}") from error
+    text = record.get(field) if isinstance(record, dict) else None
+    if not isinstance(text, str):
+        has = ", ".join(map(str, record)) if isinstance(record, dict) else f"none, a {type(record).__name__}"
+        raise ConfigError(f"{key}={field} is missing or no text; fields: {has}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"the text is badly encoded: {error}") from error
+    return text

@@ -2,9 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,15 @@ from albert_lab import paths
 from albert_lab.config.data import CorpusConfig, HubDataset
 from albert_lab.config.schema import digest
 from albert_lab.data import files
-from albert_lab.data.lines import open_file
+from albert_lab.data.files import open_file
 from albert_lab.errors import DamagedFileError, MissingDataError
 from albert_lab.files import read_json
 from albert_lab.storage import write_atomically
 
+_FILE = "fingerprints.json"
 # Digests known to this process: of a file by path, size, times and inode; of a data set by path.
 digests: dict[str, str] = {}
-_taken: ContextVar[dict[CorpusConfig | Path, str] | None] = ContextVar("_taken", default=None)
+_taken: list[dict[CorpusConfig | Path, str]] = []  # fingerprints within fingerprints_taken_once()
 
 
 def settings(corpus: CorpusConfig) -> dict[str, Any]:
@@ -41,44 +41,41 @@ def fingerprint(corpus: CorpusConfig) -> str:
     Raises:
         MissingDataError: the path does not exist, or a package or data set is not available.
     """
-    known = {} if (taken := _taken.get()) is None else taken
-    if corpus not in known:
-        if corpus.source == "hub":
-            parts = [[dataset.name, dataset.split, _digest_dataset(dataset)] for dataset in corpus.datasets]
-            known[corpus] = digest(parts)
-        else:
-            known[corpus] = _digest_files(files.files_of(corpus))
-    return known[corpus]
+    if corpus.source != "hub":
+        return _once(corpus, lambda: _digest_files(files.files_of(corpus)))
+    return _once(corpus, lambda: digest([[of.name, of.split, _digest_dataset(of)] for of in corpus.datasets]))
 
 
 @contextmanager
 def fingerprints_taken_once() -> Iterator[None]:
     """Within this context, the files of a corpus or folder are looked at only once for all its fingerprints."""
-    known = _taken.get()
-    token = _taken.set({} if known is None else known)
+    _taken.append(_taken[-1] if _taken else {})
     try:
         yield
     finally:
-        _taken.reset(token)
+        _taken.pop()
+
+
+def _once(key: CorpusConfig | Path, take: Callable[[], str]) -> str:
+    known = _taken[-1] if _taken else {}
+    if key not in known:
+        known[key] = take()
+    return known[key]
 
 
 def remember_fingerprints() -> None:
     """Writes this process's digests to the cache, so that the next process need not read the text again."""
     known = remembered_fingerprints()
     if not digests.keys() <= known.keys():
-        write_atomically(_remembered(), json.dumps(known | digests, indent=0))
+        write_atomically(paths.cache() / _FILE, json.dumps(known | digests, indent=0))
 
 
 def remembered_fingerprints() -> dict[str, str]:
     """The digests that other processes wrote."""
     try:
-        return read_json(_remembered(), dict[str, str])
+        return read_json(paths.cache() / _FILE, dict[str, str])
     except DamagedFileError:  # or missing: the file only saves time, and is written again
         return {}
-
-
-def _remembered() -> Path:
-    return paths.cache() / "fingerprints.json"
 
 
 def digest_path(path: Path) -> str:
@@ -87,10 +84,7 @@ def digest_path(path: Path) -> str:
     Raises:
         MissingDataError: a file cannot be read.
     """
-    known = {} if (taken := _taken.get()) is None else taken
-    if path not in known:
-        known[path] = _digest_files(files.walk(path)) if path.is_dir() else _digest_file(path)
-    return known[path]
+    return _once(path, lambda: _digest_files(files.walk(path)) if path.is_dir() else _digest_file(path))
 
 
 def _digest_files(named: list[tuple[str, Path]]) -> str:

@@ -1,46 +1,23 @@
-"""From documents to segment pairs: the plan of one epoch."""
+"""From documents to segment pairs: the kinds of pair, and the plan of one epoch."""
 
-import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
 from albert_lab.config.data import InterSentenceConfig
-from albert_lab.data.pair_kinds import KINDS, Rows, Segments, check_kinds, kinds_across, random_document
+from albert_lab.data.chunks import Chunks, Rows, Stream, blocks_of, cut_chunks, draw_stretches, generator
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
 
 SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
 
-# Documents are processed in blocks of about this many sentences, so that memory does not grow with the corpus.
-# Segments are exchanged only within a block, so another value gives other pairs.
-BLOCK_SENTENCES = 1 << 18
-
-# A document is cut into chunks alternately forwards and backwards, in stretches of about this many chunks.
-STRETCH_CHUNKS = 32
-
-
-class Stream(IntEnum):
-    """Use of random numbers in batches and evaluation sets: a part of the generator's key, so that no two share any."""
-
-    PAIRS = 0
-    ORDER = 1
-    MASKING = 2
-    ACROSS = 3
-
-
-def generator(stream: Stream, seed: int, major: int, minor: int = 0) -> np.random.Generator:
-    """A random generator that depends only on its arguments."""
-    return np.random.Generator(np.random.Philox(key=(seed, stream), counter=(0, 0, minor, major)))
-
 
 @dataclass(frozen=True)
-class Pairs:
-    """Segment pairs as the model reads them, one row per pair; segment A comes first. stats are of the whole epoch."""
+class Pairs(Rows):
+    """Segment pairs as the model reads them; segment A comes first. stats are of the whole epoch."""
 
     a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
     a_length: np.ndarray  # [pairs] int32: tokens
@@ -50,37 +27,124 @@ class Pairs:
     kind: np.ndarray  # [pairs] int8: index into KINDS
     stats: Mapping[str, Any]
 
-    def __len__(self) -> int:
-        return len(self.label)
-
-    def take(self, rows: np.ndarray | slice) -> Self:
-        """These rows, in the order given."""
-        return type(self)(*(column[rows] for column in self._columns()), stats=self.stats)
-
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """The rows of all parts, one part after another, with the stats of the last."""
-        columns = zip(*(part._columns() for part in parts), strict=True)
-        return cls(*(np.concatenate(column) for column in columns), stats=parts[-1].stats)
-
-    def _columns(self) -> list[np.ndarray]:
-        return [self.a_start, self.a_length, self.b_start, self.b_length, self.label, self.kind]
+        last = parts[-1]
+        return replace(last, **{name: np.concatenate([vars(part)[name] for part in parts]) for name in last._columns()})
 
 
 @dataclass(frozen=True)
-class Chunks(Rows):
-    """Runs of consecutive sentences of one document."""
+class Segments(Rows):
+    """Segment pairs before truncation."""
 
-    first: np.ndarray  # [chunks] int64: the first sentence
-    end: np.ndarray  # [chunks] int64: the sentence after the last
-    target: np.ndarray  # [chunks] int64: intended length in tokens
+    document: np.ndarray  # [pairs] int64: of the first segment
+    source: np.ndarray  # [pairs] int64: source document of the first segment
+    target: np.ndarray  # [pairs] int64: intended length of both segments in tokens
+    a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
+    a_length: np.ndarray  # [pairs] int64: tokens
+    b_start: np.ndarray
+    b_length: np.ndarray
+
+
+def consecutive(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
+    """The pairs as they are in the text."""
+    return segments
+
+
+def swapped(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
+    """The pairs with the second segment first (section 3.1).
+
+    On Wikipedia articles, lengths alone separate them from consecutive pairs in 50.6 % (length 64) and 51.1 % (128) of
+    cases (standard error 0.1). Part of that is in the text: with shuffled sentences it is 50.4 and 50.2 %.
+    """
+    first, second = (segments.a_start, segments.a_length), (segments.b_start, segments.b_length)
+    return replace(segments, a_start=second[0], a_length=second[1], b_start=first[0], b_length=first[1])
+
+
+def other_document(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
+    """The pairs, each with a second segment of the same length from another source document.
+
+    Pairs next to each other in the order of that length exchange their second segments.
+    """
+    # Differs from the release: there the second segment starts anywhere in a random document, so that its length and
+    # truncated end reveal the label, and its text is read twice.
+    source = segments.source.tolist()
+    waiting: list[int] = []  # pairs without a partner so far, all of one source document
+    partners: list[tuple[int, int]] = []
+    for pair in np.lexsort((rng.random(len(segments)), segments.b_length)).tolist():
+        if waiting and source[waiting[-1]] != source[pair]:
+            partners.append((waiting.pop(), pair))
+        else:
+            waiting.append(pair)
+    return _exchange(segments, np.array(partners, dtype=np.int64).reshape(-1, 2))
+
+
+def same_document(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
+    """The pairs, each with the second segment of the pair of its document that is nearest in length.
+
+    In a document of few pairs, the nearest length may differ much; then lengths reveal this kind.
+    """
+    order = np.lexsort((rng.random(len(segments)), segments.b_length, segments.document))
+    document = segments.document[order]
+    rank = np.arange(len(order)) - np.searchsorted(document, document)
+    even = np.flatnonzero((rank[:-1] % 2 == 0) & (document[:-1] == document[1:]))
+    return _exchange(segments, np.stack([order[even], order[even + 1]], axis=1))
+
+
+def random_document(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
+    """The pairs, each with a second segment from a random place of a random document of another source.
+
+    It runs from a random sentence to the target length or to the end of that sentence's document, as in the release
+    (create_instances_from_document). So its length and its place in its document can reveal this kind.
+    """
+    offsets, documents = shards.sentence_offsets, shards.document_offsets
+    own, after = shards.source_offsets[segments.source], shards.source_offsets[segments.source + 1]
+    other = rng.integers(shards.num_documents - (after - own))
+    other += np.where(other >= own, after - own, 0)
+    first = rng.integers(documents[other], documents[other + 1])
+    wanted = np.maximum(segments.target - segments.a_length, 1)
+    end = np.minimum(np.searchsorted(offsets, offsets[first] + wanted), documents[other + 1])
+    return replace(segments, b_start=offsets[first], b_length=offsets[end] - offsets[first])
+
+
+def _exchange(segments: Segments, partners: np.ndarray) -> Segments:
+    """The pairs in partners (row numbers [exchanges, 2]), each with the second segment of its partner."""
+    receivers, donors = partners.ravel(), partners[:, ::-1].ravel()
+    return replace(segments.take(receivers), b_start=segments.b_start[donors], b_length=segments.b_length[donors])
 
 
 @dataclass(frozen=True)
-class Stretches(Chunks):
-    """Parts of a document that are cut into chunks separately; target is the target of their chunks."""
+class PairKind:
+    """A kind of pair: from consecutive pairs to those of the kind, without pairs that have no partner.
 
-    backwards: np.ndarray  # [stretches] bool: cut from the last sentence to the first
+    is_across: whether the second segment is from another source document.
+    """
+
+    make: Callable[[Segments, np.random.Generator, Shards], Segments]
+    is_across: bool = False
+
+
+KINDS: dict[str, PairKind] = {
+    "consecutive": PairKind(consecutive),
+    "swapped": PairKind(swapped),
+    "other-document": PairKind(other_document, is_across=True),
+    "same-document": PairKind(same_document),
+    "random-document": PairKind(random_document, is_across=True),
+}
+
+
+def check_kinds(spec: InterSentenceConfig, num_sources: int | None = None) -> None:
+    """Raises ConfigError if an objective names an unknown kind of pair, or one that needs more source documents."""
+    for entry in spec.labels:
+        if entry.kind not in KINDS:
+            raise ConfigError(f"inter_sentence.labels: kind={entry.kind} is unknown (allowed: {', '.join(KINDS)})")
+    kinds = {kind for _, kind, _ in _mix(spec)} | {spec.single_sentence_chunks} - {"drop"}
+    if num_sources is not None and num_sources < 2 and any(KINDS[kind].is_across for kind in kinds):
+        raise ConfigError(
+            f"inter_sentence={spec.name} pairs text of different source documents, and the corpus has {num_sources}:"
+            " give two or more, or corpus.document_characters=N, which cuts a long text into several"
+        )
 
 
 def make_pairs(
@@ -102,17 +166,13 @@ def make_pairs(
     Raises:
         ConfigError: an unknown kind of pair, or a kind that cannot be made of this text.
     """
-    check_kinds(spec)
-    _check_sources(spec, shards.num_sources)
+    check_kinds(spec, shards.num_sources)
     limit = max_sequence_length - SPECIAL_TOKENS
     counts: Counter[str] = Counter()
     parts: list[Pairs] = []
-    blocks = list(enumerate(_blocks(shards.document_offsets)))
-    if most_blocks is not None and len(blocks) > most_blocks:
-        blocks = [blocks[place * len(blocks) // most_blocks] for place in range(most_blocks)]
-    for block, (first, end) in blocks:
-        rng = generator(Stream.PAIRS, seed, epoch, block)
-        stretches = _draw_stretches(shards, first, end, limit, short_sequence_probability, spec.cutting, rng)
+    for block in blocks_of(shards, most_blocks):
+        rng = generator(Stream.PAIRS, seed, epoch, block.number)
+        stretches = draw_stretches(shards, block, limit, short_sequence_probability, spec.cutting, rng)
         chunks = cut_chunks(stretches, shards.sentence_offsets)
         counts["chunks"] += len(chunks)
         counts["first_chunks"] += int(np.count_nonzero(chunks.first == shards.document_offsets[chunks.document]))
@@ -122,76 +182,6 @@ def make_pairs(
     _check_labels(spec, pairs, counts, limit)
     order = generator(Stream.ORDER, seed, epoch).permutation(len(pairs))
     return replace(pairs.take(order), stats=_stats(pairs, counts, shards, limit))
-
-
-def _blocks(document_offsets: np.ndarray) -> Iterator[tuple[int, int]]:
-    """First and end document of each block; blocks have about equal sizes, so that none is too small to exchange."""
-    num_sentences = int(document_offsets[-1])
-    num_blocks = -(-num_sentences // BLOCK_SENTENCES)
-    bounds = np.searchsorted(document_offsets, np.arange(num_blocks + 1) * num_sentences // num_blocks)
-    return itertools.pairwise(np.unique(bounds).tolist())
-
-
-def _draw_stretches(
-    shards: Shards,
-    first_document: int,
-    end_document: int,
-    limit: int,
-    short_probability: float,
-    cutting: Literal["balanced", "released"],
-    rng: np.random.Generator,
-) -> Stretches:
-    """Splits the documents of a block into stretches, with the target length of their chunks and direction of cutting.
-
-    Source: create_instances_from_document; `cutting=released` follows it: one stretch per document, from the front.
-    """
-    bounds = shards.document_offsets[first_document : end_document + 1]
-    num_documents = len(bounds) - 1
-    is_short = rng.random(num_documents) < short_probability
-    target = np.where(is_short, rng.integers(2, limit + 1, num_documents), limit)
-
-    num_stretches = -(-np.diff(shards.sentence_offsets[bounds]) // (target * STRETCH_CHUNKS))
-    if cutting == "released":
-        num_stretches = np.ones_like(num_stretches)
-    row = np.repeat(np.arange(num_documents), num_stretches)
-    number = np.arange(len(row)) - np.repeat(np.cumsum(num_stretches) - num_stretches, num_stretches)
-    num_sentences = np.diff(bounds)[row]
-    # Differs from the release: half of the text is cut from the back. The sentence that reaches the target is longer
-    # than average; if all text is cut from the front, it is always in the second segment, and lengths reveal the order.
-    starts_backwards = rng.random(num_documents) < (0.5 if cutting == "balanced" else 0)
-    return Stretches(
-        document=row + first_document,
-        first=bounds[row] + num_sentences * number // num_stretches[row],
-        end=bounds[row] + num_sentences * (number + 1) // num_stretches[row],
-        target=target[row],
-        backwards=(number % 2 == 1) ^ starts_backwards[row],
-    )
-
-
-def cut_chunks(stretches: Stretches, sentence_offsets: np.ndarray) -> Chunks:
-    """The chunks of adjacent stretches: consecutive sentences up to the target length or to the end of the stretch."""
-    base = stretches.first[0]
-    lengths = np.diff(sentence_offsets[base : stretches.end[-1] + 1])
-    first, end = stretches.first - base, stretches.end - base
-    stretch = np.repeat(np.arange(len(stretches)), end - first)  # stretch of each sentence, in the order of cutting
-    sentence = np.arange(len(stretch))
-    sentence = np.where(stretches.backwards[stretch], (first + end)[stretch] - 1 - sentence, sentence)
-    offsets = np.concatenate([[0], np.cumsum(lengths[sentence])])
-    reached = np.searchsorted(offsets, offsets[:-1] + stretches.target[stretch])
-    next_cut = np.minimum(reached, end[stretch]).tolist()
-    cuts = [0]
-    while cuts[-1] < len(next_cut):
-        cuts.append(next_cut[cuts[-1]])
-
-    cut = np.array(cuts)
-    of = stretches.take(stretch[cut[:-1]])
-    low, high = cut[:-1] + base, cut[1:] + base
-    return Chunks(
-        document=of.document,
-        first=np.where(of.backwards, of.first + of.end - high, low),
-        end=np.where(of.backwards, of.first + of.end - low, high),
-        target=of.target,
-    )
 
 
 def _make_kinds(
@@ -291,22 +281,9 @@ def _truncate(
         b_start=segments.b_start + rng.binomial(b_cut, 0.5),
         b_length=b_length.astype(np.int32),
         label=np.full(len(segments), label, dtype=np.int8),
-        kind=np.full(len(segments), _number(kind), dtype=np.int8),
+        kind=np.full(len(segments), [*KINDS].index(kind), dtype=np.int8),
         stats={},
     )
-
-
-def _number(kind: str) -> int:
-    return list(KINDS).index(kind)
-
-
-def _check_sources(spec: InterSentenceConfig, num_sources: int) -> None:
-    kinds = {kind for _, kind, _ in _mix(spec)} | {spec.single_sentence_chunks}
-    if kinds.intersection(kinds_across()) and num_sources < 2:
-        raise ConfigError(
-            f"inter_sentence={spec.name} pairs text of different source documents, and the corpus has {num_sources}:"
-            " give two or more, or corpus.document_characters=N, which cuts a long text into several"
-        )
 
 
 def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], limit: int) -> None:
@@ -326,6 +303,7 @@ def _stats(pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> di
     median_document_sequences is the length of the median document, in full sequences.
     """
     document_tokens = np.diff(shards.sentence_offsets[shards.document_offsets])
+    is_across = np.array([kind.is_across for kind in KINDS.values()])
     return {
         "pairs": len(pairs),
         "chunks": counts["chunks"],
@@ -335,5 +313,5 @@ def _stats(pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> di
         "truncated_text_share": counts["truncated_tokens"] / shards.num_tokens,
         "document_start_share": counts["first_chunks"] / counts["chunks"],
         "median_document_sequences": float(np.median(document_tokens)) / limit,
-        "cross_document_share": float(np.mean(np.isin(pairs.kind, [_number(kind) for kind in kinds_across()]))),
+        "cross_document_share": float(is_across[pairs.kind].mean()),
     }

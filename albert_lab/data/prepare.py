@@ -17,15 +17,14 @@ from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build, worker_pool
-from albert_lab.data.corpus import Split
+from albert_lab.data.cleaning import Cleaning, cleaning_of
+from albert_lab.data.corpus import Split, sentences
 from albert_lab.data.files import left_out
 from albert_lab.data.fingerprint import fingerprint, remember_fingerprints, settings
-from albert_lab.data.sentences import sentences
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
-from albert_lab.data.tokenizer.base import Tokenizer
-from albert_lab.data.tokenizer.cache import find_or_train, tokenizer_fingerprint
-from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.data.tokenizer.cleaning import Cleaning, cleaning_of
+from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.data.tokenizer import load as load_model
+from albert_lab.data.vocabulary import find_or_train, tokenizer_fingerprint
 from albert_lab.data.words import Overlap
 from albert_lab.errors import ConfigError
 from albert_lab.machine import cores

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from albert_lab import files
 from albert_lab.data.corpus import Split
-from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 
 SPLITS: tuple[Split, ...] = ("train", "dev")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import corpus as texts
-from albert_lab.data.tokenizer.train import sample
+from albert_lab.data.vocabulary import sample
 from albert_lab.errors import ConfigError
 from albert_lab.interop import layout
 from albert_lab.messages import Say, with_progress

@@ -13,7 +13,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.fingerprint import fingerprint
 from albert_lab.data.prepare import prepare, without_added
 from albert_lab.data.shards import open_shards
-from albert_lab.data.tokenizer.cache import find_tokenizer
+from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import Opened, open_folder
 from albert_lab.machine import cores

@@ -10,10 +10,10 @@ import safetensors.torch
 import torch
 
 from albert_lab.data import corpus as texts
-from albert_lab.data.sentences import sentences
-from albert_lab.data.tokenizer.cache import MODEL_FILE
-from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.data.tokenizer.cleaning import cleaning_of
+from albert_lab.data.cleaning import cleaning_of
+from albert_lab.data.corpus import sentences
+from albert_lab.data.tokenizer import load as load_model
+from albert_lab.data.vocabulary import MODEL_FILE
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import layout as layouts
 from albert_lab.interop import tokenizer_files

@@ -16,10 +16,10 @@ from albert_lab.config.compose import groups, load_option, parse, validate
 from albert_lab.config.compose import load as compose
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.tokenizer.base import Tokenizer
-from albert_lab.data.tokenizer.cache import MODEL_FILE, find_tokenizer
-from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.data.tokenizer.cleaning import cleaning_of
+from albert_lab.data.cleaning import cleaning_of
+from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.data.tokenizer import load as load_model
+from albert_lab.data.vocabulary import MODEL_FILE, find_tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import layout, tokenizer_files
 from albert_lab.model.encoder import PretrainingModel

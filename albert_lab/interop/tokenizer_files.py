@@ -7,10 +7,10 @@ from typing import Any
 
 from albert_lab import files
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.tokenizer.cache import MODEL_FILE
-from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.data.tokenizer.cleaning import cleaning_of
-from albert_lab.data.tokenizer.sentencepiece import as_json
+from albert_lab.data.cleaning import cleaning_of
+from albert_lab.data.tokenizer import as_json
+from albert_lab.data.tokenizer import load as load_model
+from albert_lab.data.vocabulary import MODEL_FILE
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import layout
 

@@ -9,7 +9,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import fixed_pairs
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
-from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.documents import Documents
 from albert_lab.score import Score
 

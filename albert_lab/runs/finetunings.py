@@ -162,7 +162,7 @@ def start_of(run: Run, say: Say) -> "InitialModel":
         MissingDataError: its weights were removed.
         DamagedFileError: they are damaged.
     """
-    from albert_lab.data.tokenizer.cache import find_or_train, load_tokenizer
+    from albert_lab.data.vocabulary import find_or_train, load_tokenizer
     from albert_lab.tasks.model import InitialModel
     from albert_lab.training.checkpoint import last_weights
 

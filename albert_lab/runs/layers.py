@@ -38,7 +38,7 @@ def _measure(folder: Path, say: Callable[[str], None]) -> tuple[Layer, ...]:
 
     from albert_lab.data.prepare import prepare
     from albert_lab.data.shards import open_shards
-    from albert_lab.data.tokenizer.cache import load_tokenizer
+    from albert_lab.data.vocabulary import load_tokenizer
     from albert_lab.measures import catalog
     from albert_lab.model.encoder import PretrainingModel
     from albert_lab.training.checkpoint import last_weights, load_weights

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # plans of finished runs need none of them
 
     from albert_lab.data.corpus import Split
     from albert_lab.data.shards import Shards
-    from albert_lab.data.tokenizer.base import Tokenizer
+    from albert_lab.data.tokenizer import Tokenizer
 
 MUCH_TEXT = 0.1  # that is not trained on
 
@@ -55,7 +55,7 @@ def load(config: RunConfig, say: Say) -> Data:
     """Text, tokenizer, shards and floors of a run, made first if they are missing; errors as in prepare_all."""
     from albert_lab.data.prepare import prepare, without_added
     from albert_lab.data.shards import open_shards
-    from albert_lab.data.tokenizer.cache import load_tokenizer
+    from albert_lab.data.vocabulary import load_tokenizer
     from albert_lab.measures.segments_floor import find_or_fit
 
     shards, base = prepare(config, say), without_added(config)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from albert_lab import __version__
 from albert_lab.config.schema import RESULTS_VERSION
+from albert_lab.data.batches import StageData
 from albert_lab.data.corpus import REPEATED
 from albert_lab.data.shards import Shards
-from albert_lab.data.stages import StageData
 from albert_lab.machine import cores, cpu_model
 from albert_lab.model.counts import count, count_training_flops
 from albert_lab.runs import results

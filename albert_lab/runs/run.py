@@ -122,7 +122,7 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
     """
     from albert_lab.data.corpus import added_to
     from albert_lab.data.fingerprint import fingerprint
-    from albert_lab.data.tokenizer.cache import tokenizer_fingerprint
+    from albert_lab.data.vocabulary import tokenizer_fingerprint
 
     fingerprints = {"corpus": fingerprint(config.corpus), "tokenizer": tokenizer_fingerprint(config)}
     if added := added_to(config.corpus, config.added_corpus):

@@ -146,7 +146,7 @@ def _pretrain(
 
     import torch
 
-    from albert_lab.data.stages import StagedBatches
+    from albert_lab.data.batches import StagedBatches
     from albert_lab.training.device import autocast, choose_device, choose_precision
     from albert_lab.training.evaluate import Evaluator, make_sets
     from albert_lab.training.log import MetricsLog, Trackers

@@ -213,7 +213,7 @@ def plan_study(
         MissingDataError: text, or the data of a task given by its name, is missing.
     """
     from albert_lab.data.fingerprint import fingerprints_taken_once
-    from albert_lab.data.pair_kinds import check_kinds
+    from albert_lab.data.pairs import check_kinds
 
     with fingerprints_taken_once():
         rows = points(experiment, overrides)

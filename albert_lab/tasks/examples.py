@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from albert_lab.data.lines import lines_of, suffixes
+from albert_lab.data.files import lines_of, suffixes
 from albert_lab.errors import ConfigError, MissingDataError
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.training.device import tensor_on
 
 # Items are sorted by length within groups of this many batches: similar lengths in a batch, and still shuffled.

@@ -14,7 +14,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.encoder import Encoder, Pooler, PretrainingModel, initialize
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.features import Features, TaskBatch

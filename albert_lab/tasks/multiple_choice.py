@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.features import Features, join

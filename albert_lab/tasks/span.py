@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import SpanExample

@@ -16,7 +16,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, masked_set, micro_batches
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
-from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.documents import SEGMENTS, Documents, by_document
 from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog

@@ -10,8 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from albert_lab.config.schema import Keep, RunConfig
-from albert_lab.data.batches import Batch
-from albert_lab.data.stages import StageData, StagedBatches
+from albert_lab.data.batches import Batch, StageData, StagedBatches
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape, deepen
 from albert_lab.score import loss_name

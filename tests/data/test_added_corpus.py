@@ -7,7 +7,7 @@ from toy import toy_config, write_corpus
 from albert_lab.data.corpus import Document, iterate, split_of
 from albert_lab.data.prepare import find_shards, prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.data.tokenizer.cache import find_tokenizer
+from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import MissingDataError
 from albert_lab.runs import run as runs
 

@@ -13,11 +13,11 @@ from toy_shards import make_prose, make_shards
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import batches as module
-from albert_lab.data import pairs
+from albert_lab.data import chunks
 from albert_lab.data.batches import Batch, Batches, fixed_pairs, masked_set, micro_batches
 from albert_lab.data.pairs import make_pairs
 from albert_lab.data.shards import Shards
-from albert_lab.data.tokenizer.base import Tokenizer
+from albert_lab.data.tokenizer import Tokenizer
 
 VOCAB = 20_000
 
@@ -230,7 +230,7 @@ def test_a_fixed_set_is_the_same_every_time_and_balanced(option):
 
 def test_a_fixed_set_is_made_from_a_sample_of_a_large_text_and_all_of_a_small_text(monkeypatch):
     shards = make_prose(200, sentences=20, tokens=8)
-    monkeypatch.setattr(pairs, "BLOCK_SENTENCES", 100)
+    monkeypatch.setattr(chunks, "BLOCK_SENTENCES", 100)
     spec = configure().inter_sentence
     sizes = {"max_sequence_length": 32, "short_sequence_probability": 0.1, "seed": 5}
     whole = make_pairs(shards, spec, **sizes, epoch=0)

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from albert_lab.config.compose import load
 from albert_lab.config.data import CorpusConfig, HubDataset
 from albert_lab.data import corpus as texts
-from albert_lab.data import lines
+from albert_lab.data import files
+from albert_lab.data.corpus import sentences
 from albert_lab.data.fingerprint import fingerprint
-from albert_lab.data.sentences import sentences
 from albert_lab.errors import ConfigError, MissingDataError
 
 TWO_DOCUMENTS = "One line.\nAnother, naïve one.\n\nA second document.\n"
@@ -69,8 +69,8 @@ def test_a_blank_line_or_the_end_of_a_file_ends_a_document(tmp_path):
     file.write_text("\n" + TWO_DOCUMENTS + "   \n\n")
     result = list(texts.iterate(corpus(file)))
     assert result == [
-        texts.Document("a.txt:2", ("One line.\nAnother, naïve one.",)),
-        texts.Document("a.txt:5", ("A second document.",)),
+        texts.Document(("One line.\nAnother, naïve one.",)),
+        texts.Document(("A second document.",)),
     ]
     assert read(corpus(file, documents="file")) == ["One line.\nAnother, naïve one.\nA second document."]
 
@@ -134,7 +134,7 @@ def test_a_record_is_an_unchanged_document(tmp_path):
     records = [{"text": "One.\n\nStill one.", "id": 1}, {"text": "", "id": 2}]
     (tmp_path / "a.jsonl").write_text("\n\n".join(json.dumps(record) for record in records))
     result = list(texts.iterate(corpus(tmp_path)))
-    assert result == [texts.Document("a.jsonl:1", ("One.\n\nStill one.",)), texts.Document("a.jsonl:3", ("",))]
+    assert result == [texts.Document(("One.\n\nStill one.",)), texts.Document(("",))]
 
 
 RECORDS = [{"id": "1", "text": "One, of\ntwo lines."}, {"id": "2", "text": "Two."}]
@@ -274,7 +274,7 @@ def test_a_source_without_text_is_refused_before_anything_is_read(source, key):
 
 def test_a_row_of_a_data_set_is_a_document(folder, monkeypatch):
     result = list(texts.iterate(hub(folder)))
-    assert result[1] == texts.Document(f"{folder}:1", ("Row 1.\n\nIts second paragraph.",))
+    assert result[1] == texts.Document(("Row 1.\n\nIts second paragraph.",))
     assert len(result) == 2
     with pytest.raises(ConfigError, match="split=test"):
         read(hub(folder, split="test"))
@@ -294,9 +294,9 @@ def test_an_unreachable_data_set_is_missing_data():
 
 def test_a_repeated_text_is_dropped_and_counted_in_any_white_space():
     counts = Counter()
-    documents = [texts.Document(str(place), (text,)) for place, text in enumerate(["a  b", "c", "a\nb", "A b", "a b"])]
+    documents = [texts.Document((text,)) for text in ["a  b", "c", "a\nb", "A b", "a b"]]
     kept = list(texts.distinct(documents, counts))
-    assert [document.name for document in kept] == ["0", "1", "3"]
+    assert [document.text for document in kept] == ["a  b", "c", "A b"]
     assert counts == {"documents": 5, texts.DUPLICATES: 2}
 
 
@@ -340,5 +340,5 @@ def test_no_sentence_is_empty_and_no_letter_is_lost(text):
 def test_lines_are_the_same_however_a_file_is_read(tmp_path, monkeypatch, size):
     file = tmp_path / "text.txt"
     file.write_bytes(b"ab\n\ncde\r\nf")
-    monkeypatch.setattr(lines, "_CHUNK_BYTES", size)
-    assert list(lines.lines_of(file)) == [(1, "ab"), (2, ""), (3, "cde"), (4, "f")]
+    monkeypatch.setattr(files, "_CHUNK_BYTES", size)
+    assert list(files.lines_of(file)) == [(1, "ab"), (2, ""), (3, "cde"), (4, "f")]

@@ -7,9 +7,9 @@ from toy import toy_config
 from albert_lab.config.compose import vocabulary_size
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.data.tokenizer.cache import load_tokenizer, tokenizer_fingerprint
-from albert_lab.data.tokenizer.tokenizer_json import JsonTokenizer
+from albert_lab.data.tokenizer import JsonTokenizer
+from albert_lab.data.tokenizer import load as load_model
+from albert_lab.data.vocabulary import load_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError
 
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is an extra")

@@ -15,12 +15,11 @@ from toy_shards import make_prose, make_shards
 from albert_lab import paths
 from albert_lab.config import compose as config
 from albert_lab.config.data import InterSentenceConfig, PairLabel
-from albert_lab.data import pairs as module
-from albert_lab.data.pair_kinds import KINDS
+from albert_lab.data import chunks as module
+from albert_lab.data.chunks import Stretches, cut_chunks
 from albert_lab.data.pairs import (
+    KINDS,
     Pairs,
-    Stretches,
-    cut_chunks,
     make_pairs,
     truncated_lengths,
 )

@@ -13,12 +13,11 @@ from toy import silent
 from albert_lab import locks, paths, storage
 from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
+from albert_lab.data.corpus import sentences
 from albert_lab.data.prepare import find_shards, prepare
-from albert_lab.data.sentences import sentences
 from albert_lab.data.shards import open_shards, read_meta
-from albert_lab.data.tokenizer.cache import find_tokenizer
-from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.data.tokenizer.train import train
+from albert_lab.data.tokenizer import load as load_model
+from albert_lab.data.vocabulary import find_tokenizer, train
 from albert_lab.errors import ConfigError
 
 WORDS = ["".join(letters) for letters in itertools.product("bdgkmt", "aeiou", ["n", "r", "sal"])]

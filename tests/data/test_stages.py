@@ -6,8 +6,7 @@ from test_batches import VOCAB, VOCABULARY, configure, same
 from toy_shards import make_prose
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.batches import Batch
-from albert_lab.data.stages import StagedBatches
+from albert_lab.data.batches import Batch, StagedBatches
 from albert_lab.errors import ConfigError
 
 # Lengths 8, 16 and 32 in steps 0 to 3, 4 to 9, and 10 to 19.

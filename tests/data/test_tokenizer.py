@@ -13,11 +13,10 @@ from albert_lab import paths
 from albert_lab.config.compose import load
 from albert_lab.config.data import TokenizerConfig
 from albert_lab.data import corpus as texts
-from albert_lab.data.tokenizer import base, cache
-from albert_lab.data.tokenizer import train as training
-from albert_lab.data.tokenizer.cache import find_or_train, tokenizer_fingerprint
-from albert_lab.data.tokenizer.cache import load as load_model
-from albert_lab.data.tokenizer.train import sample, short_lines, train
+from albert_lab.data import tokenizer as base
+from albert_lab.data import vocabulary as training
+from albert_lab.data.tokenizer import load as load_model
+from albert_lab.data.vocabulary import find_or_train, sample, short_lines, tokenizer_fingerprint, train
 from albert_lab.errors import ConfigError, MissingDataError
 
 
@@ -140,7 +139,7 @@ def test_spaces_punctuation_and_other_scripts_start_a_word_and_letters_join_it(t
 def test_a_tokenizer_is_trained_once_in_a_separate_process(run, monkeypatch):
     file = find_or_train(run(), silent)
     assert file.is_relative_to(paths.cache() / "tokenizers")
-    monkeypatch.setattr(cache, "worker_pool", None)
+    monkeypatch.setattr(training, "worker_pool", None)
     assert find_or_train(run(), silent) == file
 
 

@@ -5,7 +5,7 @@ import torch
 from parity import ALBERT, make_albert
 from toy import silent, toy_config, toy_overrides, write_corpus
 
-from albert_lab.data.tokenizer.cache import find_or_train, find_tokenizer
+from albert_lab.data.vocabulary import find_or_train, find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.interop.evaluation import evaluate
 from albert_lab.interop.export import export

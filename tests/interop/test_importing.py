@@ -8,7 +8,7 @@ from toy import silent
 from toy_folders import toy_tokenizer_file
 from toy_tasks import toy_task
 
-from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer import load as load_model
 from albert_lab.errors import ConfigError
 from albert_lab.interop.importing import import_folder
 from albert_lab.interop.loading import open_folder

@@ -59,7 +59,7 @@ METHODS["words"] = words
 """
 PAIRS = """
 from dataclasses import replace
-from albert_lab.data.pair_kinds import KINDS, PairKind
+from albert_lab.data.pairs import KINDS, PairKind
 
 def shortened(segments, rng, shards):
     kept = segments.take(segments.b_length > 1)  # pairs that cannot be of this kind are left out

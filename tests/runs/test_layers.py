@@ -4,8 +4,8 @@ from toy import silent, toy_config
 
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.data.tokenizer.cache import find_tokenizer
-from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer import load as load_model
+from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import MissingDataError
 from albert_lab.measures import catalog
 from albert_lab.model.encoder import PretrainingModel

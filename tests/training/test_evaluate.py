@@ -9,8 +9,8 @@ from toy import toy_config, write_corpus
 from albert_lab.data.batches import micro_batches
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.data.tokenizer.cache import find_tokenizer
-from albert_lab.data.tokenizer.cache import load as load_model
+from albert_lab.data.tokenizer import load as load_model
+from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.measures import catalog
 from albert_lab.measures.catalog import labels, of_kind
 from albert_lab.measures.measure import HeldOutPairs, PairMeasure, TokenMeasure

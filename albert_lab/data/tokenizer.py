@@ -1,20 +1,120 @@
-"""A tokenizer of a SentencePiece model, such as the released one of ALBERT, and its form as a tokenizer.json."""
+"""Text to token ids and back: by a SentencePiece model, such as ALBERT's, or by a tokenizer.json, such as BERT's."""
 
+import hashlib
 import json
+from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import sentencepiece
 import tokenizers
 from sentencepiece import sentencepiece_model_pb2
 
-from albert_lab.data.tokenizer.base import CONTROL_SYMBOLS, Tokenizer, fingerprint_of
-from albert_lab.data.tokenizer.cleaning import AS_IS, Cleaning
-from albert_lab.errors import ConfigError
+from albert_lab.config.schema import digest
+from albert_lab.data.cleaning import AS_IS, Cleaning
+from albert_lab.errors import ConfigError, MissingDataError
 
+CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
 _SPECIAL = ("<pad>", "<unk>", *CONTROL_SYMBOLS)
+# In a tokenizer.json: BERT's names, and ALBERT's if a SentencePiece model was converted to one.
+_PAD, _UNK = ("[PAD]", "<pad>"), ("[UNK]", "<unk>")
+_CONTINUATION = "##"
+# From _is_start_piece_sp of the release: the ASCII punctuation that it lists (not all) and the letters.
+_PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
+_JOINING = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
+
+
+class Tokenizer(ABC):
+    """Text, which it cleans, to token ids and back. Special tokens are looked up by name and never come from text.
+
+    Attributes:
+        fingerprint: short hash of everything that determines the tokens.
+        vocab_size: number of tokens.
+        pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
+    """
+
+    fingerprint: str
+    vocab_size: int
+    pad_id: int
+    unk_id: int
+    cls_id: int
+    sep_id: int
+    mask_id: int
+
+    @abstractmethod
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Token ids of each sentence, without special tokens."""
+
+    @abstractmethod
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Token ids of a text and, for each token, its character range [start, end) in the text before cleaning.
+
+        Ranges may overlap: a character that cleaning takes apart may belong to several tokens.
+        """
+
+    @abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids; special tokens give no text."""
+
+    @abstractmethod
+    def tokens(self) -> list[str]:
+        """The text of every token, by id."""
+
+    @cached_property
+    def word_starts(self) -> np.ndarray:
+        """Which tokens start a word, bool [vocab]; all others join the token before them.
+
+        Source: _is_start_piece_sp in create_pretraining_data.py of the release. Each punctuation mark is a separate
+        word, and so is every token with a character that is neither punctuation nor an English letter.
+        """
+        return np.array([starts_word(token) for token in self.tokens()])
+
+
+def starts_word(token: str) -> bool:
+    return token.startswith(("▁", "<")) or token in _PUNCTUATION or not _JOINING.issuperset(token.lower())
+
+
+def read_model(file: Path) -> bytes:
+    """The content of a model file.
+
+    Raises:
+        MissingDataError: the file cannot be read.
+    """
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise MissingDataError(f"tokenizer.model_file={file} cannot be read: {error.strerror}") from error
+
+
+def digest_model(model: bytes) -> str:
+    """Short hash of a model file's content."""
+    return hashlib.blake2b(model, digest_size=6).hexdigest()
+
+
+def fingerprint_of(model: bytes, digit_commas: str) -> str:
+    """Short hash of what determines the tokens of an existing model file."""
+    return digest_model(model) if digit_commas == "keep" else digest([digest_model(model), digit_commas])
+
+
+def load(file: Path, cleaning: Cleaning = AS_IS, digit_commas: str = "keep") -> Tokenizer:
+    """The tokenizer of a model file: a tokenizer.json (by its suffix), which has its own cleaning, or a SentencePiece
+    model, for which text is cleaned as given.
+
+    Raises:
+        MissingDataError: the file does not exist.
+        ConfigError: the file is not such a model, a special token is missing or could come from text, or
+            digit_commas=split for a tokenizer.json.
+    """
+    model = read_model(file)
+    if file.suffix != ".json":
+        return SentencePieceTokenizer(model, str(file), cleaning, digit_commas)
+    if digit_commas != "keep":
+        raise ConfigError(f"tokenizer.digit_commas={digit_commas}: {file} allows only keep")
+    return JsonTokenizer(model, str(file))
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -132,3 +232,59 @@ def as_json(model: bytes, cleaning: Cleaning) -> dict[str, Any]:
         "decoder": metaspace,
         "model": {"type": "Unigram", "unk_id": ids["<unk>"], "vocab": vocabulary, "byte_fallback": False},
     }
+
+
+class JsonTokenizer(Tokenizer):
+    """Text to token ids and back by a tokenizer.json, without its special tokens, truncation and padding.
+
+    The file says how text is cleaned (in BERT: lower case, accents, punctuation); the corpus does not.
+    """
+
+    def __init__(self, model: bytes, origin: str) -> None:
+        """Takes the content of a tokenizer.json; origin names it in errors.
+
+        Raises:
+            ConfigError: not a tokenizer.json, or a special token is missing.
+        """
+        try:
+            self._model = tokenizers.Tokenizer.from_buffer(model)
+        except ValueError as error:
+            raise ConfigError(f"{origin} is not a tokenizer.json: {error}") from error
+        self._model.no_truncation()
+        self._model.no_padding()
+        self._model.encode_special_tokens = True  # the word [MASK] in a text is text
+        self.fingerprint = digest_model(model)
+        self.vocab_size = 1 + max(self._model.get_vocab().values())  # ids may have gaps
+        self.pad_id, self.unk_id = self._find(_PAD, origin), self._find(_UNK, origin)
+        self.cls_id, self.sep_id, self.mask_id = (self._find((token,), origin) for token in CONTROL_SYMBOLS)
+
+    def _find(self, names: Sequence[str], origin: str) -> int:
+        ids = [token for token in map(self._model.token_to_id, names) if token is not None]
+        if not ids:
+            raise ConfigError(f"{origin} has no token {' or '.join(names)}")
+        return ids[0]
+
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self._model.encode_batch(list(sentences), add_special_tokens=False)]
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        encoding = self._model.encode(text, add_special_tokens=False)
+        return encoding.ids, encoding.offsets
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self._model.decode([int(token) for token in ids])
+
+    def tokens(self) -> list[str]:
+        return [str(self._model.id_to_token(token)) for token in range(self.vocab_size)]
+
+    @cached_property
+    def word_starts(self) -> np.ndarray:
+        """Which tokens start a word, bool [vocab]; all others join the token before them.
+
+        In WordPiece, every token without `##` (create_pretraining_data.py of BERT, whole word masking); otherwise as
+        in Tokenizer.
+        """
+        tokens = self.tokens()
+        if not any(token.startswith(_CONTINUATION) for token in tokens):
+            return super().word_starts
+        return np.array([not token.startswith(_CONTINUATION) for token in tokens])

@@ -1,0 +1,143 @@
+"""From documents to chunks: runs of consecutive sentences of one document, of which segment pairs are made."""
+
+import itertools
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+
+from albert_lab.data.shards import Shards
+
+# Documents are processed in blocks of about this many sentences, so that memory does not grow with the corpus.
+# Segments are exchanged only within a block, so another value gives other pairs.
+BLOCK_SENTENCES = 1 << 18
+
+# A document is cut into chunks alternately forwards and backwards, in stretches of about this many chunks.
+STRETCH_CHUNKS = 32
+
+
+class Stream(IntEnum):
+    """Use of random numbers in batches and evaluation sets: a part of the generator's key, so that no two share any."""
+
+    PAIRS = 0
+    ORDER = 1
+    MASKING = 2
+    ACROSS = 3
+
+
+def generator(stream: Stream, seed: int, major: int, minor: int = 0) -> np.random.Generator:
+    """A random generator that depends only on its arguments."""
+    return np.random.Generator(np.random.Philox(key=(seed, stream), counter=(0, 0, minor, major)))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Columns of equal length, and what else there is; the class name says what a row is."""
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns().values())))
+
+    def take(self, rows: np.ndarray | slice) -> Self:
+        """These rows, in the order given."""
+        return replace(self, **{name: column[rows] for name, column in self._columns().items()})
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+
+
+@dataclass(frozen=True)
+class Chunks(Rows):
+    """Runs of consecutive sentences of one document."""
+
+    document: np.ndarray  # [chunks] int64: the document that the chunk was cut from
+    first: np.ndarray  # [chunks] int64: the first sentence
+    end: np.ndarray  # [chunks] int64: the sentence after the last
+    target: np.ndarray  # [chunks] int64: intended length in tokens
+
+
+@dataclass(frozen=True)
+class Stretches(Chunks):
+    """Parts of a document that are cut into chunks separately; target is the target of their chunks."""
+
+    backwards: np.ndarray  # [stretches] bool: cut from the last sentence to the first
+
+
+class Block(NamedTuple):
+    """A range of documents by its number in the text."""
+
+    number: int
+    first: int
+    end: int
+
+
+def blocks_of(shards: Shards, most: int | None = None) -> list[Block]:
+    """The blocks of a split, of about equal sizes, so that none is too small to exchange; at most `most`, spread."""
+    num_sentences = int(shards.document_offsets[-1])
+    num_blocks = -(-num_sentences // BLOCK_SENTENCES)
+    bounds = np.searchsorted(shards.document_offsets, np.arange(num_blocks + 1) * num_sentences // num_blocks)
+    blocks = [Block(number, *ends) for number, ends in enumerate(itertools.pairwise(np.unique(bounds).tolist()))]
+    if most is None or len(blocks) <= most:
+        return blocks
+    return [blocks[place * len(blocks) // most] for place in range(most)]
+
+
+def draw_stretches(
+    shards: Shards,
+    block: Block,
+    limit: int,
+    short_probability: float,
+    cutting: Literal["balanced", "released"],
+    rng: np.random.Generator,
+) -> Stretches:
+    """Splits the documents of a block into stretches, with the target length of their chunks and direction of cutting.
+
+    Source: create_instances_from_document; `cutting=released` follows it: one stretch per document, from the front.
+    """
+    bounds = shards.document_offsets[block.first : block.end + 1]
+    num_documents = len(bounds) - 1
+    is_short = rng.random(num_documents) < short_probability
+    target = np.where(is_short, rng.integers(2, limit + 1, num_documents), limit)
+
+    num_stretches = -(-np.diff(shards.sentence_offsets[bounds]) // (target * STRETCH_CHUNKS))
+    if cutting == "released":
+        num_stretches = np.ones_like(num_stretches)
+    row = np.repeat(np.arange(num_documents), num_stretches)
+    number = np.arange(len(row)) - np.repeat(np.cumsum(num_stretches) - num_stretches, num_stretches)
+    num_sentences = np.diff(bounds)[row]
+    # Differs from the release: half of the text is cut from the back. The sentence that reaches the target is longer
+    # than average; if all text is cut from the front, it is always in the second segment, and lengths reveal the order.
+    starts_backwards = rng.random(num_documents) < (0.5 if cutting == "balanced" else 0)
+    return Stretches(
+        document=row + block.first,
+        first=bounds[row] + num_sentences * number // num_stretches[row],
+        end=bounds[row] + num_sentences * (number + 1) // num_stretches[row],
+        target=target[row],
+        backwards=(number % 2 == 1) ^ starts_backwards[row],
+    )
+
+
+def cut_chunks(stretches: Stretches, sentence_offsets: np.ndarray) -> Chunks:
+    """The chunks of adjacent stretches: consecutive sentences up to the target length or to the end of the stretch."""
+    base = stretches.first[0]
+    lengths = np.diff(sentence_offsets[base : stretches.end[-1] + 1])
+    first, end = stretches.first - base, stretches.end - base
+    stretch = np.repeat(np.arange(len(stretches)), end - first)  # stretch of each sentence, in the order of cutting
+    sentence = np.arange(len(stretch))
+    sentence = np.where(stretches.backwards[stretch], (first + end)[stretch] - 1 - sentence, sentence)
+    offsets = np.concatenate([[0], np.cumsum(lengths[sentence])])
+    reached = np.searchsorted(offsets, offsets[:-1] + stretches.target[stretch])
+    next_cut = np.minimum(reached, end[stretch]).tolist()
+    cuts = [0]
+    while cuts[-1] < len(next_cut):
+        cuts.append(next_cut[cuts[-1]])
+
+    cut = np.array(cuts)
+    of = stretches.take(stretch[cut[:-1]])
+    low, high = cut[:-1] + base, cut[1:] + base
+    return Chunks(
+        document=of.document,
+        first=np.where(of.backwards, of.first + of.end - high, low),
+        end=np.where(of.backwards, of.first + of.end - low, high),
+        target=of.target,
+    )

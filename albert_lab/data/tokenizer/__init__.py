@@ -1,1 +1,0 @@
-"""Tokenizers: one interface, two kinds of model file, and the training of one."""

@@ -1,0 +1,205 @@
+"""The tokenizer of a run: its model file, trained with the flags of the released one if it is not in the cache."""
+
+import io
+import json
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sentencepiece
+
+from albert_lab import files, paths
+from albert_lab.config.data import MIN_VOCAB_SIZE, CorpusConfig, TokenizerConfig
+from albert_lab.config.schema import RunConfig, digest
+from albert_lab.data import corpus as texts
+from albert_lab.data.build import find_or_build, worker_pool
+from albert_lab.data.cleaning import cleaning_of
+from albert_lab.data.fingerprint import fingerprint, source_settings
+from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer, digest_model, fingerprint_of, load, read_model
+from albert_lab.errors import ConfigError, DamagedFileError
+from albert_lab.messages import Say, duration
+
+# Increment it with every change that gives other models from the same text and settings.
+TOKENIZER_VERSION = 2
+
+MODEL_FILE = "spiece.model"
+RECORD = "tokenizer.json"
+USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
+_SEED = 149
+# Sums over sentences are divided among the threads, so another number of threads gives another model.
+_TRAINING_THREADS = 4
+_LONGEST_BYTES = 4192  # SentencePiece leaves longer lines out, without a word
+
+
+def tokenizer_fingerprint(config: RunConfig) -> str:
+    """Short hash of what determines the tokens: the model file, or the text and settings from which it is trained.
+
+    Raises:
+        MissingDataError: the model file or the text does not exist.
+    """
+    if config.tokenizer.model_file is not None:
+        return fingerprint_of(read_model(find_tokenizer(config)), config.tokenizer.digit_commas)
+    settings = config.tokenizer.model_dump(exclude={"name", "model_file", "most_unknown"})
+    return digest([TOKENIZER_VERSION, settings, source_settings(config.corpus), fingerprint(config.corpus)])
+
+
+def find_tokenizer(config: RunConfig) -> Path:
+    """The path of the model file of a run's tokenizer, whether it is trained or not.
+
+    Raises:
+        MissingDataError: the training text does not exist.
+    """
+    if config.tokenizer.model_file is not None:
+        return paths.expanded(config.tokenizer.model_file)
+    return paths.cache() / "tokenizers" / tokenizer_fingerprint(config) / MODEL_FILE
+
+
+def load_tokenizer(config: RunConfig) -> Tokenizer:
+    """The tokenizer of a run; its model file must exist.
+
+    Raises:
+        MissingDataError, ConfigError: see load().
+    """
+    return load(find_tokenizer(config), cleaning_of(config.corpus), config.tokenizer.digit_commas)
+
+
+def find_or_train(config: RunConfig, say: Say) -> Path:
+    """The model file of a run's tokenizer; trains it first if no file is given and the cache has none.
+
+    Raises:
+        ConfigError: the file is not a suitable model, its size is not tokenizer.vocab_size, or the corpus does not
+            yield that many tokens.
+        DamagedFileError: the model in the cache changed after training.
+        MissingDataError: the model file or the text does not exist.
+        WriteError: no space for the model.
+    """
+    settings = config.tokenizer
+    file = find_tokenizer(config)
+    if settings.model_file is None:
+        find_or_build(file.parent, lambda folder: _build(config, folder, say), "the tokenizer", say)
+        _check_cached(file)
+    size = load_tokenizer(config).vocab_size
+    if size != settings.vocab_size:
+        raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} tokens: set it to {size}")
+    return file
+
+
+def _check_cached(file: Path) -> None:
+    remedy = f"the cached tokenizer is damaged: remove {file.parent}, and the same command trains it again"
+    record = files.read_json(file.with_name(RECORD), dict[str, Any], remedy)
+    if digest_model(files.read_bytes(file, remedy)) != record.get("model_fingerprint"):
+        raise DamagedFileError(file, f"is not the trained model that {RECORD} describes", remedy)
+
+
+def _build(config: RunConfig, folder: Path, say: Say) -> None:
+    corpus, settings = config.corpus, config.tokenizer
+    for key in ("training_sentences", "character_coverage"):
+        if getattr(settings, key) is None:
+            raise ConfigError(f"tokenizer.{key}=null: give a number, by which a tokenizer is trained")
+    say(f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences")
+    start = time.monotonic()
+    file = folder / MODEL_FILE
+    with worker_pool(1) as pool:  # the end of the process frees hundreds of megabytes
+        pool.submit(train_on_corpus, corpus, settings, file).result()
+    record = {
+        "tokenizer": settings.model_dump(mode="json"),
+        "corpus": source_settings(corpus),
+        "corpus_fingerprint": fingerprint(corpus),
+        "model_fingerprint": digest_model(file.read_bytes()),
+        "version": TOKENIZER_VERSION,
+    }
+    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n")
+    say(f"trained the tokenizer in {duration(time.monotonic() - start)}")
+
+
+def train_on_corpus(corpus: CorpusConfig, settings: TokenizerConfig, file: Path) -> None:
+    """Trains a model on the training documents of a corpus and writes it; raises the errors of train()."""
+    assert settings.training_sentences is not None
+    counts: Counter[str] = Counter()
+    documents = texts.distinct(texts.iterate(corpus), counts)
+    split = partial(texts.split_of, dev_share=corpus.dev_share, seed=corpus.split_seed)
+    training = (document.text for document in documents if split(document.text) == "train")
+    sentences = (sentence for text in training for sentence in texts.raw_sentences(text, corpus))
+    sampled = sample(sentences, settings.training_sentences)
+    if not sampled:
+        raise texts.empty_split("train", counts["documents"] - counts[texts.DUPLICATES], corpus)
+    clean = cleaning_of(corpus)
+    cleaned = (clean(sampled.pop()) for _ in range(len(sampled)))
+    train(chain.from_iterable(map(short_lines, cleaned)), settings, file)
+
+
+def short_lines(sentence: str) -> list[str]:
+    """The sentence, cut at spaces (in a part without any, between characters) where it is too long for the trainer."""
+    lines = []
+    while len(sentence.encode()) > _LONGEST_BYTES:
+        head = sentence.encode()[:_LONGEST_BYTES].decode(errors="ignore")
+        end = head.rfind(" ") + 1 or len(head)
+        lines.append(sentence[:end].strip())
+        sentence = sentence[end:]
+    return [*lines, sentence]
+
+
+def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> None:
+    """Trains a SentencePiece unigram model on cleaned sentences and writes it; the same sentences give the same model.
+
+    Source: the flags of the released model (google-research/albert#149).
+
+    Raises:
+        ConfigError: tokenizer.vocab_size is more than the sentences yield, or less than their characters need.
+    """
+    model = io.BytesIO()
+    sentencepiece.set_random_generator_seed(_SEED)
+    try:
+        sentencepiece.SentencePieceTrainer.Train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=settings.vocab_size,
+            character_coverage=settings.character_coverage,
+            pad_id=0,
+            unk_id=1,
+            bos_id=-1,
+            eos_id=-1,
+            control_symbols=list(CONTROL_SYMBOLS),
+            user_defined_symbols=list(USER_DEFINED_SYMBOLS),
+            shuffle_input_sentence=True,
+            input_sentence_size=settings.training_sentences,
+            num_threads=_TRAINING_THREADS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise ConfigError(_explain(error, settings)) from error
+    file.write_bytes(model.getvalue())
+
+
+def sample(items: Iterable[str], size: int) -> list[str]:
+    """A uniform random sample of at most `size` items, in one pass (Li 1994, Algorithm L)."""
+    random = np.random.Generator(np.random.Philox(key=_SEED))
+    stream = iter(items)
+    kept = list(islice(stream, size))
+    weight = 1.0
+    while True:
+        weight *= math.exp(math.log(1 - random.random()) / size)
+        skipped = math.floor(math.log(1 - random.random()) / math.log1p(-weight))
+        item = next(islice(stream, skipped, None), None)
+        if item is None:
+            return kept
+        kept[random.integers(size)] = item
+
+
+def _explain(error: RuntimeError, settings: TokenizerConfig) -> str:
+    said = f"tokenizer.vocab_size={settings.vocab_size} does not fit this corpus"
+    if largest := re.search(r"Vocabulary size too high .* <= (\d+)", str(error)):
+        return f"{said}: it yields at most {largest[1]} tokens (and {MIN_VOCAB_SIZE} is the least); or give more text"
+    if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
+        return (
+            f"{said}: its characters and the special tokens need {smallest[1]}, or a lower tokenizer.character_coverage"
+        )
+    return f"no tokenizer can be trained on this corpus: {error}"
