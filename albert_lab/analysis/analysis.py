@@ -61,6 +61,12 @@ class Analysis:
         return ", ".join(AXIS_NAMES.get(axis, axis.rpartition(".")[2]) for axis in self.study.axes) or "run"
 
     @cached_property
+    def own_code(self) -> list[str]:
+        """The names of the files of own code that its runs were made with."""
+        of_runs = (name for run in self.study.runs for name in run.record.own_code)
+        return list(dict.fromkeys([*(Path(file).name for file in self.experiment.include), *of_runs]))
+
+    @cached_property
     def metrics(self) -> list[str]:
         """The metrics that a run has, those of the main table first: held-out scores, the average, the paper's table.
 

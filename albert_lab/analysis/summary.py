@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from albert_lab.analysis.contrasts import contrast, counts
@@ -40,3 +41,13 @@ def summary(frame: Frame) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(lines, columns=pd.Index(["metric", "row", *COLUMNS])).set_index(["metric", "row"])
+
+
+def compare(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
+    """Two summaries side by side, by metric and row: both means, and b minus a with its 95 % interval."""
+    one, two = (table[["mean", "low", "high"]].add_suffix(end) for table, end in ((a, "_a"), (b, "_b")))
+    both: Any = one.join(two, how="inner")
+    both["difference"] = both["mean_b"] - both["mean_a"]
+    half = np.hypot(both["high_a"] - both["mean_a"], both["high_b"] - both["mean_b"])
+    both["low"], both["high"] = both["difference"] - half, both["difference"] + half
+    return both[["mean_a", "mean_b", "difference", "low", "high"]]

@@ -9,9 +9,8 @@ import typer
 from typer.core import TyperGroup
 
 from albert_lab import __version__, own_code, paths
-from albert_lab.cli import data, downstream, housekeeping, interop, models, paper, plot, reports, studies
-from albert_lab.cli.options import PANELS, TABLES
-from albert_lab.errors import ConfigError
+from albert_lab.cli import housekeeping, models, results, studies, tasks
+from albert_lab.cli.options import PANELS, flag, option
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 the run failed, all runs of a study failed, or the disk is full; 2 wrong usage or"
@@ -19,10 +18,7 @@ EXIT_CODES = (
     " the verdict of --fail-on; 75 stopped by SIGTERM; 130 stopped by Ctrl-C. A stopped command resumes when you run"
     " it again."
 )
-
-
-# The first commands of the help: those for new users.
-FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")
+FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")  # of the help: what new users need
 
 
 class _Grouped(TyperGroup):
@@ -44,70 +40,45 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-studies.add(
-    "paper",
-    paper.run_paper,
-    "Run or resume all tables and figures, and summarise them with all claims on one page.",
-    "albert-lab paper --dry-run",
-    "albert-lab paper scale=smoke --jobs 2",
-    panel=TABLES,
-)
-for _part in (studies, reports, plot, models, downstream, data, interop, housekeeping):
+for _part in (studies, results, models, tasks, housekeeping):
     app.add_typer(_part.app)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
-        print(f"albert-lab {__version__}")
-        raise typer.Exit
+_INCLUDE = (
+    "Execute this file, which adds parts of your own: measures, blocks, optimizers, ... (docs/your-own-study.md). Its"
+    " digest is in the names of the runs. Repeatable; anywhere in a command."
+)
+_CONF = (
+    "Add the options in this folder to those of the configuration: FOLDER/model/mine.yaml becomes model=mine."
+    " Repeatable; anywhere in a command."
+)
 
 
-_OF_ROOT = ("--include", "--conf")
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    include: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE.py",
-            help="Execute this file, which adds parts of your own: measures, blocks, optimizers, ..."
-            " (docs/your-own-study.md). Its digest is in the names of the runs. Repeatable; anywhere in a command.",
-            show_default=False,
-        ),
-    ] = None,
-    conf: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Add the options in this folder to those of the configuration: FOLDER/model/mine.yaml becomes"
-            " model=mine. Repeatable; anywhere in a command.",
-            show_default=False,
-        ),
-    ] = None,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
+    include: Annotated[list[Path] | None, option(_INCLUDE, "FILE.py")] = None,
+    conf: Annotated[list[Path] | None, option(_CONF, "FOLDER")] = None,
+    version: Annotated[bool, flag("--version", "Print the version.")] = False,
 ) -> None:
+    if version:
+        print(f"albert-lab {__version__}")
+        raise typer.Exit
     for file in include or ():
         own_code.include(paths.expanded(str(file)))
     context.with_resource(paths.with_conf([paths.expanded(str(folder)) for folder in conf or ()]))
 
 
-def with_own_first(words: list[str]) -> list[str]:
+def _with_own_first(words: list[str]) -> list[str]:
     """The words of a command, in which --include and --conf stand anywhere, with these two at its beginning."""
-    first, rest = [], []
+    first, rest, own = [], [], ("--include", "--conf")
     for before, word in zip(["", *words], words, strict=False):
-        is_own = before in _OF_ROOT or word.partition("=")[0] in _OF_ROOT
-        (first if is_own else rest).append(word)
+        (first if before in own or word.partition("=")[0] in own else rest).append(word)
     return first + rest
 
 
 def run() -> None:
-    if {"-m", "--multirun"} & set(sys.argv[1:3]):
-        raise ConfigError("-m is Hydra's; here a sweep is a command: albert-lab sweep embedding_size=64,128")
     for stream in (sys.stdout, sys.stderr):  # file names need not be valid text
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    app(with_own_first(sys.argv[1:]))
+    app(_with_own_first(sys.argv[1:]))

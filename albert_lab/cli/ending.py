@@ -1,6 +1,5 @@
 """The end of the program: errors in one line, and the exit code."""
 
-import errno
 import os
 import sys
 from typing import NoReturn
@@ -26,17 +25,13 @@ def end(error: BaseException) -> NoReturn:
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        _say(f"a path is too long for this system: {str(error.filename)[:200]}...")
-        sys.exit(2)
-    if isinstance(error, OSError) and (refused := paths.refused(error)):
-        _say(refused)
-        sys.exit(2)
-    if isinstance(error, UnicodeEncodeError):
-        _say(f"{error.object[:200]!r} is not UTF-8")
-        sys.exit(2)
-    if place := own_code.place_of(error):
-        _say(place)
+    if isinstance(error, OSError):
+        wrong = paths.refused(error)
+    else:
+        is_text = isinstance(error, UnicodeEncodeError)
+        wrong = f"{error.object[:200]!r} is not UTF-8" if is_text else own_code.place_of(error)
+    if wrong:
+        _say(wrong)
         sys.exit(2)
     if isinstance(error, ConfigError | MissingDataError | RuntimeError | OSError):
         _say(str(error))

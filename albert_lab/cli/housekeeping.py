@@ -8,31 +8,18 @@ from typing import Annotated
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import HOUSEKEEPING, Json, examples
+from albert_lab.cli.options import HOUSEKEEPING, Json, flag, shown
 from albert_lab.messages import to_stderr
 
 app = typer.Typer()
+_REPORT = "Only the runs of this study, by the folder of its report, which exists before its first run."
+_WATCH = "Show the table until Ctrl-C, or until all runs of the study are trained."
 
 
-@app.command(
-    rich_help_panel=HOUSEKEEPING,
-    epilog=examples(
-        "albert-lab status", "albert-lab status --json", "albert-lab status lab/reports/laptop-sotu/sop-vs-nsp --watch"
-    ),
-)
+@app.command(**shown(HOUSEKEEPING, "albert-lab status", "albert-lab status lab/reports/laptop-sotu/sop-vs-nsp --watch"))
 def status(
-    report: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[REPORT]",
-            file_okay=False,
-            help="Only the runs of this study, by the folder of its report, which exists before its first run.",
-        ),
-    ] = None,
-    watch: Annotated[
-        bool,
-        typer.Option("--watch", help="Show the table until Ctrl-C, or until all runs of the study are trained."),
-    ] = False,
+    report: Annotated[Path | None, typer.Argument(metavar="[REPORT]", file_okay=False, help=_REPORT)] = None,
+    watch: Annotated[bool, flag("--watch", _WATCH)] = False,
     as_json: Json = False,
 ) -> None:
     """List all runs, or those of a study, with their progress: rate, losses and time left."""
@@ -53,15 +40,13 @@ def status(
     print(json.dumps(listed, indent=2) if as_json else status.text(listed))
 
 
-@app.command(rich_help_panel=HOUSEKEEPING, epilog=examples("albert-lab clean", "albert-lab clean --cache --yes"))
+@app.command(**shown(HOUSEKEEPING, "albert-lab clean", "albert-lab clean --cache --yes"))
 def clean(
-    cache: Annotated[
-        bool, typer.Option("--cache", help="Also prepared text and tokenizers (remade when needed).")
-    ] = False,
+    cache: Annotated[bool, flag("--cache", "Also prepared text and tokenizers (remade when needed).")] = False,
     checkpoints: Annotated[
-        bool, typer.Option("--checkpoints", help="Also the weights of finished runs (scores and curves stay).")
+        bool, flag("--checkpoints", "Also the weights of finished runs (scores and curves stay).")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, flag("--yes", "Do not ask for confirmation.")] = False,
     as_json: Json = False,
 ) -> None:
     """List what can be deleted to free disk space, ask, then delete it."""
@@ -73,8 +58,7 @@ def clean(
     if as_json:
         print(json.dumps({str(path): num_bytes for path, num_bytes in garbage.items()}, indent=2))
     else:
-        for path, num_bytes in garbage.items():
-            print(f"{size(num_bytes):>12}  {path}")
+        print(*(f"{size(num_bytes):>12}  {path}\n" for path, num_bytes in garbage.items()), sep="", end="")
     for path in cleaning.find_used(cache=cache, checkpoints=checkpoints):
         to_stderr(f"kept, since a process uses it: {path}")
     total = size(sum(garbage.values()))

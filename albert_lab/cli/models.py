@@ -1,20 +1,24 @@
-"""Commands that show configurations and their cost."""
+"""Commands on configurations and single models: show, count, export, import, score."""
 
 import json
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import MODELS, Json, Overrides, examples
+from albert_lab.cli.options import MODELS, Json, Overrides, option, settings, shown
+from albert_lab.messages import to_stderr
 
 app = typer.Typer()
 config_app = typer.Typer(help="Show the configuration and its options.", no_args_is_help=True)
 app.add_typer(config_app, name="config", rich_help_panel=MODELS)
+RunOrFolder = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="A run by its name (`albert-lab status` lists them), or the folder of a model."),
+]
 
 
-@app.command(
-    rich_help_panel=MODELS,
-    epilog=examples("albert-lab params model=xxlarge scale=paper", "albert-lab params scale=laptop sharing=not-shared"),
-)
+@app.command(**shown(MODELS, "albert-lab params model=xxlarge scale=paper", "albert-lab params sharing=not-shared"))
 def params(overrides: Overrides = None, as_json: Json = False) -> None:
     """Show parameters, and FLOPs per token, of a configuration or of each of a sweep.
 
@@ -26,12 +30,11 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
     from albert_lab.model.counts import count
 
     values_of = axes(overrides or [])
-    swept = [key for key, values in values_of.items() if len(values) > 1]
     rows = []
     for point in expand(values_of):
         config = load([f"{key}={value}" for key, value in point.items()])
-        label = " ".join(f"{key}={point[key]}" for key in swept)
         counts = count(config)
+        label = " ".join(f"{key}={value}" for key, value in point.items() if len(values_of[key]) > 1)
         row = {"configuration": label or f"{config.model.name} E={config.embedding_size} {config.sharing.name}"}
         row |= {part: getattr(counts, part) for part in ("embeddings", "layers", "pooler", "heads", "total")}
         row |= {"training FLOPs": round(counts.training_flops), "inference FLOPs": round(counts.inference_flops)}
@@ -39,7 +42,7 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
     print(json.dumps(rows, indent=2) if as_json else tabulate(rows, "keys", "simple", intfmt=","))
 
 
-@config_app.command("show", epilog=examples("albert-lab config show", "albert-lab config show scale=paper model=large"))
+@config_app.command("show", **shown(MODELS, "albert-lab config show", "albert-lab config show scale=paper model=large"))
 def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
     """Show the resolved configuration of one run."""
     from omegaconf import OmegaConf
@@ -47,22 +50,81 @@ def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
     from albert_lab.config.compose import load
     from albert_lab.config.section import complete
 
-    config = load(overrides or [])
-    content = complete(config)
-    if as_json:
-        print(json.dumps(content, indent=2))
-        return
-    print(OmegaConf.to_yaml(OmegaConf.create(content)), end="")
+    content = complete(load(overrides or []))
+    print(json.dumps(content, indent=2) if as_json else OmegaConf.to_yaml(OmegaConf.create(content)).rstrip())
 
 
-@config_app.command("list", epilog=examples("albert-lab config list", "albert-lab config list --json"))
+@config_app.command("list", **shown(MODELS, "albert-lab config list", "albert-lab config list --json"))
 def config_list(as_json: Json = False) -> None:
     """List all groups and their options (`group=option`)."""
     from albert_lab.config.compose import groups
 
-    options_of = groups()
-    print(
-        json.dumps(options_of, indent=2)
-        if as_json
-        else "\n".join(f"{group}: {' '.join(options_of[group])}" for group in options_of)
-    )
+    lines = (f"{group}: {' '.join(options)}" for group, options in groups().items())
+    print(json.dumps(groups(), indent=2) if as_json else "\n".join(lines))
+
+
+@app.command(**shown(MODELS, "albert-lab export RUN exported", "albert-lab export RUN exported --layout albert-lab"))
+def export(
+    run: RunOrFolder,
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; must not exist yet or be empty.")],
+    layout: Annotated[str, option("albert, bert or albert-lab; auto: albert or bert, depending on sharing.")] = "auto",
+) -> None:
+    """Export a run as a folder that transformers loads, with a model card.
+
+    It counts as written if transformers computes the same. Then `hf upload REPO DIR` uploads it.
+    """
+    from albert_lab.interop.export import export
+
+    to_stderr(f"written in the layout {export(run, target, layout, to_stderr)}")
+    print(target)
+
+
+@app.command(
+    "import",
+    **shown(MODELS, "albert-lab import albert-base-v2", "albert-lab import my-bert --name my-bert corpus=sotu"),
+)
+def import_(
+    source: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of an ALBERT or BERT in the Hugging Face layout.")
+    ],
+    overrides: Overrides = None,
+    name: Annotated[str | None, option("The model's name in that of the run; by default the folder's.")] = None,
+) -> None:
+    """Import a published or exported model as a run."""
+    from albert_lab.interop.importing import import_folder
+
+    print(import_folder(source, overrides or [], name, to_stderr))
+
+
+_OF_TEXT = (
+    "Settings of the text and its scoring, such as corpus.dev_share=0.5, evaluation.num_pairs=500 or"
+    " max_sequence_length=64; settings that the model determines cannot be changed."
+)
+_CORPUS = (
+    "Score on all of this text: a corpus by its name, or a file, a folder or a glob of your own. By default, and if"
+    " the run was trained on it, on the held-out documents of the run's own corpus."
+)
+
+
+@app.command(
+    **shown(MODELS, "albert-lab evaluate RUN --corpus my-texts", "albert-lab evaluate exported corpus=sotu --json")
+)
+def evaluate(
+    run: RunOrFolder,
+    overrides: Annotated[list[str] | None, settings(text=_OF_TEXT)] = None,
+    corpus: Annotated[str | None, option(_CORPUS, "NAME|PATH")] = None,
+    as_json: Json = False,
+) -> None:
+    """Score a run or model folder on text: MLM, NSP and SOP accuracy.
+
+    Prints a table with intervals; writes only the prepared text, below lab/cache/.
+    """
+    from albert_lab.config.compose import groups, quoted
+    from albert_lab.interop.evaluation import evaluate
+
+    chosen = list(overrides or [])
+    if corpus is not None:
+        is_option = corpus in groups()["corpus"]
+        chosen = [*([f"corpus={corpus}"] if is_option else ["corpus=files", f"corpus.path={quoted(corpus)}"]), *chosen]
+    evaluation = evaluate(run, chosen, to_stderr, whole=corpus is not None)
+    print(json.dumps(evaluation.as_dict(), indent=2) if as_json else evaluation.as_text())

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.answers import extremes
 from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.frame import HERE, printed
 from albert_lab.analysis.trend import trend
@@ -50,7 +51,7 @@ def learning_curves(analysis: Analysis) -> Figure | None:
             "".join(own): look for own, look in zip(_labels(analysis).values(), _looks(analysis).values(), strict=True)
         }
         drawing.draw_paper(panels[-1], paper, shown[0], labels)
-    return drawing.finish(figure, _extremes(analysis, shown[0]), panels, _missing(analysis, set(wide["row"])))
+    return drawing.finish(figure, extremes(analysis, shown[0]), panels, _missing(analysis, set(wide["row"])))
 
 
 def _over_seeds(own: Any, x: str, metric: str) -> Any:
@@ -91,7 +92,7 @@ def scores_by_setting(analysis: Analysis) -> Figure | None:
     if min(table["x"]) > 0 and max(table["x"]) >= 8 * min(table["x"]):
         for panel in panels:
             _logarithmic(panel)
-    return drawing.finish(figure, _extremes(analysis, shown[0]), panels, _missing(analysis, _having(analysis, shown)))
+    return drawing.finish(figure, extremes(analysis, shown[0]), panels, _missing(analysis, _having(analysis, shown)))
 
 
 def sharing_tradeoff(analysis: Analysis) -> Figure | None:
@@ -135,7 +136,7 @@ def _tradeoff(analysis: Analysis, metric: str) -> str:
     sizes = table.loc["parameters", "mean"]
     small, large = str(sizes.idxmin()), str(sizes.idxmax())
     if small == large or not {(metric, small), (metric, large)} <= set(table.index):
-        return _extremes(analysis, metric)
+        return extremes(analysis, metric)
     change = contrast(analysis.frame, metric, {small: 1.0, large: -1.0})
     sure = "" if change.low > 0 or change.high < 0 else ", within the noise"
     less = f"{abs(change.effect):.1f} points {'more' if change.effect > 0 else 'less'} {analysis.heading(metric)}"
@@ -251,16 +252,3 @@ def _missing(analysis: Analysis, having: set[str]) -> list[str]:
     """The rows that a figure lacks, each with the reason."""
     reasons = {str(analysis.frame.row(point.labels)): point.reason for point in analysis.study.points if point.reason}
     return [f"{row}, {reasons.get(row) or 'no run has it'}" for row in analysis.rows if row not in having]
-
-
-def _extremes(analysis: Analysis, metric: str) -> str:
-    """The message of a score over rows: the best and the worst, if their difference is clear."""
-    means: Any = analysis.summary.loc[metric, "mean"].reindex(analysis.rows).dropna()
-    heading, unit = analysis.heading(metric), analysis.unit(metric)
-    best, worst = str(means.idxmax()), str(means.idxmin())
-    if len(means) == 1:
-        return f"{heading} reaches {means[best]:.1f} {unit}"
-    found = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0})
-    if found.low > 0:
-        return f"{heading}: {best} is best with {means[best]:.1f} {unit}, {worst} last with {means[worst]:.1f} {unit}"
-    return f"{heading}: no clear difference between the rows, from {means[worst]:.1f} to {means[best]:.1f} {unit}"

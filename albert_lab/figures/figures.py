@@ -1,6 +1,7 @@
 """The figures by their names: drawn into a report's folder, or wherever the user says."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +15,15 @@ from albert_lab.analysis.sentences import reports, sentences
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import charts, drawing
 from albert_lab.figures.claims import claims
+from albert_lab.messages import Say
+from albert_lab.runs import run as runs
+from albert_lab.runs.layers import find_or_measure
 from albert_lab.studies import experiment as experiments
-from albert_lab.studies.study import EXPERIMENT
+from albert_lab.studies import study as studies
 from albert_lab.training.layers import TOKEN, Layer
 
 LAYERS, LAYERS_TABLE = "layer-similarity", "layers.csv"
+FEW = 4  # rows whose newest run is drawn if none is named
 
 
 class Chart(NamedTuple):
@@ -81,7 +86,7 @@ def draw_claims(root: Path, out: Path) -> list[Path]:
 
 def find(name: str, root: Path) -> Path | None:
     """The newest report below a folder whose experiment has a figure; None if there is none."""
-    known = sorted(root.glob(f"*/*/{EXPERIMENT}"), key=lambda file: -file.stat().st_mtime)
+    known = sorted(root.glob(f"*/*/{studies.EXPERIMENT}"), key=lambda file: -file.stat().st_mtime)
     found = next((file for file in known if name in experiments.read(file).figures), None)
     return found.parent if found else None
 
@@ -99,14 +104,42 @@ def newest(name: str) -> Path:
     raise MissingDataError(f"no report in {paths.reports()} has the figure {name}: {commands} makes one")
 
 
+def is_report(folder: Path) -> bool:
+    return (folder / studies.STUDY).is_file()
+
+
+def newest_runs(say: Say) -> list[Path]:
+    """The folders of the newest finished run of each row, of at most four rows; says which."""
+    titles, of_rows = studies.titles_of_runs(paths.reports()), dict[str, Path]()
+    for record in sorted(paths.runs().glob(f"*/{runs.RECORD}"), key=lambda file: -file.stat().st_mtime):
+        name = record.parent.name
+        of_rows.setdefault(titles.get(name, name).split(" seed ")[0], record.parent)
+    found = [*of_rows.values()][:FEW]
+    if found:
+        said = ", ".join(titles.get(folder.name, folder.name) for folder in found)
+        say(f"no report has layers: the newest run of each row is drawn, {said}")
+    return found
+
+
+def layers_of(folder: Path, say: Say) -> list[tuple[str, Sequence[Layer]]] | None:
+    """The layers of a run, or of the runs of a report, by the names of runs; None for a model of another tool."""
+    if is_report(folder):
+        return [(run.name, run.layers) for run in studies.read(folder).runs if run.layers]
+    return [(folder.name, find_or_measure(folder, say))] if (folder / runs.RUN_FILE).is_file() else None
+
+
 def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) -> list[Path]:
     """Layers of any encoders by their names in one figure, with their table: layers.csv, PNG and SVG.
+
+    A run in a report has the name of its row and seed there, unless runs of several studies share it.
 
     Raises:
         ConfigError: two encoders have one name.
     """
-    rows: dict[str, Sequence[Layer]] = {}
-    for name, layers in sources:
+    rows, titles = dict[str, Sequence[Layer]](), studies.titles_of_runs(paths.reports())
+    shared = Counter(titles.get(name, name) for name in dict(sources))
+    for own_name, layers in sources:
+        name = title if shared[title := titles.get(own_name, own_name)] == 1 else own_name
         mean = next(layer for layer in layers if layer.token == TOKEN)
         row = f"{name} (n = {mean.n:,} tokens of {mean.corpus})"
         before, now = (

@@ -5,7 +5,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis, read
-from albert_lab.report.claims import answer
+from albert_lab.analysis.answers import answer
 from albert_lab.report.tables import PROBE_NOTE, main_table
 from albert_lab.storage import write_atomically
 

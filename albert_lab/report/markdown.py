@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.answers import answer, claim_lines
+from albert_lab.analysis.numbers import BY_PROBE
 from albert_lab.report import notes, tables
-from albert_lab.report.claims import answer, claim_lines
-from albert_lab.report.numbers import BY_PROBE
 from albert_lab.report.tables import PROBE_NOTE, Table
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&!$])")

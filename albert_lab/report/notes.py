@@ -6,7 +6,7 @@ from typing import Any
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.frame import HERE
-from albert_lab.report.numbers import value
+from albert_lab.analysis.numbers import value
 from albert_lab.runs.results import RunRecord
 
 # What the text says of the settings of runs: a setting, its words, and the paper's for its ablations.
@@ -34,7 +34,7 @@ def notes(analysis: Analysis) -> list[str]:
         _not_counting(analysis),
         _missing(analysis),
         _speeds(analysis, records),
-        _own_code(records),
+        f"Own code, which the paper does not have: {', '.join(analysis.own_code)}." if analysis.own_code else "",
     ]
     return [line for line in lines if line]
 
@@ -146,11 +146,6 @@ def _speeds(analysis: Analysis, records: Sequence[RunRecord]) -> str:
         return ""
     which = "all runs" if len(beside) == len(records) else f"{len(beside)} of {len(records)} runs"
     return f"Speeds are missing of {which}, which are not known to have had the machine to themselves (--jobs 1)."
-
-
-def _own_code(records: Sequence[RunRecord]) -> str:
-    files = dict.fromkeys(name for record in records for name in record.own_code)
-    return f"Own code, which the paper does not have: {', '.join(files)}." if files else ""
 
 
 def _setting(config: Any, key: str) -> str:

@@ -2,15 +2,19 @@
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from albert_lab.analysis.analysis import Analysis, read
+from albert_lab.analysis.analysis import Analysis, analyse, read
+from albert_lab.analysis.answers import answer
 from albert_lab.figures import figures
+from albert_lab.messages import to_stderr
 from albert_lab.report import markdown, page
-from albert_lab.report.claims import answer
 from albert_lab.storage import write_atomically
 from albert_lab.studies import study as studies
+from albert_lab.studies.plan import Plan
+from albert_lab.studies.study import collect
 
 REPORT, PAGE, NUMBERS = "report.md", "report.html", "results.csv"
 
@@ -19,6 +23,16 @@ def write(folder: Path, analysis: Analysis) -> Path:
     """Write an analysed study and its report into a folder; return the path of the Markdown."""
     studies.write(folder, analysis.study)
     return _write(folder, analysis)
+
+
+def write_of(plan: Plan, failures: Mapping[str, str], command: str) -> Analysis | None:
+    """Collect the runs of a plan that are done, and write their report; None if there are none."""
+    study = collect(plan.updated(), failures, command, to_stderr)
+    if not study.runs:
+        return None
+    analysis = analyse(study)
+    write(plan.report_folder, analysis)
+    return analysis
 
 
 def rebuild(folder: Path) -> Path:

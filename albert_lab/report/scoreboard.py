@@ -1,4 +1,4 @@
-"""The scoreboard: all sentences of the paper with what was found here, a line each, and other reports below."""
+"""The folder of published reports and its scoreboard: a line a sentence of the paper, and other reports below."""
 
 import os
 import re
@@ -9,17 +9,20 @@ from typing import Any
 
 from tabulate import tabulate
 
+from albert_lab.analysis import numbers
+from albert_lab.analysis.analysis import Analysis, read
+from albert_lab.analysis.answers import answer, word
 from albert_lab.analysis.sentences import Sentence, reports, sentences
-from albert_lab.report import numbers
-from albert_lab.report.claims import answer, word
+from albert_lab.report import report
 from albert_lab.report.markdown import listed, plain
-from albert_lab.report.report import REPORT, with_null
 from albert_lab.storage import write_atomically
 from albert_lab.studies.study import EXPERIMENT
 
 PAGE, PICTURE = "README.md", "claims.png"
 MOST_LINES = 40
 QUOTE = 110  # characters of a sentence
+# What `albert-lab report` makes again from the records, besides the text and its picture.
+DERIVED = (".csv", ".html", ".tex")
 
 
 def write(root: Path) -> Path:
@@ -32,6 +35,21 @@ def write(root: Path) -> Path:
     return root / PAGE
 
 
+def publish(folder: Path, root: Path) -> Path:
+    """Write a report below a folder of published reports, as `<root>/<scale>-<corpus>/<name>`; return its report.md.
+
+    Raises:
+        ConfigError: not a report, or a file in it cannot be read.
+    """
+    analysis = read(folder)
+    target = root / f"{analysis.study.scale}-{analysis.study.corpus}" / folder.resolve().name
+    written = report.write(target, analysis)
+    for file in [file for file in target.iterdir() if file.suffix in DERIVED]:
+        file.unlink()
+    write(root)
+    return written
+
+
 def holds_reports(root: Path) -> bool:
     """Whether a folder is not a report and has reports two levels below it."""
     return not (root / EXPERIMENT).exists() and any(root.glob(f"*/*/{EXPERIMENT}"))
@@ -41,13 +59,13 @@ def render(root: Path) -> str:
     """The text of the scoreboard: a line a sentence, at the largest scale at which it was run."""
     found = reports(root)
     lines = sentences(found)
-    run = [line for line in lines if line.report]
-    others = [line for line in lines if not line.report]
+    run = [(line, line.report) for line in lines if line.report]
+    places = dict.fromkeys(_where(line) for line in lines if not line.report)
     header = ["sentence of the paper", "where", "paper", "here", "verdict", "can this scale tell", "report"]
-    body = [[*map(plain, _cells(line)), _link(line.report[0], root)] for line in run[:MOST_LINES] if line.report]
-    above = {line.report[0] for line in run if line.report}
+    body = [[*map(plain, _cells(line)), _link(*report, root)] for line, report in run[:MOST_LINES]]
+    above = {folder for _, (folder, _) in run}
     other = [
-        f"{_link(folder, root)}: {plain(analysis.experiment.title)} {plain(answer(analysis))}"
+        f"{_link(folder, analysis, root)}: {plain(analysis.experiment.title)} {plain(answer(analysis))}"
         for folder, analysis in found.items()
         if folder not in above and analysis.study.axes
     ]
@@ -57,9 +75,7 @@ def render(root: Path) -> str:
         " 95 % interval over seeds and held-out documents.",
         f"![The paper's effects beside ours]({PICTURE})" if (root / PICTURE).is_file() else "",
         tabulate(body, header, tablefmt="pipe", disable_numparse=True),
-        f"Not run at any scale: {len(others)} sentences ({', '.join(dict.fromkeys(map(_where, others)))})."
-        if others
-        else "",
+        f"Not run at any scale: {len(lines) - len(run)} sentences ({', '.join(places)})." if places else "",
         "## Other reports" if other else "",
         listed(other),
     ]
@@ -78,17 +94,15 @@ def as_data(lines: Sequence[Sentence]) -> list[dict[str, Any]]:
         }
         for line in lines
     ]
-    return with_null(content)
+    return report.with_null(content)
 
 
 def as_text(lines: Sequence[Sentence]) -> str:
     """Sentences for a terminal: the verdict on each, and what was measured."""
-    rows = [[word(line.verdict), *_cells(line)[:2], _cells(line)[3]] for line in lines if line.report]
-    rows += [
-        [word(line.verdict), textwrap.shorten(line.quote, QUOTE), _where(line), "not run"]
-        for line in lines
-        if not line.report
-    ]
+    rows = []
+    for line in sorted(lines, key=lambda line: not line.report):
+        cells = _cells(line) if line.report else [textwrap.shorten(line.quote, QUOTE), _where(line), "", "not run"]
+        rows.append([word(line.verdict), *cells[:2], cells[3]])
     return tabulate(rows, tablefmt="plain", disable_numparse=True, maxcolwidths=[11, 50, 16, 60])
 
 
@@ -108,6 +122,8 @@ def _where(line: Sentence) -> str:
     return ", ".join(re.findall(r"(?:Table|Figure)s? [\d\w]+(?: and \d+)?", line.source)) or line.source
 
 
-def _link(folder: Path, root: Path) -> str:
-    path = Path(os.path.relpath(folder / REPORT, root)).as_posix()
-    return f"[{plain(f'{folder.parent.name}/{folder.name}')}]({path.replace(' ', '%20')})"
+def _link(folder: Path, analysis: Analysis, root: Path) -> str:
+    """The link to a report, with a mark if its runs used own code."""
+    path = Path(os.path.relpath(folder / report.REPORT, root)).as_posix()
+    mark = f" (own code: {plain(', '.join(analysis.own_code))})" if analysis.own_code else ""
+    return f"[{plain(f'{folder.parent.name}/{folder.name}')}]({path.replace(' ', '%20')}){mark}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.frame import RANDOM
-from albert_lab.report.numbers import cell, value
+from albert_lab.analysis.numbers import cell, value
 
 MOST_COLUMNS = 8
 OF_THE_MACHINE = ("total_seconds", "data_wait_share", "peak_memory_bytes")  # of no interest to a reader

@@ -25,7 +25,6 @@ class Options:
     """How runs are trained, as on the command line; jobs may be machine.AUTO_JOBS."""
 
     jobs: int = 1
-    fail_fast: bool = False
     launcher: Launcher = LOCAL
 
     @property
@@ -168,7 +167,7 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
             to_stderr(f"{place}{failing.removeprefix(name)}: FAILED: {reason}")
         if not failed:
             to_stderr(f"{place}: done after {duration(time.monotonic() - started)} in all")
-        return not (failed and options.fail_fast)
+        return True
 
     at_once = jobs_at_once(options.jobs, max(item.run.config.machine.processes for item in todo))
     if at_once > 1 and any(item.run.config.budget.unit == "seconds" for item in todo):

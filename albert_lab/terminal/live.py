@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from albert_lab.training.log import METRICS
 
 POLL_SECONDS = 0.5
 TAIL_BYTES = 4096  # of a log: its last line is within
-MANY_RUNS = 12  # of more, only the ends have a plain line
 BAR, SEED_WIDTH = 8, 21
 OTHER_LINES = 10
 
@@ -54,6 +53,11 @@ class Progress:
     tuned: int = 0
     work: float = 0.0
 
+    @property
+    def mark(self) -> str:
+        """What is said of it without a terminal; empty before it trains."""
+        return self.state if self.state in ("done", "FAILED") else "training" if self.step else ""
+
 
 def read(run: WatchedRun) -> Progress:
     """The progress of a run from the last training line of its log, its records, and its lock."""
@@ -75,24 +79,21 @@ def read(run: WatchedRun) -> Progress:
 
 
 def _last_line(file: Path) -> dict[str, Any]:
-    if not file.exists():
-        return {}
-    lines = reversed(_tail(file))
-    return next((found for text in lines if (found := _training(text))), {})
+    """The last whole line of a log that is of training; empty without one."""
+    for text in reversed(_tail(file)):
+        with suppress(ValueError):  # the beginning was cut off, or the end is not written yet
+            line = json.loads(text)
+            if isinstance(line, dict) and line.get("event") == "training":
+                return line
+    return {}
 
 
 def _tail(file: Path) -> list[str]:
+    if not file.exists():
+        return []
     with file.open("rb") as log:
         log.seek(max(0, file.stat().st_size - TAIL_BYTES))
         return log.read().decode(errors="replace").splitlines()
-
-
-def _training(text: str) -> dict[str, Any]:
-    try:
-        line = json.loads(text)
-    except ValueError:  # the beginning was cut off, or the end is not written yet
-        return {}
-    return line if isinstance(line, dict) and line.get("event") == "training" else {}
 
 
 @dataclass
@@ -106,7 +107,6 @@ class Watch:
     started: float = field(default_factory=time.monotonic)
     prepared: float | None = None  # seconds until the first run was started
     before: float | None = None  # work that was done before
-    trained_since: float | None = None
 
     def look(self) -> dict[WatchedRun, Progress]:
         """The progress of every run now."""
@@ -115,8 +115,6 @@ class Watch:
         self.before = done if self.before is None else self.before
         if self.prepared is None and (done > self.before or any(p.state == "starting" for p in found.values())):
             self.prepared = self.gone
-        if self.trained_since is None and done > self.before:
-            self.trained_since = self.prepared or 0.0
         return found
 
     @property
@@ -130,9 +128,8 @@ class Watch:
     def left(self, found: dict[WatchedRun, Progress]) -> float | None:
         """Seconds: at the speed so far, of preparation and evaluation too, or else at the expected one."""
         done = sum(progress.work for progress in found.values())
-        if self.trained_since is None or done <= (self.before or 0.0):
-            return self.expected
-        return (self.gone - self.trained_since) * (self._total - done) / (done - (self.before or 0.0))
+        now = done - (self.before or 0.0)
+        return (self.gone - (self.prepared or 0.0)) * (self._total - done) / now if now > 0 else self.expected
 
     @property
     def _total(self) -> float:
@@ -140,9 +137,8 @@ class Watch:
 
 
 @contextmanager
-def watching(watch: Watch, console: Console | None = None) -> Iterator[None]:
-    """Show the progress of runs on stderr within this context, whoever trains them."""
-    console = console or Console(stderr=True, highlight=False)
+def watching(watch: Watch, console: Console) -> Iterator[None]:
+    """Show the progress of runs within this context, whoever trains them."""
     stop = threading.Event()
     thread = threading.Thread(target=_live if console.is_terminal else _plain, args=(console, watch, stop), daemon=True)
     thread.start()
@@ -161,35 +157,25 @@ def _live(console: Console, watch: Watch, stop: threading.Event) -> None:
 
 
 def _plain(console: Console, watch: Watch, stop: threading.Event) -> None:
-    """A line when the text is ready, and when a run starts, is in the middle, and ends."""
+    """A line when the text is ready, and when a run starts and ends."""
 
     def say(line: str) -> None:
         console.print(line, soft_wrap=True, markup=False)
 
     say(f"{watch.title} All lines: {watch.log}")
-    marks = ("done",) if len(watch.runs) > MANY_RUNS else ("begun", "half", "done")
-    said = {run: _mark(progress) for run, progress in watch.look().items()}
-    is_ready = is_last = False
+    said, is_ready, is_last = {run: progress.mark for run, progress in watch.look().items()}, False, False
     while not is_last:
         is_last = stop.wait(POLL_SECONDS)
         found = watch.look()
         if watch.prepared is not None and not is_ready:
             is_ready = True
             say(f"text, vocabulary and floors are ready: {clock(watch.prepared)} gone")
+        left, share = watch.left(found), watch.share(found)
+        about = f"; study {share:.0%}, about {clock(left)} left" if left is not None and share < 1 else ""
         for run, progress in found.items():
-            mark = _mark(progress)
-            if mark != said[run] and mark in (*marks, "FAILED"):
-                left = watch.left(found)
-                about = f", about {clock(left)} left" if left is not None and watch.share(found) < 1 else ""
-                what = {"begun": f"training, {clock(watch.gone)} gone", "half": f"{progress.share:.0%}"}.get(mark, mark)
-                say(f"{run.row}, seed {run.seed}: {what}{f'; study {watch.share(found):.0%}{about}' if about else ''}")
-            said[run] = mark
-
-
-def _mark(progress: Progress) -> str:
-    if progress.state in ("done", "FAILED"):
-        return progress.state
-    return "half" if progress.share >= 0.5 else "begun" if progress.step else "waiting"
+            if progress.mark not in (said[run], ""):
+                say(f"{run.row}, seed {run.seed}: {progress.mark}, {clock(watch.gone)} gone{about}")
+            said[run] = progress.mark
 
 
 def view(watch: Watch, found: dict[WatchedRun, Progress], width: int, height: int) -> Group:
@@ -197,44 +183,37 @@ def view(watch: Watch, found: dict[WatchedRun, Progress], width: int, height: in
     cells = {(run.row, run.seed): progress for run, progress in found.items()}
     seeds = sorted({run.seed for run in watch.runs})
     rows = [*dict.fromkeys(run.row for run in watch.runs)]
-    axes = {row.partition("=")[0] for row in rows}  # the name of a single one stands above its values
-    heading = axes.pop() if len(axes) == 1 and not any(" " in row for row in rows) else ""
-    names = {row: row.removeprefix(f"{heading}=") for row in rows}
-    used = min(max(map(len, [heading, *names.values()])), width // 3)
+    used = min(max(map(len, rows)), width // 3)
     has_bars = used + SEED_WIDTH * len(seeds) <= width
     most_seeds = max(1, (width - used - 3) // (SEED_WIDTH if has_bars else 9))
     shown = _rows_that_fit(rows, cells, max(1, height - OTHER_LINES))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column(heading, no_wrap=True, max_width=used, overflow="ellipsis")
+    table.add_column("", no_wrap=True, max_width=used, overflow="ellipsis")
     for seed in seeds[:most_seeds]:
         table.add_column(f"seed {seed}", no_wrap=True)
     for row in shown:
-        table.add_row(Text(names[row]), *(_cell(cells.get((row, seed)), has_bars) for seed in seeds[:most_seeds]))
-    hidden = len(rows) - len(shown)
-    more = [f"and {hidden} more rows"] * (hidden > 0) + [f"{len(seeds) - most_seeds} more seeds"] * (
-        len(seeds) > most_seeds
-    )
-    study = Table.grid(padding=(0, 1))
-    left = watch.left(found)
-    share = watch.share(found)
+        table.add_row(
+            Text(row), *(_cell(cells.get((row, seed), Progress("")), has_bars) for seed in seeds[:most_seeds])
+        )
+    hidden = {"rows": len(rows) - len(shown), "seeds": len(seeds) - most_seeds}
+    more = [f"{number} more {name}" for name, number in hidden.items() if number > 0]
+    left, share = watch.left(found), watch.share(found)
     text = f"{clock(watch.gone)} gone, " + ("starting" if left is None else f"about {clock(left)} left")
-    study.add_row(
-        Text(text, style="bold", no_wrap=True), ProgressBar(total=1, completed=share, width=30), f"{share:4.0%}"
-    )
-    texts = [
-        Text(_now(watch, found), style="dim", no_wrap=True, overflow="ellipsis"),
-        Text("Ctrl-C keeps everything; the same command goes on.", style="dim"),
-        Text(f"All lines: {watch.log}", style="dim", no_wrap=True, overflow="ellipsis"),
-    ]
-    title = Text(watch.title, style="bold", no_wrap=True, overflow="ellipsis")
-    return Group(title, study, Text(), table, *([Text("; ".join(more), style="dim")] if more else []), Text(), *texts)
+    study = Table.grid(padding=(0, 1))
+    study.add_row(_line(text, "bold"), ProgressBar(total=1, completed=share, width=30), f"{share:4.0%}")
+    below = ["Ctrl-C keeps everything; the same command goes on.", f"All lines: {watch.log}"]
+    texts = [_line(text) for text in (*(["; ".join(more)] if more else []), "", _now(watch, found), *below)]
+    return Group(_line(watch.title, "bold"), study, Text(), table, *texts)
+
+
+def _line(text: str, style: str = "dim") -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
 def _rows_that_fit(rows: Sequence[str], cells: dict[tuple[str, int], Progress], most: int) -> list[str]:
     """As many rows as fit, those that are trained now first, in their order."""
     active = {row for (row, _), progress in cells.items() if progress.state in ("starting", "training", "tuning")}
-    first = sorted(rows, key=lambda row: row not in active)[:most]
-    return [row for row in rows if row in first]
+    return sorted(sorted(rows, key=lambda row: row not in active)[:most], key=rows.index)
 
 
 def _now(watch: Watch, found: dict[WatchedRun, Progress]) -> str:
@@ -245,13 +224,10 @@ def _now(watch: Watch, found: dict[WatchedRun, Progress]) -> str:
             f"{run.row}, seed {run.seed}: step {p.step:,}" + (f", loss {p.loss:.2f}" if p.loss else "")
             for run, p in trained[:2]
         )
-    lines = _tail(watch.log) if watch.log.exists() else []
-    return lines[-1] if lines else "preparing text, vocabulary and floors"
+    return next(iter(_tail(watch.log)[-1:]), "preparing text, vocabulary and floors")
 
 
-def _cell(progress: Progress | None, has_bar: bool) -> Table | Text:
-    if progress is None:
-        return Text("")
+def _cell(progress: Progress, has_bar: bool) -> Table | Text:
     if progress.state == "tuning":
         return Text(f"tuning {progress.tuned + 1}", style="cyan")
     if progress.state != "training":

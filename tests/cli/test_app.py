@@ -18,7 +18,7 @@ from albert_lab.studies.plan import plan_study
 
 COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "finetune", "ensemble"]
 COMMANDS += ["data prepare", "data fetch", "data status", "config show"]
-COMMANDS += ["export", "import", "evaluate", "paper", "pretrain", "publish"]
+COMMANDS += ["export", "import", "evaluate", "paper", "pretrain"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 
@@ -58,21 +58,19 @@ def test_every_command_shows_two_examples(command):
         (["sop-vs-nsp", "batch_size=many"], "batch_size=many"),
         (["sop-vs-nsp", "batch_size"], "batch_size"),
         (["pretrain", "seed=0,1"], "seed=0,1"),
-        (["sweep", "-m", "seed=1,2"], "sweep"),
         (["swep", "seed=1,2"], "sweep"),
         (["clean", "--frist"], "--frist"),
         (["run", "nowhere.yaml"], "nowhere.yaml"),
         (["run", "."], "folder"),
         (["report", "nowhere"], "nowhere"),
         (["report", __file__], __file__),
-        (["publish", "nowhere"], "nowhere"),
-        (["publish", "nowhere", "--to", "/dev/null"], "/dev/null"),
+        (["report", "nowhere", "--publish"], "nowhere"),
         (["compare", "nowhere", "nowhere"], "nowhere"),
         (["sop-vs-nsp", "--jobs", "1000000000"], "1000000000"),
         (["sop-vs-nsp", "--dry-run", "--list"], "--list"),
         (["sop-vs-nsp", "--tasks", "mnly"], "mnli"),
         (["sop-vs-nsp", "--tasks", "nope.yaml"], "nope.yaml"),
-        (["sop-vs-nsp", "--tasks", "none,cola"], "none,cola"),
+        (["sop-vs-nsp", "--tasks", "none,cola"], "none"),
         (["finetune", "nowhere", "--tasks", "none"], "none"),
         (["finetune", "nowhere"], "nowhere"),
         (["ensemble", "mnli", "nowhere"], "nowhere"),
@@ -227,7 +225,8 @@ def test_one_model_has_a_report_and_a_sweep_of_one_point_uses_its_run(corpus, ow
 def test_several_reports_are_published_together_or_not_at_all(tmp_path):
     report = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1)
     (tmp_path / "other").mkdir()
-    assert here("publish", str(report), str(tmp_path / "other"), "--to", str(tmp_path / "published")).returncode == 2
+    published = {"ALBERT_LAB_PUBLISHED": str(tmp_path / "published")}
+    assert here("report", "--publish", str(report), str(tmp_path / "other"), **published).returncode == 2
     assert not (tmp_path / "published").exists()
 
 

@@ -11,6 +11,7 @@ from toy_reports import toy_report
 
 from albert_lab.analysis import analysis
 from albert_lab.analysis.analysis import Analysis, analyse
+from albert_lab.analysis.answers import extremes
 from albert_lab.analysis.sentences import reports, sentences
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import charts, drawing, figures
@@ -67,12 +68,12 @@ def test_every_figure_that_an_experiment_may_name_can_be_drawn_and_no_other():
 
 def test_the_message_names_the_best_row_only_if_the_difference_is_clear(tmp_path):
     result = analysed(tmp_path, "sop-vs-nsp", 3)
-    assert "sop is best with 25.0 %" in charts._extremes(result, "mlm_accuracy")
+    assert "highest for sop (25.0 %)" in extremes(result, "mlm_accuracy")
     numbers = result.frame.numbers.copy()
     of_mlm = numbers["metric"] == "mlm_accuracy"
     numbers.loc[of_mlm, "value"] += [0, 40, -40, 30, -45, 10, -20, 20, 3]
     noisy = replace(result, frame=replace(result.frame, numbers=numbers))
-    assert "no clear difference" in charts._extremes(noisy, "mlm_accuracy")
+    assert "within the noise" in extremes(noisy, "mlm_accuracy")
 
 
 def test_a_line_has_a_point_for_each_evaluation_and_a_band_over_seeds(tmp_path):

@@ -63,12 +63,6 @@ def test_a_study_stops_at_the_first_run_that_finds_the_disk_full_and_goes_on_whe
     assert states_of(plan) == ["done", "done"]
 
 
-def test_fail_fast_starts_no_run_after_a_failure(corpus, own_home, runs_here):
-    plan = toy_plan(corpus, "optimizer.learning_rate=1e30,0.01", "optimizer.warmup=0", "machine.log_every_steps=1")
-    train(plan, fail_fast=True)
-    assert states_of(plan) == ["failed", "missing"]
-
-
 def test_finished_runs_are_skipped_and_only_missing_ones_are_trained(corpus, own_home, runs_here):
     plan = toy_plan(corpus, "embedding_size=4,8")
     assert train(plan).code == 0

@@ -60,8 +60,7 @@ def test_the_time_left_is_that_of_the_work_of_this_start(runs, tmp_path):
     for run in runs[2:4]:
         (run.folder / RECORD).write_text("{}")
     watch.started -= 60
-    assert watch.left(watch.look()) == pytest.approx(0, abs=1e-3), "the speed began to count now"
-    watch.trained_since = 0.0
+    watch.prepared = 0.0
     assert watch.left(watch.look()) == pytest.approx(60 * 2 / 1.2, abs=1)
 
 
@@ -73,7 +72,7 @@ def test_a_run_without_its_fine_tunings_is_not_done(runs, tmp_path):
     assert (live.read(run).state, live.read(run).work) == ("done", 2.0)
 
 
-def test_without_a_terminal_a_run_has_at_most_three_lines(runs, tmp_path, monkeypatch):
+def test_without_a_terminal_a_run_has_a_line_when_it_starts_and_one_when_it_ends(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(live, "POLL_SECONDS", 0.02)
     console = Console(file=io.StringIO(), width=200)
     with live.watching(watch_of(runs, tmp_path), console):
@@ -84,5 +83,5 @@ def test_without_a_terminal_a_run_has_at_most_three_lines(runs, tmp_path, monkey
         (runs[-1].folder / RECORD).write_text("{}")
         (runs[-2].folder / FAILURE).write_text("{}")
     lines = console.file.getvalue().splitlines()  # pyright: ignore
-    assert len(lines) == 1 + 1 + 3 + 1, lines
+    assert len(lines) == 1 + 1 + 2 + 1, lines
     assert "\x1b" not in "".join(lines)

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from albert_lab.analysis import numbers
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.report import numbers
-from albert_lab.report.claims import ClaimLine, answer, claim_lines
+from albert_lab.analysis.answers import ClaimLine, answer, claim_lines
 from albert_lab.report.report import PAGE, REPORT
 
 LINES, WIDTH = 30, 100

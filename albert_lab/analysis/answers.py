@@ -1,14 +1,14 @@
-"""The verdicts of a study in words: a line a claim, and the answer in one sentence."""
+"""What a study says in words: a line a claim, the answer in one sentence, the best and the worst row of a metric."""
 
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from albert_lab.analysis import numbers
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.sentences import MIXED, outcome
 from albert_lab.analysis.verdicts import CANNOT_TELL, NOT_SUPPORTED, SUPPORTED, UNDECIDED, WORDS
-from albert_lab.report import numbers
 
 PLAIN = {SUPPORTED: "yes", NOT_SUPPORTED: "NO"}
 
@@ -99,7 +99,8 @@ def answer(analysis: Analysis) -> str:
     """The answer of a study in one sentence: how many of its sentences hold; without claims its best and worst row."""
     table: Any = analysis.verdicts
     if table.empty:
-        return _extremes(analysis)
+        metric = next((name for name in analysis.metrics if name in analysis.experiment.columns), None)
+        return "No run is finished." if metric is None else f"{extremes(analysis, metric)}."
     found = Counter(outcome(set(same)) for _, same in table.groupby("quote", sort=False)["verdict"])
     is_of_paper = analysis.experiment.is_of_paper
     whose = f"{'sentence' if is_of_paper else 'claim'}{'s' * (found.total() > 1)}{' of the paper' * is_of_paper}"
@@ -116,18 +117,16 @@ _HOLD = {
 }
 
 
-def _extremes(analysis: Analysis) -> str:
-    metric = next((name for name in analysis.metrics if name in analysis.experiment.columns), None)
-    if metric is None:
-        return "No run is finished."
+def extremes(analysis: Analysis, metric: str) -> str:
+    """The rows with the highest and the lowest mean of a metric, and whether that is more than noise."""
     means: Any = analysis.summary.loc[metric, "mean"]
     unit, heading = analysis.unit(metric), analysis.heading(metric)
     best, worst = str(means.idxmax()), str(means.idxmin())
     shown = {row: f"{numbers.value(means[row], unit)} {unit}".strip() for row in (best, worst)}
     if len(means) == 1:
-        return f"{heading}: {shown[best]}."
+        return f"{heading}: {shown[best]}"
     if best == worst:
-        return f"{heading} is the same in all rows: {shown[best]}."
-    found = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0})
-    is_clear = "" if found.low > 0 else "; the difference is within the noise of these seeds"
-    return f"{heading} is highest for {best} ({shown[best]}) and lowest for {worst} ({shown[worst]}){is_clear}."
+        return f"{heading} is the same in all rows: {shown[best]}"
+    is_clear = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0}).low > 0
+    noise = "" if is_clear else "; the difference is within the noise of these seeds"
+    return f"{heading} is highest for {best} ({shown[best]}) and lowest for {worst} ({shown[worst]}){noise}"

@@ -1,0 +1,164 @@
+"""Commands on what is there already: rebuild, publish and compare reports, draw figures."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from albert_lab import paths
+from albert_lab.cli.options import START, STUDIES, Json, flag, option, shown
+from albert_lab.messages import to_stderr
+
+LAYERS, CLAIMS = "layer-similarity", "claims"
+
+app = typer.Typer()
+
+
+@app.command(
+    **shown(
+        START,
+        "albert-lab report lab/reports/laptop-sotu/sop-vs-nsp",
+        "albert-lab report lab/reports/laptop-sotu/sop-vs-nsp --latex",
+        "albert-lab report lab/reports/laptop-sotu/sop-vs-nsp --publish",
+        "albert-lab report lab/reports",
+    )
+)
+def report(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(file_okay=False, help="Reports; of a folder that contains reports, the scoreboard is rebuilt."),
+    ],
+    latex: Annotated[bool, flag("--latex", "Also write the main table for LaTeX, into report.tex.")] = False,
+    publish: Annotated[
+        bool, flag("--publish", "Copy into reports/ of the current folder, which git keeps, and to its scoreboard.")
+    ] = False,
+) -> None:
+    """Rebuild reports (Markdown and HTML) and their pictures from the records."""
+    from albert_lab.report import latex as tables
+    from albert_lab.report import report as reports
+    from albert_lab.report import scoreboard
+    from albert_lab.studies import study
+
+    if latex or publish:
+        for folder in folders:
+            study.read(folder)  # nothing is written if one of them is no report
+    for folder in folders:
+        if publish:
+            print(scoreboard.publish(folder, paths.published()))
+        elif scoreboard.holds_reports(folder):
+            print(scoreboard.write(folder))
+        else:
+            file = reports.rebuild(folder)
+            print(file, file.with_name(reports.PAGE), *([tables.write(folder)] if latex else []), sep="\n")
+
+
+@app.command(
+    **shown(
+        STUDIES,
+        "albert-lab compare reports/laptop-sotu/sop-vs-nsp lab/reports/laptop-sotu/sop-vs-nsp",
+        "albert-lab compare before/sop-vs-nsp lab/reports/laptop-sotu/sop-vs-nsp --json",
+    )
+)
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", file_okay=False, help="A report.")],
+    b: Annotated[Path, typer.Argument(metavar="B", file_okay=False, help="One of another scale, machine or version.")],
+    as_json: Json = False,
+) -> None:
+    """Compare two reports side by side, with differences and intervals."""
+    from albert_lab.analysis import summary
+    from albert_lab.analysis.analysis import read
+
+    both = [read(folder) for folder in (a, b)]
+    table = summary.compare(*(study.summary for study in both))
+    text = table.reset_index().to_json(orient="records", indent=2)
+    print(text if as_json else table.to_string(float_format="{:,.2f}".format))
+    if len({run.record.evaluation_set for study in both for run in study.study.runs}) > 1:
+        to_stderr("the held-out texts differ: compare directions, not values")
+
+
+@app.command(
+    **shown(
+        STUDIES,
+        "albert-lab plot layer-similarity",
+        "albert-lab plot layer-similarity RUN my-bert my-albert corpus=files corpus.path=texts",
+        "albert-lab plot learning-curves lab/reports/laptop-sotu/sop-vs-nsp --out figures",
+        "albert-lab plot claims reports --out reports",
+    ),
+    no_args_is_help=True,
+)
+def plot(
+    figure: Annotated[
+        str,
+        typer.Argument(
+            metavar="FIGURE",
+            help="learning-curves, scores-by-setting (such as E), sharing-tradeoff, layer-similarity (Figure 1),"
+            " ladder-trend, or claims: the paper's effects beside those of all reports.",
+        ),
+    ],
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="REPORT|RUN|FOLDER|KEY=VALUE",
+            help="A report; by default the newest with this figure. For claims, a folder of reports. For"
+            " layer-similarity also runs and model folders (Hugging Face layout), and settings, such as the corpus to"
+            " measure models on.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, option("Draw into this folder; by default the report that you name, or else lab/figures/.")
+    ] = None,
+) -> None:
+    """Draw a figure of finished results as PNG and SVG, and print the paths. Nothing is trained."""
+    from albert_lab.errors import ConfigError
+    from albert_lab.figures import figures
+    from albert_lab.storage import check_folder
+
+    if figure not in (*figures.FIGURES, CLAIMS):
+        raise ConfigError(f"{figure} is no figure (allowed: {', '.join((*figures.FIGURES, CLAIMS))})")
+    if out is not None:
+        check_folder(out, "--out")
+    named = sources or []
+    if figure == LAYERS:
+        files = _layers(named, out)
+    elif len(named) > 1:
+        raise ConfigError(f"{figure} takes one folder, not {len(named)}: {' '.join(named)}")
+    elif figure == CLAIMS:
+        files = figures.draw_claims(Path(named[0]) if named else paths.published(), out or paths.figures())
+    else:
+        files = _of_report(figure, Path(named[0]) if named else None, out)
+    print(*files, sep="\n")
+
+
+def _of_report(figure: str, named: Path | None, out: Path | None) -> list[Path]:
+    """Draw a figure of a report: of the newest one that has it, unless the user names one."""
+    from albert_lab.figures import figures
+
+    folder = named or figures.newest(figure)
+    to_stderr(f"{figure} of the report {folder}")
+    # If the user named no report, the newest may be a published one, which must not change.
+    return figures.draw(folder, figure, out or named or paths.figures())
+
+
+def _layers(arguments: list[str], out: Path | None) -> list[Path]:
+    """Draw the layers of the named runs, reports and model folders in one figure; else those of the newest results."""
+    from albert_lab.config.compose import load
+    from albert_lab.errors import ConfigError
+    from albert_lab.figures import figures
+    from albert_lab.interop import encoders
+    from albert_lab.runs import run as runs
+
+    sources, settings = ([text for text in arguments if ("=" in text) is is_setting] for is_setting in (False, True))
+    if settings and not sources:
+        raise ConfigError(f"{' '.join(settings)}: name the models that are measured on this text")
+    if not sources and not figures.find(LAYERS, paths.reports()):
+        sources = [str(folder) for folder in figures.newest_runs(to_stderr)]
+    folders = list(dict.fromkeys(runs.find(source).resolve() for source in sources))
+    if not folders or (len(folders) == 1 and figures.is_report(folders[0])):
+        return _of_report(LAYERS, folders[0] if folders else None, out)
+    found = {folder: figures.layers_of(folder, to_stderr) for folder in folders}
+    if settings and None not in found.values():
+        raise ConfigError(f"{' '.join(settings)}: only models from other tools take settings; runs have their own")
+    config, measured = load(settings), []
+    for folder, of_runs in found.items():
+        measured += [encoders.layers(folder, config, to_stderr)] if of_runs is None else of_runs
+    return figures.compare_layers(measured, out or paths.figures())

@@ -1,0 +1,120 @@
+"""Commands of text and tasks: prepare and fetch data, fine-tune a run, average several fine-tunings."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from albert_lab import paths
+from albert_lab.cli.options import DOWNSTREAM, MODELS, Json, Overrides, flag, option, shown, task_names
+from albert_lab.messages import to_stderr
+
+app = typer.Typer()
+data_app = typer.Typer(help="Prepare text ahead of runs; fetch data of downstream tasks.", no_args_is_help=True)
+app.add_typer(data_app, name="data", rich_help_panel=MODELS)
+TaskSettings = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]...", help="Settings of the task's file, as settings.laptop.steps=400."),
+]
+
+
+@app.command(
+    **shown(
+        DOWNSTREAM,
+        "albert-lab finetune RUN --tasks sst2,mnli --seeds 0,1,2",
+        "albert-lab finetune RUN --tasks mnli settings.laptop.steps=400",
+    )
+)
+def finetune(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run by its name (see `albert-lab status`) or folder.")],
+    overrides: TaskSettings = None,
+    tasks: Annotated[
+        str, option("Tasks: names, or .yaml files of your own.", "NAME,...")
+    ] = "squad1,squad2,mnli,sst2,race",
+    seeds: Annotated[str | None, option("Fine-tuning seeds; by default those of the scale.", "N,...")] = None,
+    random: Annotated[bool, flag("--random", "Start from random weights in the run's shape, as a baseline.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Fine-tune a finished run on tasks and print the scores; finished fine-tunings are not repeated."""
+    from albert_lab.runs import single_run
+
+    wanted = single_run.Wanted(
+        tasks=task_names(tasks) or [],
+        seeds=None if seeds is None else single_run.read_seeds(seeds),
+        overrides=overrides or [],
+        is_random=random,
+    )
+    records = single_run.finetune_run(run, wanted, to_stderr)
+    print(json.dumps([item.model_dump() for item in records], indent=2) if as_json else single_run.as_text(records))
+
+
+@app.command(
+    **shown(
+        DOWNSTREAM,
+        "albert-lab ensemble mnli RUN RUN --best 3",
+        "albert-lab ensemble squad2 RUN --which last --output predictions.json",
+    )
+)
+def ensemble(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="A file of conf/task/ by its name, or your own .yaml.")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs that were fine-tuned on the task.")],
+    which: Annotated[str, option("Which checkpoint of each fine-tuning: best or last.")] = "best",
+    best: Annotated[int | None, option("Average only this many fine-tunings, the best on dev.", min=1)] = None,
+    output: Annotated[Path | None, option("Where to write the predictions.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Average the scores of all fine-tunings of runs on a task, as the paper's ensembles do."""
+    from albert_lab.runs import single_run
+
+    averaged = single_run.ensemble_runs(task, runs, to_stderr, which=which, best=best, output=output)
+    print(json.dumps(averaged, indent=2) if as_json else single_run.ensemble_text(averaged))
+
+
+@data_app.command(
+    "prepare",
+    **shown(MODELS, "albert-lab data prepare", "albert-lab data prepare corpus=files corpus.path=my-texts"),
+)
+def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
+    """Clean and tokenize a corpus into shards on disk; finished work is reused."""
+    from albert_lab.config.compose import load
+    from albert_lab.data.prepare import prepare
+    from albert_lab.data.shards import read_meta
+
+    folder = prepare(load(overrides or []), to_stderr)
+    print(json.dumps({"folder": str(folder), **read_meta(folder)}, indent=2) if as_json else folder)
+
+
+@data_app.command(
+    "fetch",
+    **shown(MODELS, "albert-lab data fetch glue", "albert-lab data fetch sst2 hub.path=my-copy-of-the-data-set"),
+)
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="glue, squad, race, a single task, or a corpus of the Hub.")],
+    overrides: TaskSettings = None,
+) -> None:
+    """Download data sets from the Hugging Face Hub into the official file formats."""
+    from albert_lab.tasks.fetch import fetch
+
+    print(*fetch(name, paths.tasks_data(), to_stderr, overrides or []), sep="\n")
+
+
+@data_app.command(
+    "status", **shown(MODELS, "albert-lab data status", "albert-lab data status --tasks my-task.yaml,mnli --json")
+)
+def data_status(
+    tasks: Annotated[str | None, option("Only these tasks: names, or .yaml files of your own.", "NAME,...")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show which tasks have their data, what is missing, and where it is expected.
+
+    With --tasks, exit code 4 if one of them cannot be used.
+    """
+    from albert_lab.errors import MissingDataError
+    from albert_lab.tasks.fetch import status, status_text
+
+    listed = status(paths.tasks_data(), task_names(tasks))
+    print(json.dumps(listed, indent=2) if as_json else status_text(listed, paths.tasks_data()))
+    unusable = [row["task"] for row in listed if not {"train", "dev"} <= row["examples"].keys()]
+    if tasks and unusable:
+        raise MissingDataError(f"without train or dev examples: {', '.join(unusable)}")

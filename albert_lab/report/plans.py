@@ -1,0 +1,74 @@
+"""Plans before anything is trained, as data and as text: what they take (--dry-run), where runs are (--list)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from albert_lab.machine import jobs_at_once
+from albert_lab.runs import preparing, queue, states
+from albert_lab.studies import prices, slurm
+from albert_lab.studies.execute import Options, jobs_of
+from albert_lab.studies.plan import Plan, family
+
+MOST_ROWS = 6
+
+
+def costs(plans: Sequence[Plan], how: Options, on: str | None) -> tuple[dict[str, Any], str]:
+    """What is to train: a line a study; of one its rows and scripts, of several the sum, in which a run counts once.
+
+    Args:
+        on: a part of the name of the device; None: that of this machine.
+    """
+    seen: set[str] = set()
+    of_studies = {plan.experiment.name: prices.price(plan, seen) for plan in plans}
+    if len(plans) > 1:
+        of_studies["all of them"] = sum(of_studies.values(), prices.Price())
+    device = on or prices.device_of(plans[0].config)
+    jobs = jobs_at_once(how.jobs, plans[0].config.machine.processes)
+    speed = prices.last_speed(device, jobs)
+    lines = [f"{name}: {its.as_text(device, speed, jobs, on)}" for name, its in of_studies.items()]
+    lines += _rows_and_scripts(plans[0], how) if len(plans) == 1 else []
+    return {name: its.as_data(device, speed, jobs) for name, its in of_studies.items()}, "\n".join(lines)
+
+
+def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
+    seeds: dict[str, dict[str, None]] = {}
+    for item in plan.points:
+        seeds.setdefault(item.row, {})[str(item.point.config.seed)] = None
+    lines = [f"  {row}, seed{'s' * (len(of_row) > 1)} {', '.join(of_row)}" for row, of_row in seeds.items()]
+    if len(lines) > MOST_ROWS:
+        lines[MOST_ROWS:] = [f"  and {len(lines) - MOST_ROWS} more rows"]
+    if how.launcher.name == "slurm":
+        unprepared = preparing.lacking(item.run for item in plan.to_train)
+        scripts = slurm.scripts(jobs_of(plan.to_train), unprepared, how.launcher)
+        lines += [f"script: {slurm.file_of(script)}" for script in scripts]
+    return lines
+
+
+def folders(plans: Sequence[Plan]) -> tuple[list[dict[str, Any]], str]:
+    """The folder and the state of each run, once, after those of the runs that it starts from.
+
+    As data with its row; is_row is false for a run that is not in the table.
+    """
+    points = [item for plan in plans for item in plan.points]
+    names = {item.run.name for item in points}
+    rows = [
+        {"folder": str(item.run.folder), "title": item.title, "is_row": item.run.name in names}
+        | {"state": "damaged" if states.is_damaged(item.run.folder) else item.state}
+        | queue.as_columns(item.run.folder)
+        | item.point.as_columns()
+        for item in family(points).values()
+    ]
+    lines = [f"{row['state']:<8} {row['title']:<40} {row['folder']}  {row['place'] or ''}".rstrip() for row in rows]
+    return rows, "\n".join(lines)
+
+
+def too_wide(plan: Plan) -> str:
+    """That E is above H, as with the paper's sizes at a small scale; empty if it is not."""
+    configs = [item.point.config for item in plan.points]
+    wide = [config for config in configs if config.embedding_size > config.model.hidden_size]
+    if not wide:
+        return ""
+    sizes = ",".join(map(str, sorted({config.embedding_size for config in wide})))
+    width = " or ".join(map(str, sorted({config.model.hidden_size for config in wide})))
+    table = f"albert-lab embedding-size scale={wide[0].scale.name}"
+    return f"embedding_size={sizes} above model.hidden_size={width}. The table of E, at sizes of this scale: {table}"

@@ -1,0 +1,103 @@
+"""The training of a study in sight: a live view, all other lines in a log that it names, and the report at the end."""
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from albert_lab import paths
+from albert_lab.analysis.analysis import Analysis
+from albert_lab.errors import INTERRUPTED, STOPPED
+from albert_lab.machine import jobs_at_once
+from albert_lab.messages import duration, to_stderr
+from albert_lab.report import report
+from albert_lab.studies import prices
+from albert_lab.studies.execute import Options, execute
+from albert_lab.studies.plan import Plan
+from albert_lab.tasks.records import record_file
+from albert_lab.terminal import live
+
+ONCE = ("--fresh", "--retry-failed")  # not in the command that a report names
+
+
+def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
+    """Train the missing runs of a study, in sight, and write its report.
+
+    Returns the exit code, and the analysis of the study; None if no run is done, or if it was stopped.
+    """
+    if not options.is_here:
+        return execute(plan, options).code, None
+    with _shown(plan, options) as log:
+        outcome = execute(plan, options)
+        command = shlex.join(["albert-lab", *(word for word in sys.argv[1:] if word not in ONCE)])
+        analysis = report.write_of(plan, outcome.failures, command)
+    for name, reason in outcome.failures.items():
+        to_stderr(f"FAILED {_titled(name, plan)}: {_titled(reason, plan)}")
+    if log and outcome.failures:
+        to_stderr(f"all lines: {log}")
+    if outcome.code in (INTERRUPTED, STOPPED):
+        to_stderr("stopped: everything is kept, and the same command goes on")
+        return outcome.code, None
+    if analysis is None:
+        to_stderr("no run is finished: no report")
+    return outcome.code, analysis
+
+
+@contextmanager
+def _shown(plan: Plan, options: Options) -> Iterator[Path | None]:
+    """Shows the runs of a plan within this context, while all other lines go to a log, which is yielded.
+
+    Warnings of the log are repeated at the end. Without anything to train, nothing is shown and there is no log.
+    """
+    if not plan.to_train:
+        yield None
+        return
+    jobs = jobs_at_once(options.jobs, plan.config.machine.processes)
+    seconds = prices.price(plan).time(prices.last_speed(prices.device_of(plan.config), jobs), jobs)
+    about = "" if seconds is None else f" About {duration(seconds)} here."
+    rows, seeds = ({*of} for of in zip(*((item.row, item.point.config.seed) for item in plan.points), strict=True))
+    what = ", ".join(f"{len(of)} {name}{'s' * (len(of) > 1)}" for of, name in ((rows, "row"), (seeds, "seed")))
+    name, config = plan.experiment.title, plan.config
+    title = f"{name}{'' if name[-1] in '.?!' else '.'}  {what}, scale {config.scale.name}, corpus {config.corpus.name}."
+    log = paths.home() / "logs" / f"{plan.name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    here = Path(os.path.relpath(log)) if log.is_relative_to(Path.cwd()) else log
+    watch = live.Watch(title + about, _watched(plan), here, seconds)
+    console = Console(file=sys.stderr, highlight=False)
+    with log.open("a", buffering=1, errors="backslashreplace") as lines:
+        print(f"\n{datetime.now():%Y-%m-%d %H:%M:%S}  {shlex.join(sys.argv)}", file=lines)
+        start = lines.tell()
+        try:
+            with live.watching(watch, console), redirect_stderr(lines):
+                yield here
+        finally:
+            with log.open(errors="replace") as written:
+                written.seek(start)
+                for line in dict.fromkeys(line for line in written if line.startswith("warning: ")):
+                    to_stderr(line.rstrip())
+
+
+def _watched(plan: Plan) -> list[live.WatchedRun]:
+    """The runs of a plan: its rows, and those that are trained for them."""
+    watched = []
+    for item in {item.run.name: item for item in (*plan.rows, *plan.to_train)}.values():
+        flops = prices.finetuning_flops(item)
+        tuned = tuple(
+            (record_file(start.folder, task.name, seed), flops[start.name, task.name, seed])
+            for start, task, seed in item.missing
+        )
+        watched.append(live.WatchedRun(item.row, item.point.config.seed, item.run.folder, prices.work(item), tuned))
+    return watched
+
+
+def _titled(text: str, plan: Plan) -> str:
+    """A text with rows and seeds in place of the names of runs, except in paths."""
+    for name, item in plan.family.items():
+        text = re.sub(rf"(?<![\w/]){re.escape(name)}(?![\w/])", lambda _, title=item.title: title, text)
+    return text
