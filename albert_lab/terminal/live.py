@@ -162,8 +162,8 @@ def _plain(console: Console, watch: Watch, stop: threading.Event) -> None:
     def say(line: str) -> None:
         console.print(line, soft_wrap=True, markup=False)
 
-    say(f"{watch.title} All lines: {watch.log}")
     said, is_ready, is_last = {run: progress.mark for run, progress in watch.look().items()}, False, False
+    say(f"{watch.title} All lines: {watch.log}")
     while not is_last:
         is_last = stop.wait(POLL_SECONDS)
         found = watch.look()
