@@ -38,12 +38,14 @@ def learning_curves(analysis: Analysis) -> Figure | None:
     paper = analysis.experiment.paper_figure
     has_paper = paper is not None and any(curve.panel == shown[0] for curve in paper.curves)
     figure, panels = drawing.sheet(len(shown) + has_paper)
+    without: dict[str, list[str]] = {}
     for panel, metric in zip(panels, shown, strict=False):
         for row, look in _looks(analysis).items():
             own = wide[wide["row"] == row].dropna(subset=[metric])
             if len(own):
-                points = _over_seeds(own, x, metric)
-                drawing.draw_line(panel, points, row, look)
+                drawing.draw_line(panel, _over_seeds(own, x, metric), row, look)
+            elif row in set(wide["row"]):
+                without.setdefault(row, []).append(analysis.heading(metric))
         _draw_floors(panel, analysis, metric)
         panel.set(xlabel=x_label, ylabel=f"{analysis.heading(metric)} on held-out text (%)")
     if has_paper and paper:
@@ -51,7 +53,9 @@ def learning_curves(analysis: Analysis) -> Figure | None:
             "".join(own): look for own, look in zip(_labels(analysis).values(), _looks(analysis).values(), strict=True)
         }
         drawing.draw_paper(panels[-1], paper, shown[0], labels)
-    return drawing.finish(figure, extremes(analysis, shown[0]), panels, _missing(analysis, set(wide["row"])))
+    missing = [f"{row} in {' and '.join(names)}, for which it has no head" for row, names in without.items()]
+    missing += _missing(analysis, set(wide["row"]))
+    return drawing.finish(figure, extremes(analysis, shown[0]), panels, missing)
 
 
 def _over_seeds(own: Any, x: str, metric: str) -> Any:

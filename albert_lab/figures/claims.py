@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from albert_lab.analysis.answers import word
 from albert_lab.analysis.sentences import Sentence
 from albert_lab.analysis.verdicts import NOT_SUPPORTED, SUPPORTED
 from albert_lab.figures import drawing
@@ -34,8 +35,14 @@ def claims(lines: Sequence[Sentence]) -> Figure | None:
         _draw(panel, unit, group)
     yes, no = (sum(line.verdict == verdict for line in lines) for verdict in (SUPPORTED, NOT_SUPPORTED))
     coarse = sum(not line.can_tell for line in lines)
-    title = f"Of {len(lines)} sentences of the paper, {yes} hold here, {no} do not; for {coarse} this scale cannot tell"
-    return drawing.finish(figure, title, list(panels))
+    title = (
+        f"Of {len(lines)} sentences of the paper, {yes} hold here (yes), {no} not (NO); this scale cannot tell {coarse}"
+    )
+    left = len(lines) - sum(counts)
+    missing = (
+        [f"{left} sentences that were not run, or have no effect in points or percent in the paper"] if left else []
+    )
+    return drawing.finish(figure, title, list(panels), missing)
 
 
 def _unit(line: Sentence) -> str:
@@ -61,7 +68,7 @@ def _draw(panel: Axes, unit: str, group: Sequence[Sentence]) -> None:
             label="here (pale: this scale cannot tell)",
         )
         panel.plot(test["paper"], place, "D", color=PAPER, markerfacecolor="none", label="paper")
-        panel.annotate(line.verdict, (1.01, place), xycoords=("axes fraction", "data"), va="center", fontsize=7)
+        panel.annotate(word(line.verdict), (1.01, place), xycoords=("axes fraction", "data"), va="center", fontsize=7)
     quotes = [textwrap.shorten(line.quote, QUOTE, placeholder=" …") for line in group]
     panel.set_yticks(range(len(group)), quotes, fontsize=7)
     panel.set_ylim(len(group) - 0.5, -0.5)

@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 STYLE = Path(__file__).with_name("page.css")
+NARROW = "\u00a0±\u00a0"  # a number and its spread stay on one line
 _FOLD = re.compile(r"^(?:<details><summary>([\w ]+)</summary>|(</details>))$", re.MULTILINE)
 
 
@@ -36,7 +37,7 @@ def page(text: str, folder: Path) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n"
-        f"</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
+        f"</head>\n<body>\n<main>\n{body.replace(' ± ', NARROW)}</main>\n</body>\n</html>\n"
     )
 
 
@@ -46,4 +47,4 @@ def _image(token: Token, folder: Path) -> str:
     if file.suffix != ".png" or file.parent != folder or not file.is_file():
         return words
     content = base64.b64encode(file.read_bytes()).decode()
-    return f'<img alt="{words}" src="data:image/png;base64,{content}">'
+    return f'<span class="wide"><img alt="{words}" src="data:image/png;base64,{content}"></span>'
