@@ -20,8 +20,7 @@ from albert_lab.training.log import METRICS
 
 POLL_SECONDS = 0.5
 TAIL_BYTES = 4096  # of a log: its last line is within
-BAR, SEED_WIDTH = 8, 21
-OTHER_LINES = 10
+BAR, SEED_WIDTH, OTHER_LINES = 8, 21, 10
 
 
 @dataclass(frozen=True)
@@ -73,9 +72,9 @@ def read(run: WatchedRun) -> Progress:
         state = "starting" if not share else "scoring" if line["share"] >= 1 else "training"
     else:
         state = "stopped" if share else "waiting"
+    step, loss = line.get("step", 0), line.get("loss")
     left = line.get("seconds_left") if state == "training" else None
-    work = share * run.work + sum(tuned)
-    return Progress(state, share, left, line.get("step", 0), line.get("loss"), len(tuned), work)
+    return Progress(state, share, left, step, loss, len(tuned), share * run.work + sum(tuned))
 
 
 def _last_line(file: Path) -> dict[str, Any]:

@@ -69,12 +69,11 @@ def _shown(plan: Plan, options: Options) -> Iterator[Path | None]:
     log.parent.mkdir(parents=True, exist_ok=True)
     here = Path(os.path.relpath(log)) if log.is_relative_to(Path.cwd()) else log
     watch = live.Watch(title + about, _watched(plan), here, seconds)
-    console = Console(file=sys.stderr, highlight=False)
     with log.open("a", buffering=1, errors="backslashreplace") as lines:
         print(f"\n{datetime.now():%Y-%m-%d %H:%M:%S}  {shlex.join(sys.argv)}", file=lines)
         start = lines.tell()
         try:
-            with live.watching(watch, console), redirect_stderr(lines):
+            with live.watching(watch, Console(file=sys.stderr, highlight=False)), redirect_stderr(lines):
                 yield here
         finally:
             with log.open(errors="replace") as written:
