@@ -27,19 +27,22 @@ def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> l
         ConfigError: unknown name, or a data set of another form.
         MissingDataError: the data set cannot be reached, or `datasets` is not installed.
     """
-    tasks = [load_task(of, overrides) for of in ([name] if name.endswith(".yaml") else task_names())]
-    chosen = [task for task in tasks if task.hub and (name in (task.name, task.family) or name.endswith(".yaml"))]
-    if not chosen:
+    is_file, written = name.endswith(".yaml"), []
+    tasks = [load_task(of, overrides) for of in ([name] if is_file else task_names())]
+    splits = [
+        (task, task.hub, ours, theirs)
+        for task in tasks
+        if task.hub and (is_file or name in (task.name, task.family))
+        for ours, theirs in task.hub.splits.items()
+    ]
+    if not splits:
         raise ConfigError(f"{name} cannot be fetched (allowed: glue, squad, race, or a task that has hub)")
-    written = []
-    for task, hub, split in [(one, one.hub, split) for one in chosen if one.hub for split in one.hub.splits]:
-        file = task.file(folder, split)
-        if file.exists():
+    for task, hub, ours, theirs in splits:
+        if (file := task.file(folder, ours)).exists():
             say(f"{task.name}: {file} is there already")
-        else:
-            count = _write(task, hub, hub.splits[split], file)
-            say(f"{task.name}: {count} rows of {hub.path} ({hub.name}, {hub.splits[split]}) in {file}")
-            written.append(file)
+            continue
+        say(f"{task.name}: {_write(task, hub, theirs, file)} rows of {hub.path} ({hub.name}, {theirs}) in {file}")
+        written.append(file)
     return written
 
 

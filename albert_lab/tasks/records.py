@@ -108,9 +108,8 @@ def _median(scores: Sequence[Score]) -> Score:
     value, first = median(score.value for score in scores), scores[0]
     low, high = (None, None) if first.low is None else wilson(value / 100 * first.n, first.n)
     losses = [score.loss for score in scores if score.loss is not None]
-    loss = median(losses) if losses else None
-    by = f"{len(scores)} fine-tuned"
-    return first.model_copy(update={"value": value, "low": low, "high": high, "by": by, "loss": loss})
+    changed = {"value": value, "low": low, "high": high, "loss": median(losses) if losses else None}
+    return first.model_copy(update=changed | {"by": f"{len(scores)} fine-tuned"})
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:

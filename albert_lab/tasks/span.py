@@ -260,7 +260,7 @@ class SpanHead(nn.Module):
             self.settings,
         )
         norms = torch.stack([values.logsumexp(-1) for values in logits], dim=-1)
-        return best | {"right": _right(*logits, batch), "norms": norms}
+        return best | {"right": _right(logits[0], logits[1], batch), "norms": norms}
 
     def _logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> list[torch.Tensor]:
         # Differs from the release: padding cannot be chosen, since the loss would depend on its length.

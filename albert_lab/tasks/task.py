@@ -1,6 +1,5 @@
 """A downstream task: its data, file format, metrics, and fine-tuning settings at each scale."""
 
-import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,9 +51,7 @@ OWN = "own-"
 FULL_SCALE = "paper"  # whose settings are complete; other scales list only the differences
 SPLITS = ("train", "dev")
 # Columns of tables beside those of measures and settings: no task can have their names.
-COLUMNS = (
-    *("average", "run", "row", "seed", "metric", "value", "n", "floor", "loss", "low", "high", "step", "task", "title"),
-)
+COLUMNS = ("average", "run", "row", "metric", "value", "n", "floor", "loss", "low", "high", "step", "task", "title")
 
 
 class TaskSettings(Section):
@@ -219,12 +216,8 @@ class TaskConfig(Section):
         for split in splits:
             if not (file := self.file(folder, split)).exists():
                 own = f" (nor in {self.folder})" if self.folder else ""
-                fetch = (
-                    f" the official files there, or run `albert-lab data fetch {self.family}`"
-                    if self.hub
-                    else " it there"
-                )
-                raise MissingDataError(f"{self.name}: no {split} data at {file}{own}: put{fetch}")
+                fetch = f", or run `albert-lab data fetch {self.family}`" if self.hub else ""
+                raise MissingDataError(f"{self.name}: no {split} data at {file}{own}: put it there{fetch}")
 
     def read(self, folder: Path, split: str) -> tuple[list[Any], of_file.Issues]:
         """The examples of train or dev, in the class of its format, and the problems of others.
@@ -239,15 +232,12 @@ class TaskConfig(Section):
         if self.split is not None:
             examples = [one for one in examples if split_of(one.texts[0], self.split) == split]
         labels = {example.label for example in examples if isinstance(example, of_file.TextExample)}
-        problem = None
         if not examples:
-            problem = f"no example can be used: {of_file.describe(issues) or 'it has none'}"
-        elif len(examples) > 1 and not any("".join(example.texts).strip() for example in examples):
-            problem = f"the texts of all {len(examples):,} examples are empty"
-        elif len(examples) > 1 and len(labels) == 1:
-            problem = f"all {len(examples):,} examples have the label {labels.pop()}"
-        if problem:
-            raise ConfigError(f"{file}, for {split}: {problem}")
+            raise ConfigError(f"{file}: no example of {split} can be used: {of_file.describe(issues) or 'it has none'}")
+        if len(examples) > 1 and not any("".join(example.texts).strip() for example in examples):
+            raise ConfigError(f"{file}: the texts of all {len(examples):,} examples of {split} are empty")
+        if len(examples) > 1 and len(labels) == 1:
+            raise ConfigError(f"{file}: all {len(examples):,} examples of {split} have the label {labels.pop()}")
         return examples, issues
 
     def main_score(self, scores: Mapping[str, float]) -> float:
@@ -303,9 +293,7 @@ def load_start(task: TaskConfig) -> TaskConfig | None:
 def _find(name: str, overrides: Sequence[str]) -> TaskConfig:
     file = Path(name) if name.endswith(".yaml") else paths.conf_file(f"task/{name}.yaml")
     if not file.is_file():
-        near = difflib.get_close_matches(name, task_names(), n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"task {name} is unknown{hint} (allowed: {', '.join(task_names())}, or a .yaml file)")
+        raise ConfigError(f"task {name} is unknown (allowed: {', '.join(task_names())}, or a .yaml file)")
     return _load(file, file.stat().st_mtime_ns, tuple(overrides))
 
 
@@ -324,25 +312,21 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
             raise ConfigError(f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})")
         plain, name = _filled(plain), plain["name"]
         if file != paths.conf_file(f"task/{file.name}"):
-            if name in {*COLUMNS, *RunConfig.model_fields, *labels()} or str(name).endswith(
-                ("_loss", "_accuracy", "_probe")
-            ):
+            is_score = str(name).endswith(("_loss", "_accuracy", "_probe"))
+            if is_score or name in {*COLUMNS, *RunConfig.model_fields, *labels()}:
                 raise ConfigError(f"{file}: {name} names a score, a setting or a column: name the task otherwise")
             plain["name"] = OWN + name if name in task_names() else name
         # JSON mode: lists are allowed for tuples, and numbers stay strict.
         task = TaskConfig.model_validate_json(json.dumps(plain))
         return task if file.is_relative_to(paths.CONF) else task.model_copy(update={"folder": file.parent})
     except ValidationError as error:
-        raise ConfigError("\n".join(f"{file}: {_describe(detail)}" for detail in details_of(error))) from error
+        lines = []
+        for detail in details_of(error):  # pydantic inserts the name of the format into the path of its keys
+            key = re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
+            lines.append(f"{file}: {describe(detail, key)}")
+        raise ConfigError("\n".join(lines)) from error
     except OmegaConfBaseException as error:
         raise ConfigError(f"{file} cannot be used: {error}") from error
-
-
-def _describe(detail: Any) -> str:
-    # pydantic inserts the name of the format into the path of its keys.
-    return describe(
-        detail, re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
-    )
 
 
 @cache

@@ -25,7 +25,7 @@ from albert_lab.tasks.records import (
     record_file,
     summarize,
 )
-from albert_lab.tasks.task import load_task
+from albert_lab.tasks.task import PoolerStart, load_task
 from albert_lab.training import checkpoint
 from albert_lab.training.evaluate import DivergedError
 
@@ -148,7 +148,7 @@ def test_pretrained_weights_are_kept_and_new_ones_depend_on_the_seed_alone(tmp_p
     task = load_task("sst2")
     kind = load_kind(task, task.at("smoke"))
 
-    def states(start, seeds=(0, 0, 1), pooler="pretrained"):
+    def states(start, seeds=(0, 0, 1), pooler: PoolerStart = "pretrained"):
         return [build_model(start, kind, 0.0, seed, pooler).state_dict() for seed in seeds]
 
     def different(one, other):

@@ -72,7 +72,7 @@ def test_lengths_never_exceed_the_pretraining_length():
 @pytest.mark.parametrize(
     ("name", "override", "says"),
     [
-        ("sst", "version=1", r"did you mean sst2\?"),
+        ("sst", "version=1", r"task sst is unknown"),
         ("sst2", "colour=red", "colour"),
         ("sst2", f"settings.smoke.steps={10**22}", r"smoke\.steps=10{22}"),
         ("sst2", "settings.laptop.warmup_steps=500", "warmup_steps=500"),
