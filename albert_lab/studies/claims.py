@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
@@ -82,11 +82,11 @@ class BaseClaim(Record):
                 itself.
         """
         check_metric("metric", self.metric, metrics)
-        for comparison in self.comparisons(grid):
-            compared = [labels for _, labels in comparison.weights]
-            if again := [row for number, row in enumerate(compared) if row in compared[:number]]:
+        compared = [[labels for _, labels in item.weights] for item in self.comparisons(grid)]
+        for rows in compared:
+            if again := [row for number, row in enumerate(rows) if row in rows[:number]]:
                 raise ValueError(f"row {again[0]} is compared with itself")
-        for row in self.rows(grid):
+        for row in (*self.rows(grid), *chain.from_iterable(compared)):
             for axis, label in row.items():
                 if axis not in grid:
                     raise ValueError(f"{axis} is no axis of the table (allowed: {', '.join(grid)})")
@@ -219,6 +219,8 @@ class Ordered(BaseClaim):
             raise ValueError("needs one of order (two rows or more), direction (rising or falling) and peak (a label)")
         if bool(self.order) == (self.axis is not None):
             raise ValueError("axis: a direction or peak needs the axis it is along; rows in order have none")
+        if any(self.order.count(row) > 1 for row in self.order):
+            raise ValueError("order: a row is given twice")
         return self
 
     def rows(self, grid: Grid) -> list[Labels]:
@@ -251,12 +253,9 @@ class Ordered(BaseClaim):
     def fit(self, grid: Grid, metrics: Collection[str]) -> None:
         if self.axis is not None:
             _check_axis(self.axis, grid)
-            labels = grid[self.axis]
             if self.axis in self.where:
                 raise ValueError(f"where fixes {self.axis}, which is the axis of the claim")
-            if self.peak is not None and self.peak not in labels:
-                raise ValueError(f"peak={self.peak} is not among {', '.join(labels)}")
-            if self.direction and (words := [label for label in labels if math.isinf(_number(label))]):
+            if self.direction and (words := [label for label in grid[self.axis] if math.isinf(_number(label))]):
                 raise ValueError(f"{self.axis}={words[0]} is no number, so nothing rises along it: use order")
         super().fit(grid, metrics)
 

@@ -172,7 +172,8 @@ class _Points:
         try:
             config = self._seeded(row, seed)
         except ConfigError as error:
-            raise ConfigError(f"{labels}: {error}" if labels and labels not in str(error) else str(error)) from error
+            is_of_row = bool(labels) and labels not in str(error) and "unknown key" not in str(error)
+            raise ConfigError(f"{labels}: {error}" if is_of_row else str(error)) from error
         # A row with a key that is no axis is a trunk, which has no parent.
         links = [link for link in self._links if link.row.items() <= row.items()] if {*row} <= {*self.rows} else []
         parent = self._point(row | links[0].parent, seed, made, (*below, row)) if links else None

@@ -182,14 +182,6 @@ def test_seeds_are_those_of_the_command_or_else_of_the_experiment_or_else_of_the
     assert [point.config.seed for point in grid_points.points(toy(**changes), overrides)] == seeds
 
 
-def test_embedding_sizes_are_those_that_the_scale_names_and_the_hidden_size():
-    points = grid_points.points(experiment.named("embedding-size"), ["scale=paper", "sharing=all-shared"])
-    assert [point.config.embedding_size for point in points] == [64, 128, 256, 768]
-    points = grid_points.points(experiment.named("embedding-size"), ["scale=laptop", "sharing=all-shared", "seed=0"])
-    roles, hidden_size = points[0].config.scale.roles["embedding_size"], points[0].config.model.hidden_size
-    assert [point.config.embedding_size for point in points] == [*roles.values(), hidden_size]
-
-
 def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it():
     table = experiment.named("embedding-size")
     (point, *_) = grid_points.points(table, ["scale=smoke", "sharing=all-shared"])
