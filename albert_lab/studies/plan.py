@@ -228,11 +228,11 @@ def plan_study(
             is_first = point.label not in labels  # of its row, whose other seeds have the same shape
             labels.add(point.label)
             planned.append(PlannedPoint(point, chosen, experiment.finetuning_seeds, tuple(ancestors), is_first))
-    _refuse_equal_rows(rows)
-    _say_different_sets(planned, say)
-    for item in planned:
-        check_kinds(item.point.config.inter_sentence)
-    return Plan(experiment, tuple(planned))
+        _refuse_equal_rows(rows)
+        _say_different_sets(planned, say)
+        for item in planned:
+            check_kinds(item.point.config.inter_sentence)
+        return Plan(experiment, tuple(planned))
 
 
 def _continued(rows: Sequence[Point], experiment: Experiment, overrides: Sequence[str]) -> list[Point]:
