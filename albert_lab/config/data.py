@@ -1,9 +1,9 @@
 """The sections of the data: corpora, tokenizer, segment pairs and masking."""
 
 import math
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from albert_lab.config.section import Section, Seed, Share, default
 from albert_lab.record import Name
@@ -63,9 +63,14 @@ class InterSentenceConfig(Section):
         return self
 
 
-# Empty, as from a shell variable that is not set, a path would be the current folder.
-_Path = Annotated[str, Field(min_length=1)]
-_Paths = _Path | Annotated[tuple[_Path, ...], Field(min_length=1)]
+def _check_path(path: Any) -> Any:
+    if not path or "" in [*path]:  # it would be the current folder
+        raise ValueError("an empty path, as from a shell variable that is not set: give a file or a folder")
+    return path
+
+
+_Path = Annotated[str, AfterValidator(_check_path)]
+_Paths = Annotated[str | tuple[str, ...], AfterValidator(_check_path)]
 
 
 class HubDataset(Section):

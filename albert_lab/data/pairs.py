@@ -179,7 +179,7 @@ def make_pairs(
         for segments, label, kind in _make_kinds(shards, spec, chunks, counts, rng, limit):
             parts.append(_truncate(segments, label, kind, limit, counts, rng))
     pairs = Pairs.join(parts)
-    _check_labels(spec, pairs, counts, limit)
+    _check_labels(spec, pairs, counts, shards, limit)
     order = generator(Stream.ORDER, seed, epoch).permutation(len(pairs))
     return replace(pairs.take(order), stats=_stats(pairs, counts, shards, limit))
 
@@ -286,13 +286,16 @@ def _truncate(
     )
 
 
-def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], limit: int) -> None:
+def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> None:
     missing = [entry.kind for label, entry in enumerate(spec.labels) if not np.any(pairs.label == label)]
     if missing or not len(pairs):
+        share = counts["dropped_tokens"] / max(1, shards.num_tokens)
         raise ConfigError(
-            f"inter_sentence={spec.name}: the {counts['chunks']:,} chunks of {limit + SPECIAL_TOKENS} tokens give"
-            f" {len(pairs):,} pairs, and none of kind {' or '.join(missing) or 'consecutive'}: give more text, a larger"
-            " max_sequence_length (a stage of length_schedule has a shorter one), or for single sentences"
+            f"inter_sentence={spec.name}: the {counts['chunks']:,} chunks of {limit + SPECIAL_TOKENS} tokens of the"
+            f" {shards.split} text give {len(pairs):,} pairs, and none of kind {' or '.join(missing) or 'consecutive'}."
+            f" Dropped: {counts['dropped_chunks']:,} chunks of one sentence ({100 * share:.0f} % of the text), which"
+            f" have no second segment, and {counts['unmatched_pairs']:,} pairs without a partner. Give more text, a"
+            " larger max_sequence_length (a stage of length_schedule has a shorter one), or for single sentences"
             " inter_sentence=none"
         )
 
