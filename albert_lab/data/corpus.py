@@ -142,7 +142,8 @@ def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[str]:
 
 def is_hard_wrapped(corpus: CorpusConfig) -> bool:
     """Whether most lines of the first plain-text file have about the same length and do not end as sentences do."""
-    lines = [line.strip() for _, line in islice(lines_of(files_of(corpus)[0][1]), _SAMPLED_LINES) if line.strip()]
+    plain = next((file for _, file in files_of(corpus) if not reader_of(file)), None)
+    lines = [line.strip() for _, line in islice(lines_of(plain), _SAMPLED_LINES) if line.strip()] if plain else []
     if len(lines) < _FEWEST_LINES:
         return False
     most = sorted(map(len, lines))[int(0.95 * len(lines))]

@@ -1,7 +1,6 @@
 import itertools
 import json
 import threading
-from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import cast
@@ -144,13 +143,6 @@ def test_a_batch_may_span_several_epochs():
 
 
 # ---- prefetching ----
-
-
-def test_prefetched_batches_are_the_batches_of_their_steps(shards, config):
-    batches = make_batches(shards, config)
-    with closing(batches.prefetch(7)) as stream:
-        for step, batch in zip(range(7, 27), stream, strict=False):
-            assert same(batch, batches.batch(step))
 
 
 def threads() -> list[threading.Thread]:

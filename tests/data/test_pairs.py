@@ -327,8 +327,10 @@ def test_a_plan_depends_only_on_seed_and_epoch(even, option):
     ],
 )
 def test_a_corpus_that_cannot_give_the_pairs_is_refused(documents, sources, spec):
-    with pytest.raises(ConfigError, match="inter_sentence"):
+    with pytest.raises(ConfigError, match="inter_sentence") as told:
         plan(make_shards(documents, sources=sources), spec)
+    if documents[0] == [100]:
+        assert "20 chunks of one sentence (100 % of the text)" in str(told.value)
 
 
 # ---- random documents in place of negatives ----

@@ -289,6 +289,7 @@ def test_bad_records_stop_a_run_or_are_counted_and_named(tmp_path):
         prepared(f"corpus.path={file}")
     said, meta = prepared(f"corpus.path={file}", "corpus.on_error=skip")
     assert meta["records_skipped"] == 3
+    assert not any("corpus.lines=wrapped" in line for line in said), "records of one length are no wrapped lines"
     assert meta["documents_found"] == 200
     (line,) = [line for line in said if "on_error" in line]
     assert all(f"a.jsonl:{number}" in line for number in (8, 9, 10))

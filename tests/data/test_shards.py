@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_lab.data.corpus import Split
-from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, open_shards, read_meta, token_dtype
-from albert_lab.errors import DamagedFileError, MissingDataError
+from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, open_shards, token_dtype
 
 # Batches of documents, as the lengths of their sentences in tokens; no sentence and no document is empty.
 BATCHES = st.lists(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), max_size=4), max_size=4)
@@ -60,17 +59,3 @@ def test_large_vocabularies_use_four_bytes_per_token(tmp_path, vocab_size, dtype
     assert result.tokens.dtype == dtype
     assert result.tokens.tolist() == written["train"][0][0].tolist()
     assert (tmp_path / "train.tokens").stat().st_size == 1000 * np.dtype(dtype).itemsize
-
-
-def test_incomplete_shards_are_refused(tmp_path):
-    write(tmp_path, [[[3, 4], [5]]])
-    file = tmp_path / "dev.sentences"
-    file.write_bytes(file.read_bytes()[:-8])
-    with pytest.raises(DamagedFileError, match=r"dev\.sentences"):
-        open_shards(tmp_path, "dev")
-    assert open_shards(tmp_path, "train").num_documents == 2
-
-
-def test_a_folder_without_shards_is_reported(tmp_path):
-    with pytest.raises(MissingDataError, match=str(tmp_path)):
-        read_meta(tmp_path)
