@@ -56,7 +56,8 @@ def _floors(analysis: Analysis) -> str:
 
 def _seeds(analysis: Analysis) -> str:
     numbers: Any = analysis.frame.numbers
-    seeds = sorted({f"{count}" for count in numbers.groupby("row")["seed"].nunique()})
+    of_rows = numbers[numbers["row"].isin(analysis.rows)]
+    seeds = sorted({f"{count}" for count in of_rows.groupby("row")["seed"].nunique()})
     line = f"{' or '.join(seeds)} seed{'' if seeds == ['1'] else 's'} of pre-training a row"
     if seeds == ["1"]:
         return f"{line}: no spread, so no interval and no verdict."

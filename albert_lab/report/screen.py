@@ -91,7 +91,8 @@ def _claim(claim: ClaimLine, width: int) -> Text:
 
 
 def _seeds(analysis: Analysis) -> str:
-    counts = sorted({*analysis.summary["seeds"].astype(int)}) or [0]
+    of_rows = analysis.summary["seeds"][analysis.summary.index.isin(analysis.rows, level="row")]
+    counts = sorted({*of_rows.astype(int)}) or [0]
     ends = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     return f"{ends} seed{'' if counts[-1] == 1 else 's'}"
 

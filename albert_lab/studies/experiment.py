@@ -215,8 +215,9 @@ class Experiment(Record):
 
     @property
     def is_of_paper(self) -> bool:
-        """Whether its claims are sentences of the paper: it has the paper's table or figure."""
-        return self.paper is not None or self.paper_figure is not None
+        """Whether its claims are sentences of the paper: it has the paper's table or figure, and each its section."""
+        has_numbers = self.paper is not None or self.paper_figure is not None
+        return has_numbers and all(claim.section for claim in self.claims)
 
     @property
     def axes(self) -> tuple[str, ...]:
