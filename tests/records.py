@@ -161,7 +161,7 @@ def toy_finetuning(
 
     content = {"max_sequence_length": 32, "steps": 6, "batch_size": 8, "learning_rate": 0.001, "question_length": None}
     settings = task.settings["smoke"].model_copy(update=content)
-    train = ExampleSet(used=64, available=64, fingerprint="train", issues="", counts={"cut": 3})
+    train = ExampleSet(used=64, available=64, fingerprint="train", issues="")
     ends = evaluation(4, best), evaluation(6, last)
     return FinetuningRecord(
         task=name,
@@ -174,7 +174,7 @@ def toy_finetuning(
         scale="smoke",
         settings=settings,
         train=train,
-        dev=ExampleSet(used=n, available=900, fingerprint=f"{name} dev", issues="", counts={}),
+        dev=ExampleSet(used=n, available=900, fingerprint=f"{name} dev", issues=""),
         best=ends[0],
         last=ends[1],
         evaluations=ends,

@@ -27,14 +27,12 @@ class Kind(TaskKind):
     def make_features(self, examples: Sequence[TextExample], tokenizer: Tokenizer, *, training: bool) -> Features:
         """One row per example: `[CLS] a [SEP] b [SEP]`; the longer of two texts is truncated first."""
         firsts, seconds = (tokenizer.encode([example.texts[place] for example in examples]) for place in (0, 1))
-        rows, cut = [], 0
+        rows = []
         for example, first, second in zip(examples, firsts, seconds, strict=True):
             is_pair = example.text_b is not None
-            room = self.settings.max_sequence_length - (3 if is_pair else 2)
-            cut += len(first) + len(second) > room
-            first, second = cut_pair(first, second, room)
+            first, second = cut_pair(first, second, self.settings.max_sequence_length - (3 if is_pair else 2))
             rows.append(join(tokenizer, first, second if is_pair else None))
-        return Features(rows, {"labels": self.targets(examples)}, {"cut": cut}, tokenizer.pad_id)
+        return Features(rows, {"labels": self.targets(examples)}, tokenizer.pad_id)
 
     def targets(self, examples: Sequence[TextExample]) -> np.ndarray:
         if (labels := self.labels) is None:

@@ -24,14 +24,8 @@ END_SHARE, NEAR_CHANCE = 0.1, 0.97
 _Z = 1.96
 
 
-class Floors(NamedTuple):
-    """The scores of models that need no pre-training, in percent.
-
-    constant: those of the best constant answer, by metric; words: the main score of a bag of words, None for spans.
-    """
-
-    constant: Mapping[str, float]
-    words: float | None
+# In percent: the scores of the best constant answer, by metric, and the main score of a bag of words (None for spans).
+Floors = tuple[Mapping[str, float], float | None]
 
 
 def score_examples(
@@ -72,23 +66,21 @@ def floors_of(kind: TaskKind, train: Sequence[Any], examples: Sequence[Any]) -> 
     """The floors of examples; bags of words are fitted on the training examples."""
     words = bag_of_words(train, examples)
     main = None if words is None else kind.task.main_score(kind.score(examples, Predictions(words)).values)
-    return Floors(kind.score(examples, kind.constant(examples)).values, main)
+    return kind.score(examples, kind.constant(examples)).values, main
 
 
 def evaluate_scores(kind: TaskKind, examples: Sequence[Any], scores: Scores, floors: Floors, step: int) -> Evaluation:
     """The metrics of scores of examples after `step` steps."""
-    task, n = kind.task, len(examples)
+    task, n, (constant, of_words) = kind.task, len(examples), floors
     scored = kind.score(examples, kind.predict(examples, scores))
     logs = kind.log_likelihoods(examples, scores)
     loss = None if logs is None or np.isnan(logs).all() else -float(np.nanmean(logs))
-    main = _score(task.main_score(scored.values), shares_of_main(task, scored), n, task.main_score(floors.constant))
+    main = _score(task.main_score(scored.values), shares_of_main(task, scored), n, task.main_score(constant))
     of = {
-        name: _score(
-            value, [*scored.shares[name].values()] if name in scored.shares else None, n, floors.constant[name]
-        )
+        name: _score(value, [*scored.shares[name].values()] if name in scored.shares else None, n, constant[name])
         for name, value in scored.values.items()
     }
-    main = main.model_copy(update={"lexical_floor": floors.words, "loss": loss})
+    main = main.model_copy(update={"lexical_floor": of_words, "loss": loss})
     return Evaluation(step=step, main=main, scores=of, threshold=scored.threshold)
 
 

@@ -87,14 +87,10 @@ def cut_pair(first: Sequence[int], second: Sequence[int], room: int) -> tuple[Se
 
 @dataclass(frozen=True)
 class Features:
-    """The sequences of examples. Batch sizes count items: an item is rows_per_item consecutive rows.
-
-    counts: numbers of examples that were truncated, windowed or unusable.
-    """
+    """The sequences of examples. Batch sizes count items: an item is rows_per_item consecutive rows."""
 
     rows: list[tuple[list[int], int]]  # token ids, and how many have token type 0
     targets: dict[str, np.ndarray]  # [items, ...]
-    counts: dict[str, int]
     pad_id: int
     rows_per_item: int = 1
 

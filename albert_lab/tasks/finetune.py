@@ -150,7 +150,6 @@ class _Split:
             fingerprint=digest([asdict(example) for example in self.examples]),
             digest=digest_path(file),
             issues=describe(issues),
-            counts=self.features.counts,
         )
 
 

@@ -32,17 +32,13 @@ class Kind(TaskKind):
         texts = [fill_in(example.question, option) for example in examples for option in example.options]
         asked = iter(tokenizer.encode(texts))
         numbers = np.array([len(example.options) for example in examples], dtype=np.int64)
-        rows, counts, most = [], {"cut_questions": 0, "cut_passages": 0}, int(numbers.max())
+        rows, most, length = [], int(numbers.max()), self.settings.max_sequence_length - NUM_SPECIAL_TOKENS
         for example in examples:
-            passage, questions = tokens[example.passage], [next(asked) for _ in example.options]
-            length = self.settings.max_sequence_length - NUM_SPECIAL_TOKENS
-            counts["cut_questions"] += any(len(question) > longest for question in questions)
-            counts["cut_passages"] += len(passage) > length - min(longest, max(map(len, questions)))
-            for question in (question[-longest:] for question in questions):
-                rows.append(join(tokenizer, passage[: length - len(question)], question))
-            rows += [join(tokenizer, [])] * (most - len(questions))
+            for question in (next(asked)[-longest:] for _ in example.options):
+                rows.append(join(tokenizer, tokens[example.passage][: length - len(question)], question))
+            rows += [join(tokenizer, [])] * (most - len(example.options))
         targets = {"labels": self.targets(examples), "options": numbers}
-        return Features(rows, targets, counts, tokenizer.pad_id, most)
+        return Features(rows, targets, tokenizer.pad_id, most)
 
     def build_head(self, shape: EncoderShape) -> PooledHead:
         """A head that scores each option."""

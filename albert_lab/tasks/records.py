@@ -27,7 +27,7 @@ FINETUNING_VERSION = 2
 
 
 class ExampleSet(Record):
-    """The examples of a split: numbers of used and usable examples, problems in its files, and truncations.
+    """The examples of a split: numbers of used and usable examples, and problems in its files.
 
     fingerprint identifies the used examples, and digest their file or folder (empty in older records).
     """
@@ -39,7 +39,6 @@ class ExampleSet(Record):
     fingerprint: str
     digest: str = ""
     issues: str
-    counts: dict[str, int]
 
 
 class Evaluation(Record):

@@ -74,16 +74,11 @@ class Kind(TaskKind):
         rng = np.random.Generator(np.random.Philox(key=_THINNING_SEED))
         kept_share = settings.empty_windows if training else 1.0
         rows, targets = [], []
-        counts = {"cut_questions": 0, "windowed": 0, "unmapped": 0}
         for number, (example, asked) in enumerate(zip(examples, questions, strict=True)):
             question, context = asked[: settings.question_length], aligned[example.context]
             answer = _answer_tokens(example, context)
             room = settings.max_sequence_length - len(question) - NUM_SPECIAL_TOKENS
-            places = windows(len(context.ids), room, settings.stride)
-            counts["cut_questions"] += len(asked) > len(question)
-            counts["unmapped"] += answer is None and any(answer.start is not None for answer in example.answers)
-            counts["windowed"] += len(places) > 1
-            for window in places:
+            for window in windows(len(context.ids), room, settings.stride):
                 is_held = answer is not None and window.first <= answer[0] and answer[1] < window.end
                 if not is_held and rng.random() >= kept_share:
                     continue
@@ -95,7 +90,7 @@ class Kind(TaskKind):
         columns: dict[str, np.ndarray] = dict(zip(_TARGETS, np.array(targets, dtype=np.int64).T, strict=True))
         columns["is_impossible"] = (columns["start"] == NO_SPAN).astype(np.float32)
         contexts = [aligned[example.context] for example in examples]
-        return SpanFeatures(rows, columns, counts | {"windows": len(rows)}, tokenizer.pad_id, contexts=contexts)
+        return SpanFeatures(rows, columns, tokenizer.pad_id, contexts=contexts)
 
     def build_head(self, shape: EncoderShape) -> "SpanHead | SpanOrNothingHead":
         """The head of SQuAD 2.0 if questions may be unanswerable, else that of 1.1."""

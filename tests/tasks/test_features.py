@@ -14,7 +14,7 @@ CPU = torch.device("cpu")
 def features(lengths, rows_per_item=1):
     rows = [list(range(10, 10 + length)) for length in lengths]
     targets = {"labels": np.arange(len(rows) // rows_per_item)}
-    return Features([(row, 1) for row in rows], targets, {}, 0, rows_per_item)
+    return Features([(row, 1) for row in rows], targets, 0, rows_per_item)
 
 
 def released_cut(first, second, room):
