@@ -183,13 +183,14 @@ def _batches(corpora: list[CorpusConfig], counts: Counter[str], skipped: list[st
     in two source documents must not be both trained on and held out.
     """
     seen: set[int] = set()
-    own = corpora[0]
-    held_out = Overlap(source.text for source in _sources("dev", own, []))
-    parts: list[tuple[Split, CorpusConfig]] = [("dev", own), *(("train", corpus) for corpus in corpora)]
+    held_out = Overlap()
+    parts: list[tuple[Split, CorpusConfig]] = [("dev", corpora[0]), *(("train", corpus) for corpus in corpora)]
     for split, corpus in parts:
         for sources in _in_parts(_sources(split, corpus, skipped if split == "train" else [])):
             documents = [texts.documents_of(source, corpus) for source in sources]
-            if split == "train":
+            if split == "dev":
+                held_out.add(source.text for source in sources)
+            else:
                 documents = texts.without_repeated(documents, corpus, held_out, counts)
             yield _Batch(split, [[one.text for one in texts.distinct(of, counts, seen)] for of in documents], corpus)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -29,16 +30,23 @@ class Overlap:
     A text of fewer words than an n-gram has repeats none.
     """
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._ngrams = np.unique(np.concatenate([np.zeros(0, np.int64), *(_ngrams(_words(text)) for text in texts)]))
+    def __init__(self) -> None:
+        self._added = [np.zeros(0, np.int64)]
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Adds texts, before the first question about others."""
+        self._added += (_ngrams(_words(text)) for text in texts)
+
+    @cached_property
+    def _known(self) -> np.ndarray:
+        return np.unique(np.concatenate(self._added))
 
     def repeated(self, documents: Sequence[Sequence[str]]) -> list[list[bool]]:
         """Which parts of documents repeat the texts, by themselves or with the whole of their document."""
         words = [_words(part) for document in documents for part in document]
         ends = np.cumsum([0, *map(len, words)])  # of the parts
         ngrams = _ngrams([word for part in words for word in part])
-        places = np.searchsorted(self._ngrams, ngrams)
-        known = np.append(self._ngrams, 0)[places] == ngrams
+        known = np.append(self._known, 0)[np.searchsorted(self._known, ngrams)] == ngrams
         before = np.pad(np.cumsum(known), (1, NGRAM))  # known n-grams before each word
 
         def repeats(bounds: np.ndarray) -> np.ndarray:

@@ -26,8 +26,9 @@ def test_characters_of_scripts_without_spaces_are_words(text, count):
     "held_out", ["这座桥建于一九三五年，是当地最古老的建筑之一。", "橋は一九三五年に建てられた古い建物です。"]
 )
 def test_a_repeated_text_is_found_without_spaces(held_out):
-    found = Overlap([f"新的开头。{held_out}"]).repeated([[held_out], ["没有关系的另外一段文字在这里。"]])
-    assert found == [[True], [False]]
+    overlap = Overlap()
+    overlap.add([f"新的开头。{held_out}"])
+    assert overlap.repeated([[held_out], ["没有关系的另外一段文字在这里。"]]) == [[True], [False]]
 
 
 words = st.lists(st.sampled_from("abc"), max_size=40)
@@ -43,8 +44,9 @@ def test_a_part_repeats_texts_that_have_most_of_its_n_grams_or_of_its_documents(
 
     known = {ngram for text in held_out for ngram in ngrams(text)}
     expected = [[repeats(part) or repeats([*chain(*document)]) for part in document] for document in documents]
-    found = Overlap(map(" ".join, held_out)).repeated([[", ".join(part).upper() for part in of] for of in documents])
-    assert found == expected
+    overlap = Overlap()
+    overlap.add(map(" ".join, held_out))
+    assert overlap.repeated([[", ".join(part).upper() for part in of] for of in documents]) == expected
 
 
 def test_f1_of_texts_without_spaces_counts_characters():
