@@ -63,7 +63,7 @@ class Training(Record):
 
     Tokens per second exclude padding. inference_tokens_per_second is that of two seconds of forward passes of encoder
     and heads, not compiled, on the held-out set for masked language modelling at the end; None in older records.
-    final_loss is the mean training loss of the last steps (nats; see training/progress.py).
+    final_loss is the mean training loss of the last steps (nats; see training/pretrain.py).
     """
 
     steps: _Count

@@ -48,7 +48,7 @@ def check_start(run: runs.Run, parent: runs.Run, keep: Keep) -> None:
         if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"] and not same_file:
             raise ConfigError("the weights are those of another tokenizer")
         labels, before = (len(each.config.inter_sentence.labels) for each in (run, parent))
-        if before not in (0, labels):  # a parent without a pair head is given a new one
+        if before and labels and before != labels:  # a head that one side lacks is new, or left behind
             raise ConfigError(f"its pair head has {labels} labels, and that of the weights {before}")
         check_deepening(*(EncoderShape.from_config(config.config) for config in (parent, run)))
         return

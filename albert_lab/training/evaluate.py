@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
 from time import perf_counter
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +19,7 @@ from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.documents import SEGMENTS, Documents, by_document
 from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog
-from albert_lab.measures.measure import Difference, HeldOutPairs, Measure, OwnTextMeasure, PairMeasure, TokenMeasure
+from albert_lab.measures.measure import Difference, HeldOutPairs, Measure, PairMeasure, TokenMeasure
 from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
 from albert_lab.score import LINEAR_PROBE, Score, loss_name, paired, share
 from albert_lab.training.device import fetch, inputs_of, synchronize, tensor_on
@@ -170,20 +169,9 @@ class Evaluator:
         Raises:
             DivergedError: a loss that is not a finite number.
         """
-        scores: dict[str, Score] = {}
-        pairs: dict[str, PairAnswers] = {}
+        measures = [m for m in catalog.measures() if m.in_curves and (self.kinds or isinstance(m, TokenMeasure))]
         with _evaluating(model):
-            for measure in catalog.measures():
-                if measure.in_curves and isinstance(measure, TokenMeasure):
-                    scores[measure.name], _ = self._of_tokens(model, measure, num_pairs)
-                elif measure.in_curves and isinstance(measure, PairMeasure) and self.kinds:
-                    batch = self.sets.batch(measure, num_pairs)
-                    margins, _ = self._read(model, batch, measure.negative)
-                    pairs[measure.name] = PairAnswers(margins, batch.pair_labels, HEAD)
-                    scores[measure.name] = _score(pairs[measure.name])
-                elif measure.in_curves and isinstance(measure, Difference) and self.kinds:
-                    scores[measure.name] = _difference(measure, pairs)
-        return scores
+            return self._evaluate(model, measures, {}, num_pairs).scores
 
     def evaluate(self, model: PretrainingModel, without: Collection[type[Measure]] = ()) -> Evaluation:
         """The scores of a model in all measures, except those of some kinds.
@@ -191,44 +179,53 @@ class Evaluator:
         Raises:
             DivergedError: a loss that is not a finite number.
         """
+        measures = [measure for measure in catalog.measures() if type(measure) not in without]
+        with _evaluating(model):
+            return self._evaluate(model, measures, self._fit_probes(model, measures))
+
+    def _evaluate(
+        self,
+        model: PretrainingModel,
+        measures: Sequence[Measure],
+        probes: "Mapping[str, Pipeline]",
+        num_pairs: int | None = None,
+    ) -> Evaluation:
         scores: dict[str, Score] = {}
         documents: dict[str, Documents] = {}
         pairs: dict[str, PairAnswers] = {}
-        floors = self.sets.floors
-        with _evaluating(model):
-            for measure in catalog.of_kind(TokenMeasure) if TokenMeasure not in without else ():
-                if measure.name in self.sets.pairs:
-                    scores[measure.name], of_tokens = self._of_tokens(model, measure)
-                    documents |= of_tokens
-            probes = {} if PairMeasure in without else self._fit_probes(model)
-            for measure in catalog.of_kind(PairMeasure) if PairMeasure not in without else ():
-                probe = probes.get(measure.fitted_as or measure.name)
-                if measure.name not in self.sets.pairs or not (probe or self.kinds):
-                    continue
-                batch = self.sets.batch(measure)
-                margins, pooled = self._read(model, batch, measure.negative)
-                own: dict[str, PairAnswers] = {}
-                if probe is not None:
-                    by_probe = PairAnswers(probe.decision_function(pooled), batch.pair_labels, LINEAR_PROBE)
-                    own = dict.fromkeys(filter(None, (measure.name, measure.probe)), by_probe)
-                if self.kinds:
-                    own[measure.name] = PairAnswers(margins, batch.pair_labels, HEAD)
+        floors = self.sets.floors if num_pairs is None else {}
+        for measure in measures:  # differences come last
+            if isinstance(measure, TokenMeasure) and measure.name in self.sets.pairs:
+                scores[measure.name], of_tokens = self._of_tokens(model, measure, num_pairs)
+                documents |= of_tokens
+            elif isinstance(measure, PairMeasure) and measure.name in self.sets.pairs:
+                own = self._answers(model, measure, probes.get(measure.fitted_as or measure.name), num_pairs)
                 scores |= {name: _score(answers, floors.get(measure.name)) for name, answers in own.items()}
                 documents |= self._of_pairs(measure, {name: answers.right for name, answers in own.items()})
                 pairs |= own
-            for measure in catalog.of_kind(OwnTextMeasure) if OwnTextMeasure not in without else ():
-                with torch.inference_mode():
-                    scores[measure.name], documents[measure.name] = measure.take(
-                        model, self.sets.vocabulary, self.device
-                    )
-        for difference in catalog.of_kind(Difference):
-            if {difference.of, difference.minus} <= pairs.keys():
-                scores[difference.name] = _difference(difference, pairs, floors)
+            elif isinstance(measure, Difference) and {measure.of, measure.minus} <= pairs.keys():
+                scores[measure.name] = _difference(measure, pairs, floors)
                 for end in ("", SEGMENTS):
-                    of, minus = (documents.get(name + end) for name in (difference.of, difference.minus))
+                    of, minus = (documents.get(name + end) for name in (measure.of, measure.minus))
                     if of and minus:
-                        documents[difference.name + end] = of.minus(minus)
+                        documents[measure.name + end] = of.minus(minus)
         return Evaluation(scores, documents)
+
+    def _answers(
+        self, model: PretrainingModel, measure: PairMeasure, probe: "Pipeline | None", num_pairs: int | None
+    ) -> dict[str, PairAnswers]:
+        """The answers to the pairs of a measure by the name of their score: of the head, and of a probe."""
+        if not (probe or self.kinds):
+            return {}
+        batch = self.sets.batch(measure, num_pairs)
+        margins, pooled = self._read(model, batch, measure.negative)
+        own: dict[str, PairAnswers] = {}
+        if probe is not None:
+            by_probe = PairAnswers(probe.decision_function(pooled), batch.pair_labels, LINEAR_PROBE)
+            own = dict.fromkeys(filter(None, (measure.name, measure.probe)), by_probe)
+        if self.kinds:
+            own[measure.name] = PairAnswers(margins, batch.pair_labels, HEAD)
+        return own
 
     def tokens_per_second(self, model: PretrainingModel, seconds: float) -> float:
         """Tokens (without padding) per second of forward passes of encoder and heads, measured for so many seconds."""
@@ -258,7 +255,7 @@ class Evaluator:
         return {name: by_document(source, values) for name, values in own.items() if len(values) == len(source)}
 
     def _of_tokens(
-        self, model: PretrainingModel, measure: TokenMeasure, num_pairs: int | None = None
+        self, model: PretrainingModel, measure: TokenMeasure, num_pairs: int | None
     ) -> tuple[Score, dict[str, Documents]]:
         batch = self.sets.batch(measure, num_pairs)
         correct, losses = [], []
@@ -272,21 +269,19 @@ class Evaluator:
         total, n = float(loss.sum()), len(right)
         _require_finite(total)
         _, counts = np.unique(batch.masked_labels, return_counts=True)
-        pair = batch.masked_positions // batch.input_ids.shape[1]
-
-        source = self.sets.sources(measure)[pair]
+        source = self.sets.sources(measure)[batch.masked_positions // batch.input_ids.shape[1]]
         documents = {measure.name: by_document(source, right), loss_name(measure.name): by_document(source, loss)}
         return share(int(right.sum()), n, floor=100 * float(counts.max()) / n, by=HEAD, loss=total / n), documents
 
-    def _fit_probes(self, model: PretrainingModel) -> "dict[str, Pipeline]":
+    def _fit_probes(self, model: PretrainingModel, measures: Sequence[Measure]) -> "dict[str, Pipeline]":
         """The linear probe of each measure that has one, fitted on pairs of training documents."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
         probes = {}
-        for measure in catalog.of_kind(PairMeasure):
-            if measure.name in self.sets.probes:
+        for measure in measures:
+            if isinstance(measure, PairMeasure) and measure.name in self.sets.probes:
                 batch = self.sets.probe(measure)
                 _, pooled = self._read(model, batch, measure.negative)
                 probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
@@ -361,9 +356,7 @@ def auc_of(answers: PairAnswers) -> float | None:
     return 100 * float(ranks[positive].sum() - n * (n + 1) / 2) / (n * others) if n and others else None
 
 
-def _difference(
-    measure: Difference, pairs: Mapping[str, PairAnswers], floors: Mapping[str, np.ndarray] = MappingProxyType({})
-) -> Score:
+def _difference(measure: Difference, pairs: Mapping[str, PairAnswers], floors: Mapping[str, np.ndarray]) -> Score:
     """The difference of two measures; its floor is that of the floors' answers."""
     first, second = pairs[measure.of], pairs[measure.minus]
     value, low, high = paired(first.right, second.right)

@@ -2,12 +2,15 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+import numpy as np
+import torch
 
 from albert_lab.config.schema import Keep, RunConfig
 from albert_lab.data.batches import Batch, StageData, StagedBatches
@@ -16,15 +19,16 @@ from albert_lab.model.shape import EncoderShape, deepen
 from albert_lab.score import loss_name
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, peak_memory_bytes
-from albert_lab.training.evaluate import Evaluation, Evaluator, StoppedError
+from albert_lab.training.evaluate import DivergedError, Evaluation, Evaluator, StoppedError
 from albert_lab.training.graphs import GraphedStep, with_graphs
 from albert_lab.training.log import METRICS, MetricsLog
 from albert_lab.training.optimizer import build_optimizer, learning_rate_factor, set_learning_rate
 from albert_lab.training.processes import Decision, Processes
-from albert_lab.training.progress import DataCounts, Interval, Progress
-from albert_lab.training.step import Forward, Step
+from albert_lab.training.step import Forward, Step, Sums, total
 
 INFERENCE_SECONDS = 2.0  # that a run measures inference for, at its end
+PAIR_HEAD = "pair_head."  # in the names of its parameters
+FINAL_STEPS = 100  # whose mean loss is the recorded final loss
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,64 @@ class Inherited:
     folder: Path
     shape: EncoderShape
     keep: Keep
+
+
+@dataclass
+class DataCounts:
+    """Counts over all training batches: predicted tokens, pairs, and pairs by label."""
+
+    masked: int
+    pairs: int
+    labels: list[int]
+
+    def add(self, batch: Batch) -> None:
+        self.masked += len(batch.masked_labels)
+        self.pairs += len(batch)
+        counts = np.bincount(batch.pair_labels[batch.pair_labels >= 0], minlength=len(self.labels)).tolist()
+        self.labels = [before + count for before, count in zip(self.labels, counts, strict=True)]
+
+
+@dataclass
+class Progress:
+    """The position of a run, and what was seen on the way: what its checkpoints keep besides tensors.
+
+    Attributes:
+        shown: what its batches had.
+        seconds: of training by the leader's clock, at the last decision.
+        wait_seconds: of training in which the loop waited for a batch.
+        last_losses: of the last FINAL_STEPS steps.
+        curve_points: the points of the learning curve so far.
+    """
+
+    shown: DataCounts
+    steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    wait_seconds: float = 0.0
+    last_losses: list[float] = field(default_factory=list)
+    curve_points: int = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        state = asdict(self)
+        del state["seconds"]  # a clock of its own keeps them
+        return {"step": state.pop("steps"), **state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.shown, self.steps = DataCounts(**state["shown"]), state["step"]
+        self.tokens, self.wait_seconds = state["tokens"], state["wait_seconds"]
+        self.last_losses, self.curve_points = state["last_losses"], state["curve_points"]
+        self.seconds = state["clock"]["training_seconds"]
+
+
+def means_of(steps: Sequence[Sums], masked: int, pairs: int) -> dict[str, float]:
+    """Means over steps of what Step.take() returned, accuracies in percent; waits for the device."""
+    sums = {key: float(sum(step[key] for step in steps)) for key in steps[0]}
+    means = {"loss": (sums["mlm_loss"] + sums.get("pair_loss", 0.0)) / len(steps)}
+    for name, number in (("mlm", masked), ("pair", pairs)):
+        if f"{name}_loss" in sums:
+            means[f"{name}_loss"] = sums[f"{name}_loss"] / len(steps)
+            means[f"{name}_accuracy"] = 100 * sums[f"{name}_correct"] / number
+    return means | {"gradient_norm": sums["gradient_norm"] / len(steps)}
 
 
 @dataclass(frozen=True)
@@ -163,8 +225,13 @@ class Pretrainer:
                 self._take_steps(steps, forward, stream)
 
     def _take_steps(self, steps: Step | GraphedStep, forward: Forward, stream: Iterator[Batch]) -> None:
-        """Take steps until something else is due, and log their means; the training clock runs meanwhile."""
-        config, progress, interval = self.config, self.progress, Interval()
+        """Take steps until something else is due, and log their means; the training clock runs meanwhile.
+
+        Raises:
+            DivergedError: a loss that is not finite.
+        """
+        config, progress, taken = self.config, self.progress, list[Sums]()
+        masked, pairs = progress.shown.masked, progress.shown.pairs
         with self.clock.training():
             is_due = False
             while not is_due:
@@ -173,12 +240,21 @@ class Pretrainer:
                 progress.wait_seconds += perf_counter() - waited
                 factor = learning_rate_factor(self.share, config.optimizer.warmup, config.optimizer.decay)
                 set_learning_rate(self.optimizer, config.learning_rate * factor)
-                interval.add(batch, steps.take(forward, batch, progress.steps))
-                progress.add(batch)
+                taken.append(steps.take(forward, batch, progress.steps))
+                progress.steps += 1
+                progress.tokens += batch.num_tokens
+                progress.shown.add(batch)
                 decision = self._decide()
                 is_logged = progress.steps % config.machine.log_every_steps == 0
                 is_due = is_logged or self.is_at_end or decision.is_stopped or decision.is_save_due
                 is_due = is_due or self._is_point_due()
+        means = means_of(taken, progress.shown.masked - masked, progress.shown.pairs - pairs)
+        if not math.isfinite(means["loss"]):
+            raise DivergedError(
+                f"the loss is {means['loss']} at step {progress.steps:,}; a lower learning rate may help"
+            )
+        losses = torch.stack([total(sums) for sums in taken]).tolist()
+        progress.last_losses = [*progress.last_losses, *losses][-FINAL_STEPS:]
         seconds = self.clock.training_seconds
         speed = {
             "learning_rate": float(self.optimizer.param_groups[-1]["lr"]),
@@ -187,7 +263,7 @@ class Pretrainer:
             "training_seconds": seconds,
             "seconds_left": seconds / self.share * max(0.0, config.budget.stop_at - self.share),
         }
-        self._write("training", progress.means_of(interval) | speed)
+        self._write("training", means | speed)
 
     def _decide(self) -> Decision:
         """The common decision of all processes; each process calls it at the same places."""
@@ -243,6 +319,8 @@ class Pretrainer:
     def _inherit(self, start: Inherited) -> dict[str, Any] | None:
         """Set model, optimizer and log to another run's state, and return the state; None if only weights are kept.
 
+        Of weights, a pair head stays as it is drawn if the other run has none, and is left behind if this one has none.
+
         Raises:
             MissingDataError: the run has no checkpoint.
             DamagedFileError: its last checkpoint is damaged.
@@ -256,10 +334,13 @@ class Pretrainer:
             self.say(f"continues where {start.run_name} ended")
             return state
         weights = checkpoint.read_weights(checkpoint.last_weights(checkpoints, start.run_name))
-        new = {name: tensor for name, tensor in self.model.state_dict().items() if name.startswith("pair_head.")}
-        tensors = new | deepen(weights, start.shape, self.model.encoder.shape)  # a parent may have no pair head
+        tensors = deepen(weights, start.shape, self.model.encoder.shape)
+        head = {name: tensor.detach() for name, tensor in self.model.named_parameters() if name.startswith(PAIR_HEAD)}
+        is_new = head and not any(name.startswith(PAIR_HEAD) for name in tensors)
+        if is_new or not head:
+            tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(PAIR_HEAD)} | head
         checkpoint.set_weights(self.model, tensors, f"the state of {start.run_name}")
-        self.say(f"starts from the weights of {start.run_name}")
+        self.say(f"starts from the weights of {start.run_name}" + ", with a new pair head" * bool(is_new))
         return None
 
     def _save(self) -> None:

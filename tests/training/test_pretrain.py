@@ -8,7 +8,7 @@ from toy_training import pretrainer, weights
 
 from albert_lab.measures.catalog import labels
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.training import progress
+from albert_lab.training import pretrain
 from albert_lab.training.evaluate import DivergedError
 
 
@@ -67,7 +67,7 @@ def test_a_stopped_and_resumed_run_ends_with_the_weights_of_an_uninterrupted_run
 
 
 def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluations(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(progress, "FINAL_STEPS", 5)
+    monkeypatch.setattr(pretrain, "FINAL_STEPS", 5)
     last = []
     for points, lines in ((1, 9), (3, 2)):
         overrides = [f"evaluation.num_curve_points={points}", f"machine.log_every_steps={lines}", "budget.value=9"]
