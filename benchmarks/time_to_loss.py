@@ -35,8 +35,8 @@ from albert_lab.data.batches import StagedBatches
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.vocabulary import load_tokenizer
+from albert_lab.interop.layout import PROJECTION, from_transformers, to_transformers
 from albert_lab.machine import allocator_environment, cores
-from albert_lab.model.huggingface import PROJECTION, from_albert, to_albert
 from albert_lab.model.shape import EncoderShape
 from albert_lab.training.device import autocast, choose_device, choose_precision, synchronize
 from albert_lab.training.evaluate import Evaluator, make_sets
@@ -205,7 +205,9 @@ def _train_transformers(trainer: Pretrainer, is_best: bool) -> None:
     """Train transformers' model from the initial weights of a pre-training, on its batches, with its evaluation."""
     config, device, shape = trainer.config, trainer.device, EncoderShape.from_config(trainer.config)
     model = build(config).to(device)
-    missing, unexpected = model.load_state_dict(to_albert(trainer.model.state_dict(), shape), strict=False)
+    missing, unexpected = model.load_state_dict(
+        to_transformers(trainer.model.state_dict(), shape, "albert"), strict=False
+    )
     assert all("pooler" in name for name in unexpected), unexpected  # without a pair loss it has none
     assert all("predictions.decoder" in name for name in missing), missing  # tied to the word embeddings and the bias
     model.get_submodule(PROJECTION).requires_grad_(shape.projection)
@@ -243,7 +245,7 @@ def _train_transformers(trainer: Pretrainer, is_best: bool) -> None:
 
 
 def _evaluated(trainer: Pretrainer, model: nn.Module, shape: EncoderShape) -> float:
-    tensors, _ = from_albert(model.state_dict(), shape)
+    tensors = from_transformers(model.state_dict(), shape, "albert")
     trainer.model.load_state_dict(tensors, strict=False)
     return _loss(trainer)
 

@@ -63,11 +63,11 @@ def config_list(as_json: Json = False) -> None:
     print(json.dumps(groups(), indent=2) if as_json else "\n".join(lines))
 
 
-@app.command(**shown(MODELS, "albert-lab export RUN exported", "albert-lab export RUN exported --layout albert-lab"))
+@app.command(**shown(MODELS, "albert-lab export RUN exported", "albert-lab export RUN exported --layout albert"))
 def export(
     run: RunOrFolder,
     target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; must not exist yet or be empty.")],
-    layout: Annotated[str, option("albert, bert or albert-lab; auto: albert or bert, depending on sharing.")] = "auto",
+    layout: Annotated[str, option("albert, bert, or auto: depending on sharing.")] = "auto",
 ) -> None:
     """Export a run as a folder that transformers loads, with a model card.
 
@@ -91,7 +91,7 @@ def import_(
     name: Annotated[str | None, option("The model's name in that of the run; by default the folder's.")] = None,
 ) -> None:
     """Import a published or exported model as a run."""
-    from albert_lab.interop.importing import import_folder
+    from albert_lab.interop.loading import import_folder
 
     print(import_folder(source, overrides or [], name, to_stderr))
 

@@ -80,7 +80,7 @@ def compare(
     **shown(
         STUDIES,
         "albert-lab plot layer-similarity",
-        "albert-lab plot layer-similarity RUN my-bert my-albert corpus=files corpus.path=texts",
+        "albert-lab plot layer-similarity RUN RUN",
         "albert-lab plot learning-curves lab/reports/laptop-sotu/sop-vs-nsp --out figures",
         "albert-lab plot claims reports --out reports",
     ),
@@ -98,10 +98,9 @@ def plot(
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="REPORT|RUN|FOLDER|KEY=VALUE",
+            metavar="REPORT|RUN",
             help="A report; by default the newest with this figure. For claims, a folder of reports. For"
-            " layer-similarity also runs and model folders (Hugging Face layout), and settings, such as the corpus to"
-            " measure models on.",
+            " layer-similarity also runs, imported ones too.",
         ),
     ] = None,
     out: Annotated[
@@ -139,26 +138,20 @@ def _of_report(figure: str, named: Path | None, out: Path | None) -> list[Path]:
     return figures.draw(folder, figure, out or named or paths.figures())
 
 
-def _layers(arguments: list[str], out: Path | None) -> list[Path]:
-    """Draw the layers of the named runs, reports and model folders in one figure; else those of the newest results."""
-    from albert_lab.config.compose import load
+def _layers(sources: list[str], out: Path | None) -> list[Path]:
+    """Draw the layers of the named runs and reports in one figure; else those of the newest results."""
     from albert_lab.errors import ConfigError
     from albert_lab.figures import figures
-    from albert_lab.interop import encoders
     from albert_lab.runs import run as runs
 
-    sources, settings = ([text for text in arguments if ("=" in text) is is_setting] for is_setting in (False, True))
-    if settings and not sources:
-        raise ConfigError(f"{' '.join(settings)}: name the models that are measured on this text")
     if not sources and not figures.find(LAYERS, paths.reports()):
         sources = [str(folder) for folder in figures.newest_runs(to_stderr)]
     folders = list(dict.fromkeys(runs.find(source).resolve() for source in sources))
     if not folders or (len(folders) == 1 and figures.is_report(folders[0])):
         return _of_report(LAYERS, folders[0] if folders else None, out)
-    found = {folder: figures.layers_of(folder, to_stderr) for folder in folders}
-    if settings and None not in found.values():
-        raise ConfigError(f"{' '.join(settings)}: only models from other tools take settings; runs have their own")
-    config, measured = load(settings), []
-    for folder, of_runs in found.items():
-        measured += [encoders.layers(folder, config, to_stderr)] if of_runs is None else of_runs
+    measured = []
+    for folder in folders:
+        if (of_runs := figures.layers_of(folder, to_stderr)) is None:
+            raise ConfigError(f"{folder} is neither a run nor a report: `albert-lab import` makes a run of a model")
+        measured += of_runs
     return figures.compare_layers(measured, out or paths.figures())

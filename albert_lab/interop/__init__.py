@@ -1,1 +1,1 @@
-"""Model folders of other tools: export, import, lint, load."""
+"""Model folders of transformers: export, import, evaluation, and opening in Python."""

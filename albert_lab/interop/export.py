@@ -1,31 +1,30 @@
-"""Export of a run: a folder of transformers, compared with the run before it is written, or our own layout."""
+"""Export of a run: a folder of transformers with a model card, compared with the run before it is written."""
 
-import shutil
 from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, get_args
 
-import safetensors.torch
 import torch
+from tabulate import tabulate
 
+from albert_lab import __version__
 from albert_lab.data import corpus as texts
 from albert_lab.data.cleaning import cleaning_of
 from albert_lab.data.corpus import sentences
 from albert_lab.data.tokenizer import load as load_model
-from albert_lab.data.vocabulary import MODEL_FILE
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import layout as layouts
 from albert_lab.interop import tokenizer_files
-from albert_lab.interop.card import model_card
 from albert_lab.interop.loading import Opened, open_run
 from albert_lab.messages import Say
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
+from albert_lab.score import PRINTED, printed
 from albert_lab.storage import check_folder, replacing
 
-AUTO, OWN = "auto", "albert-lab"
-LAYOUTS = (AUTO, *get_args(layouts.Family), OWN)
+AUTO = "auto"
+LAYOUTS = (AUTO, *get_args(layouts.Family))
 CARD = "README.md"
 # Float32 on both sides, in another order of sums.
 _TOLERANCE = 1e-3
@@ -48,8 +47,7 @@ def export(text: str, target: Path, layout: str, say: Say) -> str:
     """
     if layout not in LAYOUTS:
         raise ConfigError(f"--layout {layout} is unknown (allowed: {', '.join(LAYOUTS)})")
-    if layout != OWN:
-        layouts.package("export")
+    layouts.package("export")
     folder = runs.find(text)
     states.check_finished(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -58,18 +56,14 @@ def export(text: str, target: Path, layout: str, say: Say) -> str:
     opened = open_run(folder)
     with replacing(target) as partial:
         partial.mkdir()
-        if layout == OWN:
-            model_class = None
-            _write_own(folder, opened, partial)
-        else:
-            try:
-                layout = layouts.choose_family(opened.model.encoder.shape) if layout == AUTO else layout
-                model_class = _write(opened, layout, partial)
-            except ConfigError as error:
-                raise ConfigError(f"{error}; --layout {OWN} writes a folder that albert_lab.load opens") from error
-            say(_prove(opened, model_class, partial))
-        (partial / CARD).write_text(model_card(folder, opened, model_class), encoding="utf-8")
-    return layout
+        try:
+            family = layouts.choose_family(opened.model.encoder.shape) if layout == AUTO else layout
+            model_class = _write(opened, family, partial)
+        except ConfigError as error:
+            raise ConfigError(f"{error}; albert_lab.load({folder.name!r}) opens the run itself") from error
+        say(_prove(opened, model_class, partial))
+        (partial / CARD).write_text(_card(folder, opened, model_class), encoding="utf-8")
+    return family
 
 
 def _write(opened: Opened, family: str, folder: Path) -> str:
@@ -79,14 +73,29 @@ def _write(opened: Opened, family: str, folder: Path) -> str:
     return layouts.write(opened.model, opened.missing, opened.pair_labels, family, special_ids, folder)
 
 
-def _write_own(folder: Path, opened: Opened, target: Path) -> None:
-    for name in (runs.RUN_FILE, results.RECORD, runs.IMPORT):
-        if (folder / name).is_file():
-            shutil.copyfile(folder / name, target / name)
-    tensors = {name: tensor.contiguous() for name, tensor in opened.model.state_dict().items()}
-    safetensors.torch.save_file(tensors, target / layouts.WEIGHTS)
-    is_json = opened.tokenizer_file.suffix == ".json"
-    shutil.copyfile(opened.tokenizer_file, target / (tokenizer_files.JSON_FILE if is_json else MODEL_FILE))
+def _card(folder: Path, opened: Opened, model_class: str) -> str:
+    """The text of a model card: what the Hub reads, then usage, shape, origin and scores."""
+    shape, config, record = opened.model.encoder.shape, opened.run.config, results.read(folder)
+    left_out = f" Left out, as in its source: {', '.join(opened.missing)}." if opened.missing else ""
+    if config.tokenizer.digit_commas == "split":
+        left_out += " tokenizer.json keeps the comma of `2006,`, which was cut off."
+    parts = [
+        f"---\nlibrary_name: transformers\npipeline_tag: fill-mask\nlanguage: {config.corpus.language}\n---",
+        f"# {opened.run.name}",
+        f"```python\nfrom transformers import AutoTokenizer, {model_class}\n"
+        f'tokenizer, model = AutoTokenizer.from_pretrained("."), {model_class}.from_pretrained(".")\n```',
+        f"{shape.num_layers} layers, H = {shape.hidden_size}, E = {shape.embedding_size}, {shape.num_attention_heads}"
+        f" heads, sharing {config.sharing.name}, vocabulary {shape.vocab_size:,}, at most {config.max_sequence_length}"
+        f" tokens. Labels of the pair head: {', '.join(opened.pair_labels) or 'none'}.{left_out}",
+    ]
+    if record:
+        scores = [[name, *printed(score), score.by] for name, score in record.scores.items()]
+        parts += [
+            f"Trained on {config.corpus.name} ({config.inter_sentence.name}, {record.training.steps:,} steps, seed"
+            f" {config.seed}) and exported by albert-lab {__version__}. Scores on held-out documents:",
+            tabulate(scores, headers=["score", *PRINTED, "by"], tablefmt="github", disable_numparse=True),
+        ]
+    return "\n\n".join(parts) + "\n"
 
 
 def _prove(opened: Opened, model_class: str, folder: Path) -> str:

@@ -1,5 +1,6 @@
-"""ALBERT and BERT of transformers, read and written by its own classes."""
+"""ALBERT and BERT of transformers: their names of tensors, and folders, read and written by its own classes."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,11 +11,41 @@ import torch
 
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.model.huggingface import PROJECTION, from_albert, from_bert, to_albert, to_bert
 from albert_lab.model.shape import EncoderShape
 
 Family = Literal["albert", "bert"]
-CONFIG_FILE, WEIGHTS = "config.json", "model.safetensors"
+Tensors = dict[str, torch.Tensor]
+CONFIG_FILE, WEIGHTS, PICKLED = "config.json", "model.safetensors", "pytorch_model.bin"
+PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
+_LAYERS = {"albert": "albert.encoder.albert_layer_groups.{}.albert_layers.0", "bert": "bert.encoder.layer.{}"}
+# Our module in a block of a layer, and that of ALBERT and of BERT in the layer.
+_IN_LAYERS = (
+    ("attention_blocks.{}.query", "attention.query", "attention.self.query"),
+    ("attention_blocks.{}.key", "attention.key", "attention.self.key"),
+    ("attention_blocks.{}.value", "attention.value", "attention.self.value"),
+    ("attention_blocks.{}.output", "attention.dense", "attention.output.dense"),
+    ("attention_blocks.{}.layer_norm", "attention.LayerNorm", "attention.output.LayerNorm"),
+    ("ffn_blocks.{}.intermediate", "ffn", "intermediate.dense"),
+    ("ffn_blocks.{}.output", "ffn_output", "output.dense"),
+    ("ffn_blocks.{}.layer_norm", "full_layer_layer_norm", "output.LayerNorm"),
+)
+# Our module, and that of ALBERT and of BERT.
+_AROUND = (
+    *(
+        (f"encoder.embeddings.{ours}", f"albert.embeddings.{theirs}", f"bert.embeddings.{theirs}")
+        for ours, theirs in {
+            "word_embeddings": "word_embeddings",
+            "token_type_embeddings": "token_type_embeddings",
+            "position_embeddings": "position_embeddings",
+            "layer_norm": "LayerNorm",
+        }.items()
+    ),
+    ("pooler.dense", "albert.pooler", "bert.pooler.dense"),
+    ("mlm_head", "predictions", "cls.predictions"),
+    ("mlm_head.dense", "predictions.dense", "cls.predictions.transform.dense"),
+    ("mlm_head.layer_norm", "predictions.LayerNorm", "cls.predictions.transform.LayerNorm"),
+    ("pair_head", "sop_classifier.classifier", "cls.seq_relationship"),
+)
 # Names in transformers for the same function.
 _ACTIVATIONS = {"gelu_pytorch_tanh": "gelu_new", "gelu_python": "gelu"}
 _ACTIVATIONS |= {name: name for name in ("gelu_new", "gelu", "relu")}
@@ -33,8 +64,16 @@ _ONLY = {
 }
 # The pair labels of the pre-training head of each family, unless the folder sets others by our key, pair_labels.
 _PAIR_LABELS = {"albert": ("consecutive", "swapped"), "bert": ("consecutive", "other-document")}
-# Parts that published checkpoints often lack.
+# Parts that published checkpoints often lack, by a part of their names in transformers.
+_PART_OF = {
+    "pooler": "pooler",
+    "predictions": "mlm_head",
+    "sop_classifier": "pair_head",
+    "seq_relationship": "pair_head",
+}
 PARTS = ("pooler", "mlm_head", "pair_head")
+# Where trainers keep the weights in what they save, and what they put before their names.
+_WRAPPERS, _PREFIXES = ("state_dict", "model_state_dict", "model"), re.compile(r"^(?:module\.|_orig_mod\.)+")
 
 
 @dataclass(frozen=True)
@@ -47,6 +86,73 @@ class FolderModel:
     model: PretrainingModel
     pair_labels: tuple[str, ...]
     missing: tuple[str, ...]
+
+
+def modules(shape: EncoderShape, family: str) -> dict[str, str]:
+    """The name in AlbertForPreTraining or BertForPreTraining of each of our modules.
+
+    Raises:
+        ConfigError: the family cannot compute an encoder of this shape; says why.
+    """
+    blocks, groups = shape.ffn_blocks, len(set(shape.ffn_blocks))
+    if shape.other_parts:
+        raise ConfigError(f"{', '.join(shape.other_parts)}: ALBERT and BERT in transformers do not have this")
+    if shape.attention_blocks != blocks:
+        raise ConfigError(
+            f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={shape.ffn_groups} differ;"
+            " transformers shares only whole layers"
+        )
+    if family == "albert" and blocks != [int(layer / (shape.num_layers / groups)) for layer in range(shape.num_layers)]:
+        raise ConfigError(
+            f"sharing: the layers have blocks {', '.join(map(str, blocks))}; ALBERT in transformers divides"
+            f" {shape.num_layers} layers into {groups} runs of neighbours, by its own rounding"
+        )
+    if family == "bert" and groups < shape.num_layers:
+        raise ConfigError("layers share blocks, but in BERT each layer has separate blocks: sharing=not-shared")
+    if family == "bert" and shape.projection:
+        raise ConfigError(
+            f"embedding_size={shape.embedding_size} is projected to model.hidden_size={shape.hidden_size};"
+            " BERT's embeddings have the hidden size"
+        )
+    column = 1 + get_args(Family).index(family)
+    names = {row[0]: row[column] for row in _AROUND}
+    for block in set(blocks):
+        layer = _LAYERS[family].format(block)
+        names |= {f"encoder.{row[0].format(block)}": f"{layer}.{row[column]}" for row in _IN_LAYERS}
+    return names | ({"encoder.embeddings.projection": PROJECTION} if shape.projection else {})
+
+
+def to_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, family: str) -> Tensors:
+    """The state of a PretrainingModel with the names of transformers, tied weights once.
+
+    Raises:
+        ConfigError: see modules(); or not exactly two pair labels, which BERT does not allow.
+    """
+    names, renamed = modules(shape, family), Tensors()
+    if family == "bert" and (labels := len(tensors.get("pair_head.bias", (0, 1)))) != 2:
+        raise ConfigError(f"inter_sentence has {labels} labels; BertForPreTraining allows only 2")
+    for name, tensor in tensors.items():
+        module, _, kind = name.rpartition(".")
+        renamed[f"{names[module]}.{kind}"] = tensor
+    if family == "albert" and not shape.projection:
+        # transformers always projects, so that equal sizes need the identity.
+        dtype = tensors["encoder.embeddings.word_embeddings.weight"].dtype
+        renamed[f"{PROJECTION}.weight"] = torch.eye(shape.hidden_size, dtype=dtype)
+        renamed[f"{PROJECTION}.bias"] = torch.zeros(shape.hidden_size, dtype=dtype)
+    return renamed
+
+
+def from_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, family: str) -> Tensors:
+    """The state of a PretrainingModel from that of AlbertForPreTraining or BertForPreTraining.
+
+    Heads that the source does not have are absent; a projection that the shape does not have is left out.
+
+    Raises:
+        ConfigError: see modules().
+    """
+    ours = {theirs: ours for ours, theirs in modules(shape, family).items()}
+    split = {name.rpartition("."): tensor for name, tensor in tensors.items()}
+    return {f"{ours[module]}.{kind}": tensor for (module, _, kind), tensor in split.items() if module in ours}
 
 
 def package(purpose: str) -> Any:
@@ -71,7 +177,7 @@ def load(loader: Any, folder: Path, **options: Any) -> Any:
         ConfigError: the folder cannot be loaded.
     """
     try:
-        return loader.from_pretrained(folder, local_files_only=True, **options)
+        return loader.from_pretrained(None if "state_dict" in options else folder, local_files_only=True, **options)
     except Exception as error:  # of any class, as the damage of the folder has it
         raise ConfigError(f"{folder} cannot be loaded by transformers: {' '.join(str(error).split())}") from error
 
@@ -86,25 +192,65 @@ def read(folder: Path) -> FolderModel:
     transformers = package(f"the model in {folder}")
     config = load(transformers.AutoConfig, folder)
     family, shape = config.model_type, _shape(config, folder)
-    options: dict[str, Any] = {"output_loading_info": True, "dtype": torch.float32}
-    name = {"albert": "AlbertForPreTraining", "bert": "BertForPreTraining"}[family]
-    theirs, report = load(getattr(transformers, name), folder, **options)
-    state, _ = (from_albert if family == "albert" else from_bert)(theirs.state_dict(), shape)
-    if shape.projection and shape.embedding_size == shape.hidden_size and _is_identity(theirs.state_dict()):
-        shape = replace(shape, projection=False)  # as in exports of this package
-        state, _ = from_albert(theirs.state_dict(), shape)
+    loader = {"albert": transformers.AlbertForPreTraining, "bert": transformers.BertForPreTraining}[family]
+    weights = _weights(folder)
+    source: dict[str, Any] = {"config": config, "state_dict": weights} if weights else {}
+    theirs, report = load(loader, folder, output_loading_info=True, dtype=torch.float32, **source)
+    tensors = theirs.state_dict()
     lacking = {_part_of(key) for key in report["missing_keys"]}
     if None in lacking:
         raise ConfigError(_lacking(folder, report))
-    for key, tensor in theirs.state_dict().items():
+    for key, tensor in tensors.items():
         if _part_of(key) not in lacking and not tensor.isfinite().all():
             raise ConfigError(f"{folder}: {key} has values that are no finite numbers")
+    if shape.projection and shape.embedding_size == shape.hidden_size and _is_identity(tensors):
+        shape = replace(shape, projection=False)  # as in exports of this package
     missing = tuple(part for part in PARTS if part in lacking)
     labels = tuple(getattr(config, "pair_labels", _PAIR_LABELS[family])) if "pair_head" not in missing else ()
     model = PretrainingModel(shape, len(labels), seed=0).eval()
+    state = from_transformers(tensors, shape, family)
     kept = {key: tensor for key, tensor in state.items() if key.split(".")[0] not in missing}
     model.load_state_dict(kept, strict=False)
     return FolderModel(model, labels, missing)
+
+
+def refuse_tensorflow(folder: Path) -> None:
+    """Raise ConfigError, with what converts it, for a checkpoint as Google released ALBERT and BERT."""
+    found = folder.glob("*.index") if folder.is_dir() else folder.parent.glob(f"{folder.name}.index")
+    for file in sorted(found):
+        family = "albert" if list(file.parent.glob("albert_config*.json")) else "bert"
+        raise ConfigError(
+            f"{file} is of TensorFlow: convert it where tensorflow and transformers 4 are installed, by `python -m"
+            f" transformers.models.{family}.convert_{family}_original_tf_checkpoint_to_pytorch --tf_checkpoint_path"
+            f" {file.with_suffix('')} --{family}_config_file {family}_config.json --pytorch_dump_path {PICKLED}`;"
+            f" then import a folder of {PICKLED}, the configuration as {CONFIG_FILE}, and spiece.model or vocab.txt"
+        )
+
+
+def _weights(folder: Path) -> Tensors | None:
+    """The tensors of a folder's file, out of the dict of a trainer and without its prefixes; None without such a file.
+
+    Raises:
+        ConfigError: a damaged file, or what is no dense tensor; no code of the file is executed.
+    """
+    file = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
+    if file is None:  # weights in several files, or none: transformers says so
+        return None
+    content: Any
+    try:
+        is_safe = file.name == WEIGHTS
+        content = safetensors.torch.load_file(file) if is_safe else torch.load(file, "cpu", weights_only=True)
+    except Exception as error:  # of any class, as the damage of the file has it
+        raise ConfigError(f"{file} is damaged, or has more than tensors: save model.state_dict() again") from error
+    if not isinstance(content, Mapping):
+        raise ConfigError(f"{file} has a {type(content).__name__}, not tensors by name: save model.state_dict()")
+    content = next((content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)), content)
+    for name, tensor in content.items():
+        is_tensor = isinstance(tensor, torch.Tensor)
+        if not is_tensor or tensor.is_meta or tensor.layout is not torch.strided:
+            kind = type(tensor).__name__ if not is_tensor else "meta" if tensor.is_meta else str(tensor.layout)
+            raise ConfigError(f"{file}: {name} is {kind}, not a dense tensor: save model.state_dict() with its values")
+    return {_PREFIXES.sub("", name): tensor for name, tensor in content.items()}
 
 
 def _shape(config: Any, folder: Path) -> EncoderShape:
@@ -138,13 +284,7 @@ def _lacking(folder: Path, report: Mapping[str, Iterable[str]]) -> str:
 
 
 def _part_of(key: str) -> str | None:
-    parts = {
-        "pooler": "pooler",
-        "predictions": "mlm_head",
-        "sop_classifier": "pair_head",
-        "seq_relationship": "pair_head",
-    }
-    return next((part for name, part in parts.items() if name in key.split(".")), None)
+    return next((part for name, part in _PART_OF.items() if name in key.split(".")), None)
 
 
 def _is_identity(tensors: Mapping[str, torch.Tensor]) -> bool:
@@ -161,11 +301,10 @@ def choose_family(shape: EncoderShape) -> Family:
     own = list(range(shape.num_layers))
     if shape.num_layers == 1 or not shape.attention_blocks == shape.ffn_blocks == own:
         return "albert"
-    if shape.projection:
-        raise ConfigError(
-            f"no layer is shared, and embedding_size={shape.embedding_size} is projected to model.hidden_size="
-            f"{shape.hidden_size}, which BERT does not do; --layout albert writes an ALBERT with a group a layer"
-        )
+    try:
+        modules(shape, "bert")
+    except ConfigError as error:
+        raise ConfigError(f"{error}; --layout albert writes an ALBERT with a group a layer") from error
     return "bert"
 
 
@@ -187,7 +326,7 @@ def write(
     """
     transformers, shape, is_albert = package("export"), model.encoder.shape, family == "albert"
     state = {name: tensor for name, tensor in model.state_dict().items() if name.split(".")[0] not in missing}
-    tensors = (to_albert if is_albert else to_bert)(state, shape)
+    tensors = to_transformers(state, shape, family)
     # Without a pair head, ForPreTraining cannot be loaded.
     head = "Model" if "mlm_head" in missing else "ForPreTraining" if pair_labels else "ForMaskedLM"
     content: dict[str, Any] = {

@@ -1,31 +1,38 @@
-"""Models and their tokenizers from any folder: a run, an export, or a checkpoint in the Hugging Face layout."""
+"""A model from a run, an export, or a folder in the Hugging Face layout; and the import of such a folder as a run."""
 
 import hashlib
+import json
 import re
+import shutil
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from pydantic import BaseModel
 
-from albert_lab import files, own_code
+from albert_lab import __version__, files, own_code
 from albert_lab.config.compose import groups, load_option, parse, validate
 from albert_lab.config.compose import load as compose
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
+from albert_lab.data.build import find_or_build
 from albert_lab.data.cleaning import cleaning_of
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import MODEL_FILE, find_tokenizer
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError
 from albert_lab.interop import layout, tokenizer_files
+from albert_lab.messages import Say
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.record import check_name
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
+from albert_lab.training.optimizer import build_optimizer
 
 
 @dataclass(frozen=True)
@@ -81,8 +88,10 @@ def open_folder(text: str) -> Opened:
         ConfigError, MissingDataError: see load.
     """
     path = runs.find(text)
-    is_run = (path / runs.RUN_FILE).is_file()
-    return open_run(path) if is_run else open_transformers(path, tokenizer_files.find(path))
+    if (path / runs.RUN_FILE).is_file():
+        return open_run(path)
+    layout.refuse_tensorflow(path)
+    return open_transformers(path, tokenizer_files.find(path))
 
 
 def open_transformers(
@@ -191,7 +200,7 @@ def read_import(folder: Path) -> _Import | None:
 
 
 def open_run(folder: Path) -> Opened:
-    """The model of a run folder, or of an export in our own layout.
+    """The model of a run folder.
 
     Raises:
         ConfigError: it is not a run folder, or its weights do not fit its configuration.
@@ -199,17 +208,11 @@ def open_run(folder: Path) -> Opened:
         DamagedFileError: the weights are damaged.
     """
     run = runs.read(folder)
-    weights = folder / layout.WEIGHTS
-    if not weights.is_file():
-        weights = checkpoint.last_weights(folder / "checkpoint", run.name)
     own_code.check(run.own_code, run.name)
     model = PretrainingModel.from_config(run.config).eval()
-    checkpoint.load_weights(weights, model)
+    checkpoint.load_weights(checkpoint.last_weights(folder / "checkpoint", run.name), model)
     noted = read_import(folder)
-    try:  # next to run.yaml if imported or exported, else that of the configuration
-        file = tokenizer_files.find(folder)
-    except MissingDataError:
-        file = find_tokenizer(run.config)
+    file = tokenizer_files.find(folder) if noted else find_tokenizer(run.config)
     return Opened(
         run=run,
         model=model,
@@ -219,3 +222,39 @@ def open_run(folder: Path) -> Opened:
         missing=noted.missing_parts if noted else (),
         is_imported=noted is not None,
     )
+
+
+def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say: Say) -> Path:
+    """The run folder of a folder of transformers; makes it first if it does not exist.
+
+    It contains the weights as a checkpoint of step 0 without optimizer state, the tokenizer, and import.json.
+
+    Raises:
+        ConfigError, MissingDataError: see loading.open_transformers and tokenizer_files.find_or_convert.
+    """
+    layout.package("import")
+    layout.refuse_tensorflow(folder)
+    with TemporaryDirectory() as scratch:
+        opened = open_transformers(folder, tokenizer_files.find_or_convert(folder, Path(scratch)), overrides, name)
+        file = opened.run.folder / opened.tokenizer_file.name
+        settings = opened.run.config.tokenizer.model_copy(update={"model_file": str(file)})
+        run = replace(opened.run, config=opened.run.config.model_copy(update={"tokenizer": settings}))
+
+        def build(partial: Path) -> None:
+            shutil.copyfile(opened.tokenizer_file, partial / file.name)
+            runs.write_run_file(run, partial)
+            optimizer = build_optimizer(opened.model, run.config.optimizer, run.config.learning_rate)
+            checkpoint.save(partial / "checkpoint", opened.model, optimizer, {"run_name": run.name, "step": 0})
+            record = {
+                "source": str(folder.resolve()),
+                "missing_parts": list(opened.missing),
+                "albert_lab": __version__,
+                "imported": datetime.now(UTC).date().isoformat(),
+            }
+            (partial / runs.IMPORT).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+
+        find_or_build(run.folder, build, f"the import of {folder}", say)
+    if opened.missing:
+        say(f"the folder has no {' and no '.join(opened.missing)}: pre-training from it starts with new ones")
+    say("the folder has no optimizer state: pre-training from it starts with new moments")
+    return run.folder

@@ -26,10 +26,9 @@ def finished(corpus, own_home):
 def test_a_run_and_its_exports_get_the_scores_of_its_record(finished, own_home, corpus):
     folder, record = finished
     export(folder.name, own_home / "albert", "auto", silent)
-    export(folder.name, own_home / "own", "albert-lab", silent)
     here = ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
     text = [override for override in toy_overrides(corpus) if override.startswith(("scale", "corpus"))]
-    for place, overrides in ((folder.name, here), (own_home / "own", here), (own_home / "albert", [*here, *text])):
+    for place, overrides in ((folder.name, here), (own_home / "albert", [*here, *text])):
         scored = evaluate(str(place), overrides, silent)
         assert scored.scores == record.scores
 

@@ -1,6 +1,5 @@
 import dataclasses
 import json
-import shutil
 import sys
 from typing import get_args
 
@@ -18,11 +17,8 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import export as exporting
 from albert_lab.interop import tokenizer_files
 from albert_lab.interop.export import export
-from albert_lab.interop.importing import import_folder
-from albert_lab.interop.layout import choose_family
-from albert_lab.interop.loading import open_run
-from albert_lab.model.huggingface import to_albert, to_bert
-from albert_lab.runs import run as runs
+from albert_lab.interop.layout import choose_family, modules
+from albert_lab.interop.loading import import_folder
 
 NOT_SHARED = dataclasses.replace(ALBERT, attention_groups=3, ffn_groups=3)
 SQUARE = dataclasses.replace(ALBERT, embedding_size=12, projection=False)
@@ -45,7 +41,7 @@ def test_an_exported_albert_computes_the_same_in_transformers(spiece, tmp_path_f
         theirs, report = load_with_report(transformers.AlbertForPreTraining, home / "out")
         assert not any(report.values()), report
         assert_equal_outputs_and_gradients(
-            ours := trained_model(folder), theirs, to_albert, ours.encoder.shape, sequence, seed
+            ours := trained_model(folder), theirs, "albert", ours.encoder.shape, sequence, seed
         )
 
 
@@ -55,7 +51,7 @@ def test_an_exported_bert_computes_the_same_in_transformers(spiece, own_home, hi
     assert export(folder.name, own_home / "out", "auto", silent) == "bert"
     theirs, report = load_with_report(transformers.BertForPreTraining, own_home / "out")
     assert not any(report.values()), report
-    assert_equal_outputs_and_gradients(ours := trained_model(folder), theirs, to_bert, ours.encoder.shape)
+    assert_equal_outputs_and_gradients(ours := trained_model(folder), theirs, "bert", ours.encoder.shape)
 
 
 # Each part of the encoder and its built-in values; only the first of each is that of transformers.
@@ -79,12 +75,12 @@ def test_every_built_in_part_is_converted_or_refused_by_name():
     for setting in CONVERTED | REFUSED:
         part, name = setting.split("=")
         shape = dataclasses.replace(ALBERT, **{part: name})
-        for convert in (to_albert, to_bert):
+        for family, base in (("albert", ALBERT), ("bert", BERT)):
             if setting in REFUSED:
                 with pytest.raises(ConfigError, match=setting):
-                    convert({}, shape)
-        if setting in CONVERTED:
-            assert to_albert({}, dataclasses.replace(shape, projection=True)) == {}
+                    modules(shape, family)
+            else:
+                assert modules(dataclasses.replace(base, **{part: name}), family)
 
 
 @pytest.mark.parametrize(("groups", "layout"), SHARED.items())
@@ -95,8 +91,6 @@ def test_every_sharing_is_converted_or_refused_by_name(spiece, own_home, groups,
         with pytest.raises(ConfigError, match="sharing"):
             export(str(folder), own_home / "out", "auto", silent)
         assert not (own_home / "out").exists()
-        assert export(str(folder), own_home / "out", "albert-lab", silent) == "albert-lab"
-        assert runs.read(own_home / "out") == runs.read(folder)
     else:
         assert export(str(folder), own_home / "out", "auto", silent) == layout
 
@@ -163,14 +157,6 @@ def test_export_import_export_changes_no_weight_and_no_token(spiece, own_home, s
         names.append("model.safetensors")
     for name in names:
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
-
-
-def test_our_own_layout_is_self_contained_for_every_name_of_the_tokenizer(spiece, own_home, tmp_path):
-    other = tmp_path / "30k-clean.model"
-    shutil.copyfile(spiece, other)
-    export(str(toy_run(other, ALBERT)), own_home / "out", "albert-lab", silent)
-    other.unlink()
-    assert open_run(own_home / "out").tokenizer_file == own_home / "out" / "spiece.model"
 
 
 def test_the_card_has_the_scores_and_how_to_load_the_model(spiece, own_home):

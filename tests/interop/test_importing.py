@@ -10,8 +10,7 @@ from toy_tasks import toy_task
 
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.errors import ConfigError
-from albert_lab.interop.importing import import_folder
-from albert_lab.interop.loading import open_folder
+from albert_lab.interop.loading import import_folder, open_folder
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.runs import run as runs
 from albert_lab.runs import single_run, states, status

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from parity import ALBERT, BERT, assert_equal_outputs_and_gradients, make_albert, make_bert, shapes
 
 from albert_lab.errors import ConfigError
-from albert_lab.interop.layout import read
-from albert_lab.model.huggingface import to_albert, to_bert
+from albert_lab.interop.layout import modules, read, refuse_tensorflow
 
 
 def save(model, folder):
@@ -45,7 +44,7 @@ def test_an_albert_of_transformers_computes_the_same_here(tmp_path_factory, shap
     assert result.model.encoder.shape == shape
     assert result.missing == ()
     assert result.pair_labels == ("consecutive", "swapped")
-    assert_equal_outputs_and_gradients(result.model, theirs, to_albert, shape, sequence, seed)
+    assert_equal_outputs_and_gradients(result.model, theirs, "albert", shape, sequence, seed)
 
 
 @pytest.mark.parametrize("hidden_act", ["gelu", "gelu_new"])
@@ -55,7 +54,7 @@ def test_a_bert_of_transformers_computes_the_same_here(tmp_path, hidden_act):
     result = read(save(theirs, tmp_path))
     assert result.model.encoder.shape == shape
     assert result.pair_labels == ("consecutive", "other-document")
-    assert_equal_outputs_and_gradients(result.model, theirs, to_bert, shape)
+    assert_equal_outputs_and_gradients(result.model, theirs, "bert", shape)
 
 
 def test_the_missing_heads_of_a_bare_encoder_are_reported(tmp_path):
@@ -63,6 +62,45 @@ def test_the_missing_heads_of_a_bare_encoder_are_reported(tmp_path):
     assert result.missing == ("mlm_head", "pair_head")
     assert result.pair_labels == ()
     assert result.model.pair_head is None
+
+
+def test_groups_that_transformers_would_round_otherwise_are_refused():
+    with pytest.raises(ConfigError, match="its own rounding"):
+        modules(dataclasses.replace(ALBERT, num_layers=18, attention_groups=14, ffn_groups=14), "albert")
+
+
+@pytest.mark.parametrize("wrap", ["prefix", "wrapped", "both"])
+def test_weights_as_a_trainer_saves_them_are_read(tmp_path, wrap):
+    folder = save(make_albert(ALBERT), tmp_path)
+    expected = read(folder).model.state_dict()
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    if wrap != "wrapped":
+        tensors = {f"_orig_mod.module.{name}": tensor for name, tensor in tensors.items()}
+    (folder / "model.safetensors").unlink()
+    torch.save({"model": tensors, "optimizer": {}} if wrap != "prefix" else tensors, folder / "pytorch_model.bin")
+    state = read(folder).model.state_dict()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in state.items())
+
+
+@pytest.mark.parametrize(("bad", "kind"), [("sparse", "sparse_coo"), ("meta", "meta"), ("number", "int")])
+def test_what_is_no_dense_tensor_is_named_with_its_file(tmp_path, bad, kind):
+    folder = save(make_albert(ALBERT), tmp_path)
+    name = "albert.pooler.weight"
+    values = {"sparse": torch.eye(12).to_sparse(), "meta": torch.empty(12, 12, device="meta"), "number": 3}
+    as_pickle(folder, **{name: values[bad]})
+    with pytest.raises(ConfigError, match=rf"pytorch_model\.bin: {name} is .*{kind}"):
+        read(folder)
+
+
+@pytest.mark.parametrize(
+    ("config", "file"), [("albert_config.json", "model.ckpt-best"), ("bert_config.json", "bert_model.ckpt")]
+)
+def test_a_checkpoint_of_tensorflow_is_refused_with_what_converts_it(tmp_path, config, file):
+    for name in (config, f"{file}.index", f"{file}.data-00000-of-00001"):
+        (tmp_path / name).write_bytes(b"")
+    for place in (tmp_path, tmp_path / file):
+        with pytest.raises(ConfigError, match=f"convert_{config.split('_')[0]}_original_tf_checkpoint_to_pytorch"):
+            refuse_tensorflow(place)
 
 
 @pytest.mark.parametrize(

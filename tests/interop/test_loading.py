@@ -14,7 +14,7 @@ from albert_lab.interop.export import export
 from albert_lab.interop.loading import load, open_folder
 
 
-@pytest.mark.parametrize("layout", ["run", "albert", "albert-lab"])
+@pytest.mark.parametrize("layout", ["run", "albert"])
 def test_a_run_and_its_exports_give_the_same_model(spiece, own_home, layout):
     run = toy_run(spiece, ALBERT)
     folder = run

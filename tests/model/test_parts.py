@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from albert_lab.model.huggingface import to_albert
 
 from albert_lab.config.compose import load
 from albert_lab.data.masking import mask
 from albert_lab.errors import ConfigError
 from albert_lab.model.encoder import Encoder, initialize
-from albert_lab.model.huggingface import to_albert
 from albert_lab.model.shape import EncoderShape
 
 IDS = torch.arange(16).reshape(2, 8)

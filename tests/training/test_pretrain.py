@@ -10,6 +10,7 @@ from albert_lab.measures.catalog import labels
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.training import pretrain
 from albert_lab.training.evaluate import DivergedError
+from albert_lab.training.pretrain import Inherited
 
 
 @pytest.mark.parametrize("objective", ["none", "nsp", "sop", "sop-release", "three-way"])
@@ -64,6 +65,22 @@ def test_a_stopped_and_resumed_run_ends_with_the_weights_of_an_uninterrupted_run
     straight_log, resumed_log = ((tmp_path / name / "metrics.jsonl").read_text() for name in ("straight", "stopped"))
     evaluations = [line for line in straight_log.splitlines() if '"evaluation"' in line]
     assert len(evaluations) == len([line for line in resumed_log.splitlines() if '"evaluation"' in line]) == 2
+
+
+@pytest.mark.parametrize(("before", "after"), [("none", "sop"), ("sop", "none"), ("sop", "nsp")])
+def test_a_start_keeps_all_weights_but_a_pair_head_that_one_side_lacks(corpus, tmp_path, before, after):
+    parent = pretrainer(toy_config(corpus, f"inter_sentence={before}", "budget.value=1"), tmp_path / "parent")
+    parent.run()
+    config = toy_config(corpus, f"inter_sentence={after}", "seed=8")
+    child = pretrainer(config, tmp_path / "child", is_stopped=lambda: True)
+    child.start = Inherited("toy", parent.folder, parent.model.encoder.shape, "weights")
+    drawn, there, said = weights(child), weights(parent), []
+    child.say = said.append
+    assert child.run() is None
+    for name, tensor in weights(child).items():
+        is_new = before == "none" and name.startswith("pair_head.")
+        assert torch.equal(tensor, (drawn if is_new else there)[name]), name
+    assert ("new pair head" in said[0]) is (before == "none")
 
 
 def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluations(corpus, tmp_path, monkeypatch):
