@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from albert_lab.model.huggingface import to_albert
 
 from albert_lab.config.compose import load
 from albert_lab.data.masking import mask
@@ -65,13 +64,6 @@ def test_within_segments_a_segment_depends_neither_on_the_other_nor_on_padding()
     usual, other = (output(built, ids, segments, mask) for ids in (IDS, changed))
     torch.testing.assert_close(usual[:, :4], other[:, :4])
     assert not torch.allclose(usual[:, 4:6], other[:, 4:6])
-
-
-@pytest.mark.parametrize("part", ["position_encoding=rope", "attention_scope=within-segments", "norm_placement=pre"])
-def test_a_part_that_transformers_lacks_is_refused_by_its_layout(part):
-    built = encoder(part)
-    with pytest.raises(ConfigError, match=part):
-        to_albert(built.state_dict(), built.shape)
 
 
 def test_another_share_of_training_batches_is_masked_and_the_held_out_sets_stay():
