@@ -37,6 +37,8 @@ def numbers(content: dict) -> Iterator[tuple[str, float | None]]:
     best = {}
     for column in content["columns"]:
         task, tunings = column["task"], column["finetunings"]
+        if tunings[0].get("weights") == "random":  # a baseline
+            continue
         best[column["column"]] = median(tuning["best"]["main"]["value"] for tuning in tunings)
         yield task, best[column["column"]]
         yield loss_name(task), median(tuning["last"]["main"].get("loss", math.nan) for tuning in tunings)
