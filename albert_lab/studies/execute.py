@@ -12,7 +12,7 @@ from albert_lab.machine import has_gpu, jobs_at_once
 from albert_lab.messages import duration, to_stderr
 from albert_lab.runs import finetunings, preparing, queue, results, states
 from albert_lab.runs import run as runs
-from albert_lab.studies import jobs, local, slurm
+from albert_lab.studies import jobs, slurm
 from albert_lab.studies.jobs import PARENT_FAILED, Job
 from albert_lab.studies.plan import Plan, PlannedPoint
 from albert_lab.training.log import check_installed
@@ -173,7 +173,7 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
     if at_once > 1 and any(item.run.config.budget.unit == "seconds" for item in todo):
         to_stderr("a budget in seconds: runs are trained one at a time, despite --jobs, since others would slow them")
         at_once = 1
-    code = local.launch(planned, at_once, on_end)
+    code = jobs.launch(planned, at_once, on_end)
     outcome.code = 1 if code == errors.UNWRITTEN else code
 
 

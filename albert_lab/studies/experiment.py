@@ -200,16 +200,6 @@ class Experiment(Record):
         """Its columns, if it is the record of a study whose own code is not included: some may be own measures."""
         return () if {Path(file).name for file in self.include} <= own_code.included().keys() else self.columns
 
-    @property
-    def tasks(self) -> dict[str, str]:
-        """Its downstream columns, each with what load_task() takes: the name, or the file of an own task."""
-        known = task_names()
-        return {
-            column: self.own_tasks.get(column, column)
-            for column in self.columns
-            if column in known or column in self.own_tasks
-        }
-
     def values_beyond(self, axis: str) -> dict[str, Choice]:
         return self.beyond_paper[axis].values if axis in self.beyond_paper else {}
 

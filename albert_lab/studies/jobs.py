@@ -1,16 +1,23 @@
-"""What launchers get, runs to train as commands; and the launcher that only prints these commands."""
+"""What launchers get, runs to train as commands; and the launchers that start them here, or only print them."""
 
+import os
 import shlex
+import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from albert_lab import rank, signals
+from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
+from albert_lab.machine import allocator_environment, cores, gpus, shared_out
 from albert_lab.runs import preparing
-from albert_lab.runs.run import Run
+from albert_lab.runs.run import Run, is_trained
 
 # In place of the exit code of a run's process: it was not started, because the run's parent did not finish.
 PARENT_FAILED = -1000
+POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -60,3 +67,66 @@ def print_commands(jobs: Sequence[Job], unprepared: Sequence[Run]) -> None:
             if job.parent:
                 print(f"# after the line of {job.parent.name}:")
             print(shlex.join(job.command), flush=True)
+
+
+def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]) -> int:
+    """Train runs in child processes, at most `at_once` at a time, which divide cores and GPUs among them.
+
+    After SIGINT or SIGTERM the children get SIGTERM, so that they save a checkpoint and end. They do the same if this
+    process is killed: a child does not outlive it.
+    What they print goes to this process's stderr, which may be a file.
+
+    Args:
+        jobs: the runs; one that starts from another of them waits for it.
+        at_once: the number of runs at a time.
+        on_end: called with a run and the exit code of its process, or minus the number of the signal that killed it, or
+            PARENT_FAILED. If it returns False, no further run is started.
+
+    Returns:
+        0, or the code of an incomplete study: 130 after Ctrl-C, 75 after SIGTERM, sent to this process or to a run's,
+        74 if a run could not write.
+    """
+    waiting, code_of_study, is_told = list(jobs), 0, False
+    running: dict[Job, tuple[subprocess.Popen[bytes], int]] = {}
+    visible = shared_out(gpus(), at_once) if at_once > 1 else [[]]
+    environment = {key: value for key, value in os.environ.items() if key not in rank.VARIABLES}  # of another program
+    environment |= allocator_environment()
+    environment |= {"ALBERT_LAB_THREADS": str(max(1, cores() // at_once)), signals.PARENT: str(os.getpid())}
+    environment["ALBERT_LAB_JOBS"] = str(at_once)
+    with signals.deferred() as received:
+        while running or (waiting and not received):
+            awaited = {job.folder for job in (*waiting, *running)}
+            for job in [job for job in waiting if job.parent not in awaited]:
+                if received or len(running) == at_once:
+                    break
+                waiting.remove(job)
+                if job.parent and not is_trained(job.parent):
+                    on_end(job, PARENT_FAILED)
+                    continue
+                slot = min(set(range(at_once)) - {slot for _, slot in running.values()})
+                own = {"CUDA_VISIBLE_DEVICES": ",".join(visible[slot])} if visible[slot] else {}
+                # A group of its own: Ctrl-C in the terminal reaches this process alone.
+                child = subprocess.Popen(
+                    job.command,
+                    env=environment | own,
+                    stdin=subprocess.DEVNULL,
+                    stdout=sys.stderr,
+                    stderr=sys.stderr,
+                    process_group=0,
+                )
+                running[job] = child, slot
+            if received and not is_told:
+                is_told = True
+                for child, _ in running.values():
+                    child.terminate()
+            for job, (child, _) in list(running.items()):
+                if (code := child.poll()) is not None:
+                    del running[job]
+                    if -code in signals.NUMBERS or (code and received):
+                        code = STOPPED
+                    if code in (STOPPED, INTERRUPTED, UNWRITTEN):
+                        code_of_study = code
+                    if not on_end(job, code):
+                        waiting.clear()
+            time.sleep(POLL_SECONDS)
+    return signals.code_of(received[0]) if received else code_of_study

@@ -12,7 +12,7 @@ from albert_lab import errors, rank
 from albert_lab.errors import ConfigError, WriteError
 from albert_lab.runs import results, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import execute, local
+from albert_lab.studies import execute, jobs
 from albert_lab.studies.execute import SOME_FAILED
 from albert_lab.studies.jobs import Job
 
@@ -29,8 +29,8 @@ STOP_ITSELF = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
 )
 def test_a_stopped_child_leaves_the_sweep_unfinished_and_did_not_fail(tmp_path, monkeypatch, script, code):
     popen, ended = subprocess.Popen, []
-    monkeypatch.setattr(local.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-S", "-c", script]))
-    assert local.launch([Job(tmp_path)], 1, lambda _job, of_child: ended.append(of_child) or True) == code
+    monkeypatch.setattr(jobs.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-S", "-c", script]))
+    assert jobs.launch([Job(tmp_path)], 1, lambda _job, of_child: ended.append(of_child) or True) == code
     assert ended == [code]
 
 
@@ -43,8 +43,8 @@ def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_pat
         script = f"import os; open({str(seen)!r}, 'w').write(str([v for v in {rank.VARIABLES} if v in os.environ]))"
         return popen([sys.executable, "-c", script], **settings)
 
-    monkeypatch.setattr(local.subprocess, "Popen", begin)
-    assert local.launch([Job(tmp_path)], 1, lambda *_: True) == 0
+    monkeypatch.setattr(jobs.subprocess, "Popen", begin)
+    assert jobs.launch([Job(tmp_path)], 1, lambda *_: True) == 0
     assert seen.read_text() == "[]"
 
 
@@ -109,7 +109,7 @@ def sweep(plan, folder):
     """What the process of one of two sweeps does."""
     os.environ["ALBERT_LAB_HOME"] = folder
     with (Path(folder) / f"{os.getpid()}.said").open("w", buffering=1) as sys.stderr:
-        local.launch = launch_here
+        jobs.launch = launch_here
         sys.exit(execute.execute(plan, execute.Options()).code)
 
 

@@ -15,8 +15,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.counts import count_training_flops
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import experiment, local, prices, study
-from albert_lab.studies import jobs as launched
+from albert_lab.studies import experiment, jobs, prices, study
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import Plan, plan_study
 
@@ -186,16 +185,16 @@ def test_a_child_is_started_only_after_its_parent_was_trained(tmp_path, monkeypa
         return popen([sys.executable, "-S", "-c", f"import time; time.sleep(0.2); {record}exit({int(failed)})"])
 
     def end(job, code):
-        said.append(("left out" if code == launched.PARENT_FAILED else "end", job.folder.name))
+        said.append(("left out" if code == jobs.PARENT_FAILED else "end", job.folder.name))
         return True
 
-    monkeypatch.setattr(local.subprocess, "Popen", begin)
+    monkeypatch.setattr(jobs.subprocess, "Popen", begin)
     parents = {"arm": "trunk", "orphan": "bad", "grandchild": "orphan"}
     for folder in folders.values():
         folder.mkdir()
     order = ("arm", "grandchild", "orphan", "trunk", "bad", "other")
-    jobs = [launched.Job(folders[name], parent=folders.get(parents.get(name, ""))) for name in order]
-    assert local.launch(jobs, 3, end) == 0
+    planned_jobs = [jobs.Job(folders[name], parent=folders.get(parents.get(name, ""))) for name in order]
+    assert jobs.launch(planned_jobs, 3, end) == 0
     assert {name for what, name in said[:3] if what == "begin"} == {"trunk", "bad", "other"}
     assert said.index(("begin", "arm")) > said.index(("end", "trunk"))
     assert [name for what, name in said if what == "left out"] == ["orphan", "grandchild"]
