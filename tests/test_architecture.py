@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from albert_lab import paths
+from albert_lab import machine, paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
@@ -63,6 +63,18 @@ def test_importing_rooms_does_not_load_packages_that_they_must_not_need(rooms, u
     names = [".".join(["albert_lab", *module.with_suffix("").parts]) for module in MODULES if module.parts[0] in rooms]
     loads = f"import sys, {', '.join(names)}; sys.exit(', '.join({unloaded} & set(sys.modules)) or 0)"
     done = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_dry_run_loads_no_package_that_takes_a_second():
+    slow = {"pandas", "scipy", "transformers"} | (set() if machine._has_driver() else {"torch"})
+    script = (
+        "import sys; from albert_lab import cli\n"
+        "sys.argv = ['albert-lab', 'sop-vs-nsp', 'scale=smoke', '--dry-run']\n"
+        "try:\n    cli.main()\nexcept SystemExit:\n    pass\n"
+        f"sys.exit(', '.join({slow} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

@@ -33,10 +33,9 @@ app = typer.Typer()
 
 def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
     """Train the runs of a study that are missing, write its report and print the results; exit with its code."""
-    from albert_lab.report import plans, report, screen
+    from albert_lab.report import plans
     from albert_lab.studies.plan import plan_study
     from albert_lab.studies.starts import take_start
-    from albert_lab.terminal.study import train_study
 
     def plan_one(rest: list[str]) -> "list[Plan]":
         start, rest = take_start(rest)
@@ -47,6 +46,9 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
         return [plan]
 
     (plan,), how = _plans(plan_one, overrides, options)
+    from albert_lab.report import report, screen  # here, since they load pandas, which a dry run does not need
+    from albert_lab.terminal.study import train_study
+
     code, analysis = train_study(plan, how)
     if analysis:
         if options.as_json:
@@ -59,12 +61,12 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
 
 def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
     """Run or resume all tables and figures, and print what holds of the paper; exit with the code of the worst."""
-    from albert_lab.analysis.sentences import reports, sentences
+    plans, how = _plans(lambda rest: paper.plan_paper(rest, task_names(options.tasks)), overrides, options)
+    from albert_lab.analysis.sentences import reports, sentences  # here, as above
     from albert_lab.report import scoreboard
     from albert_lab.studies.execute import SOME_FAILED
     from albert_lab.terminal.study import train_study
 
-    plans, how = _plans(lambda rest: paper.plan_paper(rest, task_names(options.tasks)), overrides, options)
     code = 0
     for number, plan in enumerate(plans, 1):
         to_stderr(f"{number} of {len(plans)}: {plan.experiment.name}, {plan.experiment.source}")
