@@ -92,7 +92,7 @@ def load_last(folder: Path, model: nn.Module, optimizer: Optimizer, run_name: st
         DamagedFileError: the last one is damaged.
         ConfigError: it belongs to another run, or its tensors do not fit the model.
     """
-    return _load(_last(folder), model, optimizer, run_name)
+    return _load(_last(folder, run_name), model, optimizer, run_name)
 
 
 def last_weights(folder: Path, run_name: str) -> Path:
@@ -103,18 +103,17 @@ def last_weights(folder: Path, run_name: str) -> Path:
         DamagedFileError: the last one is damaged.
         ConfigError: it belongs to another run.
     """
-    path = _last(folder)
-    _read_state(path, run_name)
-    return path / MODEL
+    return _last(folder, run_name) / MODEL
 
 
-def _last(folder: Path) -> Path:
+def _last(folder: Path, run_name: str) -> Path:
     checkpoints = _checkpoints(folder)
     if not checkpoints:
         raise MissingDataError(f"{folder} has no checkpoint: the run's weights are gone; {REMEDY}")
     damage = _damage(checkpoints[-1])
     if damage is not None:  # the previous checkpoint is of an earlier step, and would be another start
         raise DamagedFileError(checkpoints[-1], f"the checkpoint is damaged: {damage}", REMEDY)
+    _read_state(checkpoints[-1], run_name)
     return checkpoints[-1]
 
 
@@ -179,12 +178,9 @@ def _read_state(path: Path, run_name: str) -> dict[str, Any]:
 
 def _weights(model: nn.Module) -> dict[str, Tensor]:
     """Parameters and buffers of a model by name; a tensor with several names is listed under its first name."""
-    first_names: dict[int, str] = {}
-    weights = {}
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        if first_names.setdefault(id(tensor), name) == name:
-            weights[name] = tensor.detach()
-    return weights
+    named = model.state_dict(keep_vars=True)
+    first = {id(tensor): name for name, tensor in reversed(named.items())}
+    return {name: tensor.detach() for name, tensor in named.items() if first[id(tensor)] == name}
 
 
 def _describe(tensor: Tensor | None) -> str:
@@ -205,7 +201,7 @@ def _set_moments(tensors: dict[str, Tensor], model: nn.Module, optimizer: Optimi
         # run, may depend on the addresses.
         entries.setdefault(name, {})[key] = tensor.clone()
     names = {parameter: name for name, parameter in model.named_parameters()}
-    order = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
+    order = (names[parameter] for group in optimizer.param_groups for parameter in group["params"])
     state = {index: entries[name] for index, name in enumerate(order) if name in entries}
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
