@@ -54,7 +54,8 @@ def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | 
     said = claims[: LINES - fixed - 1] if len(claims) > LINES - fixed else claims
     parts: list[Text | Table] = [*(Text(line, style="bold") for line in title), Text(), table]
     parts += [*(Text(line, style="dim") for line in below), Text()]
-    parts += [_claim(claim, width) for claim in said]
+    evidence = min(EVIDENCE, max((len(_number(claim)) for claim in said), default=0))
+    parts += [_claim(claim, width, evidence) for claim in said]
     parts += [Text(f"and {len(claims) - len(said)} more in the report", style="dim")] if len(said) < len(claims) else []
     parts += [Text(line, style="yellow") for line in warning]
     return [*parts, Text(), *map(Text, paths)]
@@ -81,13 +82,16 @@ def _table(analysis: Analysis, width: int) -> tuple[Table, list[str], int]:
     return table, shown, len(analysis.rows) - len(rows)
 
 
-def _claim(claim: ClaimLine, width: int) -> Text:
+def _claim(claim: ClaimLine, width: int, evidence: int) -> Text:
     """A claim on one line: the verdict, the sentence, and the number; what does not fit is cut."""
-    quote = width - WORD - EVIDENCE - 2
-    number = claim.short or claim.evidence
+    quote = width - WORD - evidence - 2
     text = Text(claim.word.ljust(WORD), style=f"bold {COLOURS.get(claim.word, '')}")
     text.append(_short(claim.quote, quote).ljust(quote + 2), style="none")
-    return text.append(_short(number + (" (!)" if claim.warning else ""), EVIDENCE), style="dim")
+    return text.append(_short(_number(claim), evidence), style="dim")
+
+
+def _number(claim: ClaimLine) -> str:
+    return (claim.short or claim.evidence) + (" (!)" if claim.warning else "")
 
 
 def _seeds(analysis: Analysis) -> str:

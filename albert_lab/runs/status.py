@@ -76,7 +76,9 @@ def _read(folder: Path) -> tuple[str, dict[str, Any], str | None, dict[str, Any]
 def text(listed: list[dict[str, Any]]) -> str:
     if not listed:
         return "no runs yet"
-    table = tabulate(map(cells, listed), headers=HEADINGS, tablefmt="simple", disable_numparse=True)
+    columns = [column for column in zip(HEADINGS, *map(cells, listed), strict=True) if any(column[1:])]  # to fit
+    head, *body = zip(*columns, strict=True)
+    table = tabulate(body, headers=head, tablefmt="simple", disable_numparse=True)
     counts = Counter(row["state"] for row in listed)
     return f"{table}\n\n{', '.join(f'{count} {state}' for state, count in counts.items())}"
 

@@ -272,7 +272,8 @@ def _say_different_sets(planned: Sequence[PlannedPoint], say: Say) -> None:
         shown = [*rows.values()][:_ROWS_SHOWN]
         say(
             "scores on held-out text are not compared between these rows, to which corpus, tokenizer, length or masking"
-            f" give different held-out sets: {'; '.join(shown)}{'; …' * (len(rows) > len(shown))}"
+            f" give different held-out sets: {'; '.join(shown)}{'; …' * (len(rows) > len(shown))};"
+            " one corpus, tokenizer, length and masking for all of them makes them comparable"
         )
 
 

@@ -11,7 +11,7 @@ from records import toy_record
 from toy import toy_overrides
 from toy_reports import toy_report
 
-from albert_lab import __version__, paths
+from albert_lab import paths
 from albert_lab.runs import results
 from albert_lab.studies import experiment
 from albert_lab.studies.plan import plan_study
@@ -20,11 +20,6 @@ COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "f
 COMMANDS += ["data prepare", "data fetch", "data status", "config show"]
 COMMANDS += ["export", "import", "evaluate", "paper", "pretrain"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
-
-
-def test_it_prints_its_version():
-    done = here("--version")
-    assert (done.returncode, done.stdout) == (0, f"albert-lab {__version__}\n")
 
 
 def test_help_names_every_experiment_and_the_exit_codes():
@@ -54,35 +49,25 @@ def test_every_command_shows_two_examples(command):
     ("arguments", "key"),
     [
         (["sop-vs-nsp", "modl=base"], "modl"),
-        (["pretrain", "inter_sentence=none", "inter_sentence.random_share=0"], "random_share"),
         (["sop-vs-nsp", "batch_size=many"], "batch_size=many"),
-        (["sop-vs-nsp", "batch_size"], "batch_size"),
         (["pretrain", "seed=0,1"], "seed=0,1"),
         (["swep", "seed=1,2"], "sweep"),
         (["clean", "--frist"], "--frist"),
         (["run", "nowhere.yaml"], "nowhere.yaml"),
-        (["run", "."], "folder"),
         (["report", "nowhere"], "nowhere"),
-        (["report", __file__], __file__),
         (["report", "nowhere", "--publish"], "nowhere"),
         (["compare", "nowhere", "nowhere"], "nowhere"),
         (["sop-vs-nsp", "--jobs", "1000000000"], "1000000000"),
         (["sop-vs-nsp", "--dry-run", "--list"], "--list"),
         (["sop-vs-nsp", "--tasks", "mnly"], "mnli"),
-        (["sop-vs-nsp", "--tasks", "nope.yaml"], "nope.yaml"),
         (["sop-vs-nsp", "--tasks", "none,cola"], "none"),
         (["finetune", "nowhere", "--tasks", "none"], "none"),
         (["finetune", "nowhere"], "nowhere"),
-        (["ensemble", "mnli", "nowhere"], "nowhere"),
         (["pretrain", "start_from=nowhere"], "nowhere"),
-        (["evaluate", "nowhere"], "nowhere"),
         (["export", str(Path(__file__).parent), "out"], "run.yaml"),
         (["data", "status", "--tasks", "squad3"], "squad2"),
-        (["data", "fetch", "glu"], "glu"),
         (["plot", "learning-curves", "--out", f"{__file__}/below"], "below"),
-        (["config", "show", f"batch_size={'9' * 5000}"], "batch_size"),
         (["config", "show", "corpus=files", "corpus.path="], "corpus.path"),
-        (["config", "show", "masking.max_ngram=1000000000"], "masking.max_ngram"),
         (["sop-vs-nsp", "corpus=files", "corpus.path='~nobody-here/x'"], "nobody-here"),
     ],
 )
@@ -155,17 +140,6 @@ def test_a_study_is_finished_without_the_tasks_that_have_no_files(corpus, own_ho
     next(own_home.glob("runs/*/results.json")).write_text("{")
     assert here(*study, "--list").stdout.startswith("damaged")
     assert here(*study).returncode == 2
-
-
-def test_the_list_of_a_study_has_each_run_of_its_dry_run(own_home):
-    study = "extra-data"
-    command = [study, "scale=smoke", "--tasks", "none"]
-    price = json.loads(here(*command, "--dry-run", "--json").stdout)[study]
-    listed = here(*command, "--list").stdout.splitlines()
-    assert len(listed) == len(set(listed)) == price["runs"]
-    in_json = json.loads(here(*command, "--list", "--json").stdout)
-    assert not all(row["is_row"] for row in in_json), "others start from a run without a row"
-    assert not list(own_home.iterdir())
 
 
 def test_a_claim_that_is_not_supported_is_exit_code_5_on_request(corpus, own_home, tmp_path, empty_figures):

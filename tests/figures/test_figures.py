@@ -83,27 +83,12 @@ def test_a_line_has_a_point_for_each_evaluation_and_a_band_over_seeds(tmp_path):
     assert len(lines) == len(panel.collections) == 3
 
 
-def test_curves_under_a_budget_in_seconds_are_drawn_over_seconds(tmp_path):
-    result = analysed(tmp_path, "same-wall-clock")
-    curves = result.frame.curves.copy()
-    of_second = (curves["seed"] == 1).to_numpy()
-    curves.loc[of_second, "step"] = curves.loc[of_second, "step"] + 7
-    drawn: Any = charts.learning_curves(replace(result, frame=replace(result.frame, curves=curves)))
-    assert "training time (seconds)" in words(drawn)
-
-
 def test_the_papers_curves_stand_beside_ours_with_the_looks_of_their_rows(tmp_path):
     drawn: Any = charts.learning_curves(analysed(tmp_path, "dropout"))
     *ours, theirs = drawn.axes
     colour = {line.get_label(): line.get_color() for line in ours[0].lines}
     assert {line.get_label(): line.get_color() for line in theirs.lines}.items() <= colour.items()
     assert "read off" in theirs.get_title()
-
-
-def test_a_setting_with_one_number_has_no_figure(tmp_path):
-    assert charts.scores_by_setting(analysed(tmp_path, "sop-vs-nsp")) is None
-    asked = Experiment.model_validate({"name": "one", "title": "One", "source": "none", "grid": {}})
-    assert charts.scores_by_setting(analyse(studies.read(toy_report(tmp_path / "one", asked, 1)))) is None
 
 
 def test_a_trend_is_drawn_with_its_points_and_slope(tmp_path):
@@ -147,15 +132,6 @@ def test_files_are_small_have_few_colours_and_one_is_a_drawing(tmp_path):
     assert ET.parse(svg).getroot().tag.endswith("svg")
     with pytest.raises(ConfigError, match="ladder-trend"):
         figures.draw(folder, "ladder-trend", tmp_path / "out")
-
-
-def test_a_report_keeps_one_picture_the_first_that_has_data(tmp_path, empty_figures):
-    folder = toy_report(tmp_path / "sharing", experiment.named("sharing"), 2)
-    (folder / "old.png").write_bytes(b"")
-    picture: Any = figures.draw_first(folder, analysis.read(folder))
-    name, message = picture
-    assert [file.name for file in folder.glob("*.png")] == [name] == ["sharing-tradeoff.png"]
-    assert "parameters" in message
 
 
 def test_the_newest_report_with_a_figure_is_found_or_its_study_named(own_home):

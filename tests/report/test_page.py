@@ -24,7 +24,3 @@ def test_folded_parts_fold_and_other_tags_are_shown(tmp_path):
     assert "<details><summary>More</summary>" in text
     assert text.index("<td>1</td>" if "<td>1</td>" in text else "1</td>") < text.index("</details>")
     assert "&lt;b&gt;bold" in text
-
-
-def test_links_to_scripts_are_no_links(tmp_path):
-    assert "<a " not in page("# T\n\n[a](javascript:alert(1))\n", tmp_path)

@@ -2,7 +2,6 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from toy_reports import toy_report
@@ -11,7 +10,6 @@ from albert_lab.analysis import analysis
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.answers import answer, claim_lines
 from albert_lab.analysis.frame import Frame, frame
-from albert_lab.analysis.summary import compare
 from albert_lab.report import latex, markdown, notes, report, tables
 from albert_lab.report.scoreboard import publish
 from albert_lab.studies import experiment
@@ -99,20 +97,6 @@ def test_a_study_without_claims_is_answered_by_its_best_and_worst_row(tmp_path):
     assert "within the noise" not in far
 
 
-def test_rows_of_one_score_are_said_to_be_the_same(tmp_path):
-    asked = Experiment.model_validate(
-        {"name": "toy", "title": "Toy?", "source": "none", "grid": {"embedding_size": ["4", "8"]}}
-    )
-    folder = toy_report(tmp_path / "same", asked, 3)
-    for file in (folder / "runs").glob("*.json"):
-        content = json.loads(file.read_text())
-        content["record"]["scores"] = {
-            name: score | {"value": 20.0} for name, score in content["record"]["scores"].items()
-        }
-        file.write_text(json.dumps(content))
-    assert "the same in all rows: 20.0 %" in answer(analysis.read(folder))
-
-
 def test_text_of_records_is_shown_as_it_is_and_never_followed(tmp_path, empty_figures):
     evil = "[a](javascript:alert(1)) <img src=x onerror=alert(2)> `b` | ![c](d.png) # e"
     folder = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 1)
@@ -156,12 +140,6 @@ def test_json_has_the_rows_and_the_verdicts_and_null_for_what_is_unknown(tmp_pat
     assert content["rows"][2]["scores"]["mlm_accuracy"]["mean"] == 25.0
     assert len(content["verdicts"]) == 8
     assert content["verdicts"][-1]["effect"] is None
-
-
-def test_a_report_beside_itself_has_no_differences(tmp_path):
-    table: Any = compare(*[analysed(tmp_path, "sharing", 2).summary] * 2)
-    assert not any(table["difference"])
-    assert not any(low > 0 for low in table["low"])
 
 
 def test_a_published_report_has_records_text_and_picture(tmp_path, empty_figures):

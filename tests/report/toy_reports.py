@@ -25,11 +25,11 @@ SCALED_BY = 16  # the factor by which values are smaller than the paper's
 DEV_EXAMPLES = 200
 
 
-def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: int = 0, *, full: bool = False) -> Path:
+def toy_report(folder: Path, asked: Experiment, seeds: int = 2, *, full: bool = False) -> Path:
     """The records of a report at the smoke scale, with numbers that differ from row to row; nothing is drawn yet.
 
-    The first trunk_points of each learning curve are the same in all rows. A full report has every run fine-tuned on
-    the experiment's tasks, but for the last run of all, which failed, and the first task of its row.
+    A full report has every run fine-tuned on the experiment's tasks, but for the last run of all, which failed, and
+    the first task of its row.
     """
     points = toy_points(asked, seeds)
     tasks = {column: _task(column) for column in asked.columns if column in task_names()} if full else {}
@@ -46,7 +46,7 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
         if point.state == "failed":
             continue
         row, seed = divmod(place, seeds)
-        mlm = 20.0 + seed + 2 * row * (trunk_points < CURVE_POINTS)
+        mlm = 20.0 + seed + 2 * row
         record = toy_record(config, name=point.run, mlm=mlm, sop=60.0 - row, seed=seed)
         training = {"steps": 100 * CURVE_POINTS, "training_seconds": 2.0 * CURVE_POINTS, "total_seconds": 9.5}
         training |= {"tokens_per_second": 3000.0 + 500 * row + 50 * seed}
@@ -57,9 +57,8 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, trunk_points: in
         curve = []
         for step in range(1, CURVE_POINTS + 1):
             share = step / CURVE_POINTS
-            ours = 20.0 + seed if step <= trunk_points else mlm
             content = {"share": share, "mlm_accuracy_n": 150, "nsp_accuracy_n": 32, "sop_accuracy_n": 32}
-            content |= {"mlm_accuracy": ours * share, "nsp_accuracy": 50.0, "sop_accuracy": 50 + 10 * share}
+            content |= {"mlm_accuracy": mlm * share, "nsp_accuracy": 50.0, "sop_accuracy": 50 + 10 * share}
             content |= {"mlm_loss": 6.0 - 2 * share, "nsp_loss": 0.7, "sop_loss": 0.7 - 0.05 * share}
             curve.append(toy_curve_point(100 * step, **content))
         columns = tuple(
