@@ -1,19 +1,18 @@
-"""Readers of our file formats: any damage is reported by one error with file, place and remedy.
+"""Our files: what all records share, and readers that report any damage by one error with file, place and remedy.
 
 The formats are JSON, JSON Lines, YAML and arrays of numbers. A file may be truncated, overwritten
 or malicious: none of these leads to a traceback, and no content of a file is executed.
 """
 
 import io
-import json
-import re
-import zipfile
-import zlib
+import textwrap
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from albert_lab.errors import DamagedFileError
 
@@ -23,6 +22,42 @@ if TYPE_CHECKING:  # takes a while to import, and only arrays need it
 T = TypeVar("T")
 
 MAX_DEPTH = 64  # of YAML
+LONGEST = 150  # name, in bytes: file systems allow 255, and suffixes are added
+
+
+class Record(BaseModel):
+    """A part of a file: frozen, without unknown keys and without numbers that are not finite."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def check_name(name: str) -> str:
+    """Returns the name if it is a single visible path component that cannot lead into another folder.
+
+    Raises:
+        ValueError: empty, with a dot at its start, a separator or an unprintable character, or too long.
+    """
+    is_plain = name.isprintable() and not name.startswith(".") and not {"/", "\\"} & set(name)
+    if not is_plain or not 0 < len(name.encode()) <= LONGEST:
+        allowed = f"1 to {LONGEST} bytes of printable text, without / and \\, and not beginning with a dot"
+        raise ValueError(f"{name[:60]!r} is not a name: {allowed}")
+    return name
+
+
+def check_distinct(values: Sequence[Hashable] | None) -> Sequence[Hashable] | None:
+    """Returns the values if no two of them are equal.
+
+    Raises:
+        ValueError: a value is given twice.
+    """
+    for value, count in Counter(values or ()).most_common(1):
+        if count > 1:
+            raise ValueError(f"{value} is given twice")
+    return values
+
+
+Name = Annotated[str, AfterValidator(check_name)]
+Distinct = AfterValidator(check_distinct)
 
 
 def read_bytes(file: Path, remedy: str = "") -> bytes:
@@ -36,22 +71,15 @@ def read_bytes(file: Path, remedy: str = "") -> bytes:
     try:
         return file.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-        raise DamagedFileError(file, f"cannot be read: {getattr(error, 'strerror', None) or error}", remedy) from error
+        raise DamagedFileError(file, f"cannot be read: {getattr(error, 'strerror', error)}", remedy) from error
 
 
 def read_text(file: Path, remedy: str = "") -> str:
-    """The text of a file in UTF-8.
-
-    Raises:
-        DamagedFileError: the file cannot be read, or is not UTF-8.
-    """
-    content = read_bytes(file, remedy)
+    """The text of a file in UTF-8; errors as in read_bytes(), or it is not UTF-8."""
     try:
-        return content.decode("utf-8")
+        return read_bytes(file, remedy).decode()
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        bad = content[error.start]
-        raise DamagedFileError(file, f"line {line}: not UTF-8 (byte 0x{bad:02x})", remedy) from error
+        raise DamagedFileError(file, f"is not UTF-8: {error}", remedy) from error
 
 
 def read_json(file: Path, form: type[T], remedy: str = "") -> T:
@@ -60,7 +88,7 @@ def read_json(file: Path, form: type[T], remedy: str = "") -> T:
     Raises:
         DamagedFileError: the file cannot be read, is truncated, or has another form.
     """
-    return _validate(file, read_bytes(file, remedy), form, remedy)
+    return check(file, read_bytes(file, remedy), form, remedy)
 
 
 def read_json_lines(file: Path, form: type[T], remedy: str = "") -> list[T]:
@@ -70,7 +98,7 @@ def read_json_lines(file: Path, form: type[T], remedy: str = "") -> list[T]:
         DamagedFileError: the file cannot be read, or another line is not JSON of this form.
     """
     *lines, rest = read_bytes(file, remedy).split(b"\n")
-    records = [_validate(file, line, form, remedy, number) for number, line in enumerate(lines, 1)]
+    records = [check(file, line, form, remedy, f"line {number}: ") for number, line in enumerate(lines, 1)]
     try:
         return [*records, _adapter(form).validate_json(rest)] if rest else records
     except ValidationError:
@@ -94,7 +122,7 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
         _check_yaml(text)
         content = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=False) if text.strip() else None
     except (YAMLError, OmegaConfBaseException, ValueError, OSError, RecursionError) as error:
-        raise DamagedFileError(file, f"cannot be read as YAML: {_first_lines(error)}", remedy) from error
+        raise DamagedFileError(file, f"cannot be read as YAML: {_in_one_line(error)}", remedy) from error
     if not isinstance(content, dict):
         raise DamagedFileError(file, "has no keys", remedy)
     return cast(dict[str, Any], content)
@@ -122,34 +150,29 @@ def read_arrays(file: Path, remedy: str = "") -> "dict[str, np.ndarray]":
     import numpy as np
 
     content = io.BytesIO(read_bytes(file, remedy))
-    damage = (ValueError, TypeError, OSError, EOFError, KeyError, MemoryError, RuntimeError)
     try:
-        arrays = np.load(content, allow_pickle=False)
-        if not isinstance(arrays, np.lib.npyio.NpzFile):
-            raise ValueError("a single array without a name")
-        return dict(arrays)
-    except (*damage, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
-        raise DamagedFileError(file, f"not an .npz file of arrays: {_first_lines(error)}", remedy) from error
+        with np.load(content, allow_pickle=False) as arrays:  # a single array is no context
+            return dict(arrays)
+    except Exception as error:  # numpy does not say which there are
+        raise DamagedFileError(file, f"not an .npz file of arrays: {_in_one_line(error)}", remedy) from error
 
 
-def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
-    """Checks plain data from a file, such as the keys of YAML, against a form.
+def check(file: Path, content: Any, form: type[T], remedy: str = "", place: str = "") -> T:
+    """Checks JSON (bytes) or plain data from a file, such as the keys of YAML, against a form.
+
+    Args:
+        place: of the content in the file, as the error says it.
 
     Raises:
-        DamagedFileError: the data has another form.
+        DamagedFileError: the content has another form.
     """
+    adapter = _adapter(form)
     try:
-        return _adapter(form).validate_python(content)
+        return adapter.validate_json(content) if isinstance(content, bytes) else adapter.validate_python(content)
     except ValidationError as error:
-        raise DamagedFileError(file, _describe(error), remedy) from error
-
-
-def _validate(file: Path, content: bytes, form: type[T], remedy: str, line: int | None = None) -> T:
-    try:
-        return _adapter(form).validate_json(content)
-    except ValidationError as error:
-        place = "" if line is None else f"line {line}: "
-        raise DamagedFileError(file, place + _describe(error), remedy) from error
+        first, *more = map(describe, details_of(error))
+        others = f" (and {len(more)} more)" if more else ""
+        raise DamagedFileError(file, f"{place}{first}{others}", remedy) from error
 
 
 @cache
@@ -157,21 +180,10 @@ def _adapter(form: type[T]) -> TypeAdapter[T]:
     return TypeAdapter(form)
 
 
-def _describe(error: ValidationError) -> str:
-    """The first of pydantic's errors in one line, and the number of the others."""
-    details = details_of(error)
-    return describe(details[0]) + (f" (and {len(details) - 1} more)" if len(details) > 1 else "")
-
-
 def details_of(error: ValidationError) -> list[Any]:
     """Pydantic's errors, without that of a list that is too short only because its values are invalid."""
     details = error.errors(include_url=False)
-    wrong = [detail["loc"] for detail in details if detail["type"] != "too_short"]
-    return [
-        detail
-        for detail in details
-        if detail["type"] != "too_short" or all(loc[: len(detail["loc"])] != detail["loc"] for loc in wrong)
-    ]
+    return [detail for detail in details if detail["type"] != "too_short"] or details
 
 
 def describe(detail: Any, key: str | None = None) -> str:
@@ -182,8 +194,6 @@ def describe(detail: Any, key: str | None = None) -> str:
     """
     key = ".".join(str(part) for part in detail["loc"]) if key is None else key
     match detail["type"]:
-        case "json_invalid":
-            return f"invalid or truncated JSON: {detail['ctx']['error']}"
         case "extra_forbidden":
             return f"unknown key {key}"
         case "missing":
@@ -191,12 +201,9 @@ def describe(detail: Any, key: str | None = None) -> str:
         case "value_error":
             said = str(detail["ctx"]["error"])
             return said if not key or said.startswith((f"{key}=", f"{key}.")) else f"{key}: {said}"
-    value = detail["input"]
-    text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-    shown = text if len(text) <= 60 else text[:57] + "..."
-    return f"{key}={shown}: {detail['msg']}" if key else detail["msg"]
+    value = str(detail["input"])
+    return f"{key}={value if len(value) <= 60 else value[:57] + '...'}: {detail['msg']}" if key else detail["msg"]
 
 
-def _first_lines(error: Exception) -> str:
-    text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
-    return text if len(text) <= 300 else text[:297] + "..."
+def _in_one_line(error: Exception) -> str:
+    return textwrap.shorten(str(error) or type(error).__name__, 300, placeholder="...")

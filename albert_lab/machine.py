@@ -1,23 +1,25 @@
-"""Resources of the machine that this process may use, and the settings of its memory allocator."""
+"""This process on its machine: cores, memory and GPUs that it may use, and its rank among the processes of its run."""
 
 import ctypes
 import os
 import platform
-import subprocess
+import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 # Number of simultaneous runs that stands for: choose by the machine.
 AUTO_JOBS = 0
-
+# The variables of torchrun, in the order of Rank.
+RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 # Files with the memory limit of a container in Linux: cgroup version 2, then 1.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _CPU = Path("/proc/cpuinfo")
 # By default, glibc returns each large tensor to the system when it is freed, so that every step gets all its pages
 # anew. Here freed memory is kept, in huge pages where the system allows it. A step computes the same numbers, in 0.84
-# to 0.90 of the time.
+# to 0.90 of the time. Source: the glibc manual, "Memory Allocation Tunables".
 _TUNABLES = (
     "glibc.malloc.hugetlb=1",
     "glibc.malloc.mmap_threshold=4294967296",
@@ -25,40 +27,48 @@ _TUNABLES = (
 )
 
 
+@dataclass(frozen=True)
+class Rank:
+    """The number of a process among those of one run, and among those of its machine.
+
+    Process 0 is the leader: only it locks, logs, saves, records and fine-tunes.
+    """
+
+    number: int = 0
+    of: int = 1
+    local: int = 0
+    of_machine: int = 1
+
+    @property
+    def leads(self) -> bool:
+        return self.number == 0
+
+
+ALONE = Rank()
+
+
+def read_rank() -> Rank:
+    """The rank in the environment of a process that torchrun started; elsewhere a process is alone."""
+    return Rank(*(int(os.environ[name]) for name in RANK)) if RANK[-1] in os.environ else ALONE
+
+
 def cores() -> int:
     """Number of CPU cores that this process may use, as limited by the system and by its Slurm job."""
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    if "SLURM_JOB_ID" in os.environ:
-        of_job = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
-        count = min(count, int(of_job)) if of_job.isdecimal() and int(of_job) else count
-    return count
+    of_job = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE")
+    return min(count, int(of_job)) if of_job and "SLURM_JOB_ID" in os.environ else count
 
 
 def memory_bytes() -> int:
-    """Memory limit of this process in bytes: the machine's memory, or the limit of its container or Slurm job."""
-    limits = [psutil.virtual_memory().total]
-    for file in map(Path, _LIMITS):
-        try:
-            limits.append(int(file.read_text()))
-        except (OSError, ValueError):  # no limit, or the word max
-            continue
-    megabytes = os.environ.get("SLURM_MEM_PER_NODE", "")  # limit of a job; 0 means the whole node
-    if "SLURM_JOB_ID" in os.environ and megabytes.isdecimal() and int(megabytes):
-        limits.append(int(megabytes) << 20)
-    return min(limits)
+    """Memory limit of this process in bytes: the machine's memory, or the limit of its container."""
+    limits = [Path(file).read_text().strip() for file in _LIMITS if Path(file).is_file()]
+    return min(psutil.virtual_memory().total, *(int(limit) for limit in limits if limit.isdecimal()))  # or the word max
 
 
 def cpu_model() -> str:
-    """The system's name for the processor, or its architecture if there is no name."""
-    if sys.platform == "darwin":
-        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        try:
-            model = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout.strip()
-        except (OSError, subprocess.TimeoutExpired):
-            model = ""
-    else:
-        model = _first_value(_CPU, "model name")  # exists for x86 processors, not for ARM
-    return model or platform.processor() or platform.machine()
+    """The kernel's name for the processor in Linux on x86; elsewhere that of Python, or the architecture."""
+    named = re.search(r"^model name\s*:\s*(.+)$", _CPU.read_text(), re.MULTILINE) if _CPU.is_file() else None
+    return named[1] if named else platform.processor() or platform.machine()
 
 
 def gpus() -> list[str]:
@@ -69,10 +79,8 @@ def gpus() -> list[str]:
 
     count = torch.cuda.device_count()  # by the driver's library: this initialises no GPU
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if chosen is None:
-        return [str(number) for number in range(count)]
-    names = [name.strip() for name in chosen.split(",")]
-    return names[:count]  # as CUDA does, torch ignores all from the first unknown
+    names = map(str, range(count)) if chosen is None else map(str.strip, chosen.split(","))
+    return [*names][:count]  # as CUDA does, torch ignores all from the first unknown
 
 
 def _has_driver() -> bool:
@@ -98,15 +106,6 @@ def has_gpu() -> bool:
     return bool(gpus())
 
 
-def _first_value(file: Path, name: str) -> str:
-    """The value of the first line `name: value` in a file of the kernel; empty if there is none."""
-    try:
-        lines = [line.partition(":") for line in file.read_text().splitlines()]
-    except OSError:
-        return ""
-    return next((value.strip() for before, _, value in lines if before.strip() == name), "")
-
-
 def jobs_at_once(asked: int, processes: int) -> int:
     """Number of simultaneous runs: the given number; for AUTO_JOBS, one per GPU, or per group of `processes` GPUs."""
     return max(1, len(gpus()) // processes) if asked == AUTO_JOBS else asked
@@ -124,7 +123,6 @@ def allocator_environment() -> dict[str, str]:
     """The settings of the memory allocator for a child process; the user's GLIBC_TUNABLES have precedence.
 
     The variable applies from the start of a process. Other C libraries, and older versions of glibc, ignore it.
-    Source: the glibc manual, "Memory Allocation Tunables".
     """
     own = os.environ.get("GLIBC_TUNABLES")
     return {"GLIBC_TUNABLES": ":".join([*_TUNABLES, own] if own else _TUNABLES)}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 from albert_lab.errors import FIXABLE, ConfigError
 from albert_lab.files import read_bytes
@@ -25,36 +26,42 @@ DICTS = {
     "kind": "tasks.task.KINDS",
     "check": "studies.claims.CHECKS",
 }
-_paths: dict[str, Path] = {}  # of the files that this process executed, by their names
-_digests: dict[str, str] = {}
-_contents: dict[str, bytes] = {}
+
+
+class _File(NamedTuple):
+    path: Path
+    content: bytes
+    digest: str
+
+
+_included: dict[str, _File] = {}  # what this process executed, by the names of the files
 
 
 def digest_of(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=6).hexdigest()
 
 
-def include(file: Path) -> None:
+def include(path: Path) -> None:
     """Execute a file; not again if it was, with the same content.
 
     Raises:
         ConfigError: it cannot be read or fails, with the line; or another file of its name was executed.
     """
-    content = read_bytes(file)
-    digest = digest_of(content)
-    if _digests.setdefault(file.name, digest) != digest:
-        raise ConfigError(f"--include {file}: another file of this name is included ({_paths[file.name]}); rename one")
-    if file.name in _paths:
+    content = read_bytes(path)
+    file = _File(path.absolute(), content, digest_of(content))
+    known = _included.setdefault(path.name, file)
+    if known.digest != file.digest:
+        raise ConfigError(f"--include {path}: another file of this name is included ({known.path}); rename one")
+    if known is not file:
         return
-    _paths[file.name], _contents[file.name] = file.absolute(), content
-    module = ModuleType(f"own_code_{digest}")
-    module.__file__ = str(file)
+    module = ModuleType(f"own_code_{file.digest}")
+    module.__file__ = str(file.path)
     sys.modules[module.__name__] = module
-    linecache.cache.pop(str(file), None)
+    linecache.cache.pop(str(file.path), None)
     try:
-        exec(compile(content, str(file), "exec"), module.__dict__)
+        exec(compile(content, file.path, "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
-        raise ConfigError(place_of(error) or f"{file}: {error}") from error
+        raise ConfigError(place_of(error) or f"{path}: {error}") from error
 
 
 def include_copies(folder: Path, digests: Mapping[str, str]) -> None:
@@ -64,28 +71,25 @@ def include_copies(folder: Path, digests: Mapping[str, str]) -> None:
         ConfigError: a copy has another digest; or see include().
     """
     for name, digest in digests.items():
-        file = folder / name
-        if not file.is_file() or digest_of(file.read_bytes()) != digest:
-            raise ConfigError(f"{file} is not the file {name} that the run was made with; repeat the run's command")
-        include(file)
+        if digest_of(read_bytes(folder / name)) != digest:
+            raise ConfigError(f"{folder / name} is not the file that the run was made with; repeat the run's command")
+        include(folder / name)
 
 
 def included() -> dict[str, str]:
     """The digest of each file that this process executed, by its name."""
-    return dict(sorted(_digests.items()))
+    return {name: file.digest for name, file in sorted(_included.items())}
 
 
 def content_of(name: str) -> bytes:
     """The content of a file that this process executed, which may have changed since."""
-    return _contents[name]
+    return _included[name].content
 
 
 def names(key: str) -> list[str]:
     """The names that a setting can have, if own code is included; its module is loaded, and with it maybe torch."""
-    if not _digests:
-        return []
     module, _, name = DICTS[key].rpartition(".")
-    return list(getattr(import_module(f"albert_lab.{module}"), name))
+    return list(getattr(import_module(f"albert_lab.{module}"), name)) if _included else []
 
 
 def check(digests: Mapping[str, str], what: str) -> None:
@@ -95,25 +99,24 @@ def check(digests: Mapping[str, str], what: str) -> None:
         ConfigError: one is not, or with another content.
     """
     for name, digest in digests.items():
-        if _digests.get(name) != digest:
-            raise ConfigError(
-                f"{what} was made with own code: add --include FILE for the copy in its folder, include/{name}"
-            )
+        if included().get(name) != digest:
+            remedy = f"add --include FILE for the copy in its folder, include/{name}"
+            raise ConfigError(f"{what} was made with own code: {remedy}")
 
 
 def options(known: Iterable[str] = ()) -> list[str]:
     """The options that include the same files in another process, without those that it knows by name."""
-    others = [file for name, file in _paths.items() if name not in known]
-    return [word for file in others for word in ("--include", str(file))]
+    others = [file.path for name, file in _included.items() if name not in known]
+    return [word for path in others for word in ("--include", str(path))]
 
 
 def place_of(error: BaseException) -> str | None:
     """An error in one line with its place, if it was raised in or below own code; None for one that says it all."""
-    if isinstance(error, SyntaxError) and Path(str(error.filename)).absolute() in _paths.values():
+    files = {str(file.path) for file in _included.values()}
+    if isinstance(error, SyntaxError) and error.filename in files:
         return f"{error.filename}, line {error.lineno}: {error.msg}"
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame for frame in frames if Path(frame.filename).absolute() in _paths.values()]
-    if not lines or (isinstance(error, FIXABLE) and Path(frames[-1].filename).absolute() not in _paths.values()):
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    if not frames or isinstance(error, FIXABLE):
         return None
     text = " ".join(str(error).split())
-    return f"{lines[-1].filename}, line {lines[-1].lineno}: {type(error).__name__}: {text}".rstrip(": ")
+    return f"{frames[-1].filename}, line {frames[-1].lineno}: {type(error).__name__}: {text}".rstrip(": ")

@@ -1,6 +1,5 @@
 """Paths of the configuration and experiment files, and of the output of commands."""
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,21 +11,9 @@ from albert_lab.errors import ConfigError
 from albert_lab.files import read_yaml
 
 PACKAGE = Path(__file__).resolve().parent
-
-
-# The folders of these lie wherever the user says; that of the last one contains all others that are not given.
-_VARIABLES = ("ALBERT_LAB_CACHE", "ALBERT_LAB_TASKS", "ALBERT_LAB_REPORTS", "ALBERT_LAB_PUBLISHED", "ALBERT_LAB_HOME")
-_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
-
-
-def _shipped(name: str) -> Path:
-    """A folder that is inside the package in a wheel, and next to it in a checkout."""
-    inside = PACKAGE / name
-    return inside if inside.is_dir() else PACKAGE.parent / name
-
-
-CONF = _shipped("conf")
-EXPERIMENTS = _shipped("experiments")
+# Inside the package in a wheel, and next to it in a checkout.
+_SHIPPED = PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent
+CONF, EXPERIMENTS = _SHIPPED / "conf", _SHIPPED / "experiments"
 _own_conf: list[Path] = []
 _forgetting: list[Callable[[], None]] = []
 T = TypeVar("T")
@@ -102,31 +89,20 @@ def conf_file(name: str) -> Path:
 
 
 def expanded(text: str) -> Path:
-    """The path that a user wrote, with ~ replaced by a home folder.
-
-    Raises:
-        ConfigError: no user of that name.
-    """
-    try:
-        return Path(text).expanduser()
-    except RuntimeError as error:
-        raise ConfigError(f"{text}: there is no user {Path(text).parts[0][1:]!r} on this machine") from error
+    """The path that a user wrote, with ~ replaced by a home folder."""
+    return Path(os.path.expanduser(text))
 
 
-def _output(variable: str, default: Callable[[], Path]) -> Path:
-    value = os.environ.get(variable)
-    folder = expanded(value).absolute() if value else default()
-    for place in (folder, *folder.parents):
-        if place.is_file() or (place.is_symlink() and not place.exists()):
-            named = f"{variable}={value}: {place}" if value else place
-            what = "a file" if place.is_file() else "a link that leads nowhere"
-            raise ConfigError(f"{named} is {what}; a folder is needed")
+def _output(variable: str, default: Path) -> Path:
+    folder = expanded(os.environ.get(variable) or str(default)).absolute()
+    if blocking := [place for place in (folder, *folder.parents) if place.is_file()]:
+        raise ConfigError(f"{variable}={folder}: {blocking[0]} is a file; a folder is needed")
     return folder
 
 
 def home() -> Path:
     """Folder below which commands write: $ALBERT_LAB_HOME, else lab/ in the current folder."""
-    return _output("ALBERT_LAB_HOME", Path("lab").absolute)
+    return _output("ALBERT_LAB_HOME", Path("lab"))
 
 
 def runs() -> Path:
@@ -135,12 +111,12 @@ def runs() -> Path:
 
 def reports() -> Path:
     """Folder of the written reports: $ALBERT_LAB_REPORTS, else reports/ in home()."""
-    return _output("ALBERT_LAB_REPORTS", lambda: home() / "reports")
+    return _output("ALBERT_LAB_REPORTS", home() / "reports")
 
 
 def published() -> Path:
     """Folder of published reports: $ALBERT_LAB_PUBLISHED, else reports/ in the current folder."""
-    return _output("ALBERT_LAB_PUBLISHED", Path("reports").absolute)
+    return _output("ALBERT_LAB_PUBLISHED", Path("reports"))
 
 
 def figures() -> Path:
@@ -149,23 +125,9 @@ def figures() -> Path:
 
 def tasks_data() -> Path:
     """Folder of the downstream tasks' data (glue, squad, race): $ALBERT_LAB_TASKS, else data/ in home()."""
-    return _output("ALBERT_LAB_TASKS", lambda: home() / "data")
+    return _output("ALBERT_LAB_TASKS", home() / "data")
 
 
 def cache() -> Path:
     """Folder of token shards and tokenizers: $ALBERT_LAB_CACHE, else cache/ in home()."""
-    return _output("ALBERT_LAB_CACHE", lambda: home() / "cache")
-
-
-def refused(error: OSError) -> str | None:
-    """The variable whose folder the system refuses to make or to use, in words; None for any other error."""
-    file = Path(os.fsdecode(error.filename)).absolute() if isinstance(error.filename, str | bytes) else None
-    if file is None or error.errno not in (errno.ENOENT, *_DENIED):
-        return None
-    for variable in _VARIABLES:
-        value = os.environ.get(variable)
-        folder = expanded(value).absolute() if value else home() if variable == "ALBERT_LAB_HOME" else None
-        if folder and (folder.is_relative_to(file) or (error.errno in _DENIED and file.is_relative_to(folder))):
-            named = f"{variable}={value}" if value else f"{variable} is not set"
-            return f"{named}: {file} cannot be used: {error.strerror}; a folder that can be written is needed"
-    return None
+    return _output("ALBERT_LAB_CACHE", home() / "cache")

@@ -1,18 +1,21 @@
-"""A score, from evaluation to the cell of a table: percent, with n, interval, floors and method."""
+"""A score, from evaluation to the cell of a table: percent, with n, interval, floors and method; and its documents."""
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 from pydantic import ConfigDict, Field
 
-from albert_lab.record import Record
-
-if TYPE_CHECKING:  # reading scores needs no numpy
-    import numpy as np
+from albert_lab.files import Record
 
 _Z = NormalDist().inv_cdf(0.975)  # standard errors on each side of a 95 % interval
 _Percent = Field(strict=True, ge=-100, le=100)  # a correlation can be below 0; a boolean is no number
+
+BLOCKS = 64
+MOST_DOCUMENTS = 128  # more are joined to blocks of consecutive ones: a spread over so many is known well enough
+SEGMENTS = "_segments"  # after a metric: the right answers of single segments
 
 
 def _optional(*, ge: float, le: float = 100) -> Any:
@@ -82,7 +85,7 @@ def wilson(correct: float, n: int) -> tuple[float, float]:
     return 100 * max(0.0, center - half), 100 * min(1.0, center + half)
 
 
-def paired(right: "np.ndarray", other: "np.ndarray") -> tuple[float, float, float]:
+def paired(right: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
     """The difference of two shares of right answers to the same questions in points, and its 95 % interval.
 
     The interval is that of Agresti and Min (2005, "Simple improved confidence intervals for comparing matched
@@ -94,8 +97,7 @@ def paired(right: "np.ndarray", other: "np.ndarray") -> tuple[float, float, floa
     """
     more, less, n = (right & ~other).sum() + 0.5, (other & ~right).sum() + 0.5, len(right) + 2
     center, error = (more - less) / n, math.sqrt(more + less - (more - less) ** 2 / n) / n
-    half = _Z * error
-    low, high = max(-1.0, center - half), min(1.0, center + half)
+    low, high = max(-1.0, center - _Z * error), min(1.0, center + _Z * error)
     return 100 * float(right.mean() - other.mean()), 100 * float(low), 100 * float(high)
 
 
@@ -103,3 +105,36 @@ def share(correct: int, n: int, *, floor: float, by: str, loss: float | None = N
     """The score of `correct` right answers of n; the floor is in percent, the loss in nats per answer."""
     low, high = wilson(correct, n)
     return Score(value=100 * correct / n, n=n, low=low, high=high, floor=floor, by=by, loss=loss)
+
+
+class Documents(Record):
+    """A score by document of the held-out text, by its number there; of a task by block of consecutive examples.
+
+    Attributes:
+        n: the number of answers; 0 for a document without any.
+        sum: of right answers (of shares in [0, 1] for F1), or of nats for a loss.
+    """
+
+    n: tuple[int, ...]
+    sum: tuple[float, ...]
+
+    def minus(self, other: "Documents") -> "Documents":
+        """The difference of two scores of the same pairs."""
+        return Documents(n=self.n, sum=tuple(a - b for a, b in zip(self.sum, other.sum, strict=True)))
+
+
+def by_document(source: np.ndarray, values: np.ndarray) -> Documents:
+    """The number and the sum of values by their source document. [values]
+
+    Args:
+        source: the number of the document of each value; of many documents, consecutive ones are joined.
+    """
+    number = int(source.max()) + 1
+    source = source if number <= MOST_DOCUMENTS else source.astype(int) * MOST_DOCUMENTS // number
+    return Documents(n=np.bincount(source).tolist(), sum=np.bincount(source, values).round(3).tolist())
+
+
+def by_block(shares: Sequence[float]) -> Documents:
+    """Sums of the shares of examples by at most 64 blocks of consecutive ones, which come from the same texts."""
+    blocks = np.arange(len(shares)) * min(BLOCKS, len(shares)) // len(shares)
+    return by_document(blocks, np.array(shares, float))

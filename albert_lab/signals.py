@@ -15,11 +15,9 @@ from typing import Any, NoReturn
 from albert_lab.errors import INTERRUPTED, STOPPED
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
-# Seconds that a process has to end after a signal; then it is killed, which is safe, since all writes are atomic.
-GRACE_SECONDS = 10
 PARENT = "ALBERT_LAB_PARENT"
 _PARENT_POLL_SECONDS = 0.5
-_first: int | None = None
+_received: list[int] = []
 
 
 class Stop(BaseException):
@@ -28,22 +26,19 @@ class Stop(BaseException):
 
 def listen() -> None:
     """From here on a signal interrupts the work of this process; earlier signals are forgotten."""
-    global _first
-    _first = None
-    signal.signal(signal.SIGALRM, _end_now)
+    _received.clear()
     for number in NUMBERS:
         signal.signal(number, _stop)
 
 
 def finish() -> None:
     """Mark the work as done and its exit code as final: later signals have no effect."""
-    signal.alarm(0)
     for number in NUMBERS:
         signal.signal(number, signal.SIG_IGN)
 
 
 def exit_code() -> int | None:
-    return None if _first is None else code_of(_first)
+    return code_of(_received[0]) if _received else None
 
 
 def code_of(number: int) -> int:
@@ -56,7 +51,7 @@ def deferred() -> Iterator[list[int]]:
     came: list[int] = []
 
     def note(number: int, _frame: Any) -> None:
-        _remember(number)
+        _received.append(number)
         came.append(number)
 
     before = {number: signal.signal(number, note) for number in NUMBERS}
@@ -69,10 +64,12 @@ def deferred() -> Iterator[list[int]]:
 
 def end_with_parent() -> None:
     """Send SIGTERM to this process when the one that started it, given in $ALBERT_LAB_PARENT, has ended."""
+    import psutil
+
     parent = int(os.environ.get(PARENT, "0"))
 
     def watch() -> None:
-        while _is_alive(parent):
+        while psutil.pid_exists(parent):
             time.sleep(_PARENT_POLL_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -80,27 +77,8 @@ def end_with_parent() -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _remember(number: int) -> None:
-    global _first
-    if _first is None:
-        _first = number
-
-
 def _stop(number: int, _frame: Any) -> NoReturn:
-    if _first is not None:  # the second signal ends the process immediately
-        _end_now(number, None)
-    _remember(number)
-    signal.alarm(GRACE_SECONDS)
+    _received.append(number)
+    if len(_received) > 1:  # the second signal ends the process immediately, which is safe, since writes are atomic
+        os._exit(code_of(_received[0]))
     raise Stop(number)
-
-
-def _end_now(_number: int, _frame: Any) -> NoReturn:
-    os._exit(STOPPED if _first is None else code_of(_first))

@@ -1,20 +1,21 @@
-"""Atomic writes: a file or folder is completely on the disk or not at all."""
+"""Files and folders that are completely on the disk or not at all, and locks between processes."""
 
 import errno
+import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+
+from filelock import FileLock, Timeout
 
 from albert_lab.errors import ConfigError, WriteError
 
-# Reasons that depend on the place of a folder; others, such as a full disk, are no mistake of the user.
-_REFUSALS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR)
-# In the names of incomplete files and folders.
-PARTIAL = ".partial-"
+PARTIAL = ".partial-"  # in the names of incomplete files and folders
+LOCK = ".lock"  # of the lock of a file or folder of the same name
+_POLL_SECONDS = 0.5
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -23,8 +24,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     Raises:
         WriteError: the disk is full or fails; an earlier file is unchanged, and no other file remains.
     """
-    with writing(path), replacing(path) as partial, partial.open("wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+    with writing(path), replacing(path) as partial:
+        partial.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
@@ -38,7 +39,7 @@ def replacing(path: Path) -> Iterator[Path]:
     partial, before = beside(path), beside(path)
     try:
         yield partial
-        for file in [*partial.rglob("*"), partial] if partial.is_dir() else [partial]:
+        for file in (*partial.rglob("*"), partial):
             sync(file)
         if partial.is_dir() and path.is_dir():
             path.rename(before)
@@ -52,8 +53,8 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def beside(path: Path) -> Path:
-    """A name for an incomplete file or folder next to a path, which no other process uses."""
-    return path.with_name(f".{path.name}{PARTIAL}{unique()}")
+    """A name for an incomplete file or folder next to a path, which no other process uses, on any host."""
+    return path.with_name(f".{path.name}{PARTIAL}{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def completed(partial: Path) -> Path | None:
@@ -62,9 +63,10 @@ def completed(partial: Path) -> Path | None:
     return partial.with_name(name.removeprefix(".")) if is_partial else None
 
 
-def unique() -> str:
-    """A part of a name that no other process uses, on any host; it starts with the number of this process."""
-    return f"{os.getpid()}-{secrets.token_hex(4)}"
+def lock_of(path: Path) -> Path:
+    """The lock under which a folder is made, also for the partial folder that it is before."""
+    whole = completed(path) or path
+    return whole.with_name(whole.name + LOCK)
 
 
 def remove(path: Path) -> None:
@@ -83,19 +85,14 @@ def discard(path: Path) -> None:
 
 
 def check_folder(folder: Path, option: str) -> None:
-    """Check that a folder that the user names can be made, or written to if it exists; leaves nothing behind.
+    """Check that a folder that the user names can be made, or written to if it exists.
 
     Raises:
         ConfigError: the system refuses it; names the option.
     """
-    try:
-        nearest = next(place for place in (folder, *folder.parents) if place.exists())
-        TemporaryDirectory(dir=nearest).cleanup()
-    except OSError as error:
-        if error.errno not in _REFUSALS:
-            raise
-        problem = "is a file; a folder is needed" if folder.is_file() else f"cannot be written: {error.strerror}"
-        raise ConfigError(f"{option} {folder} {problem}") from error
+    nearest = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.exists(place))
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+        raise ConfigError(f"{option} {folder}: {nearest} is no folder that can be written")
 
 
 @contextmanager
@@ -108,7 +105,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = "the disk is full" if is_full(error) else error.strerror or str(error)
+        reason = "the disk is full" if is_full(error) else error.strerror or error
         raise WriteError(f"{path} could not be written: {reason}") from error
 
 
@@ -124,3 +121,37 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def locked(file: Path, on_wait: Callable[[], None], is_stopped: Callable[[], bool] | None = None) -> Iterator[None]:
+    """Holds the lock of a file within this context; the system releases it when the process ends.
+
+    Args:
+        file: stays when the lock is released.
+        on_wait: called once if another process holds the lock.
+        is_stopped: called while waiting; True stops waiting.
+
+    Raises:
+        filelock.Timeout: stopped while waiting.
+    """
+    lock = FileLock(file)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        on_wait()
+        lock.acquire(poll_interval=_POLL_SECONDS, cancel_check=is_stopped)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def is_locked(file: Path) -> bool:
+    """Whether a process holds the lock of a file."""
+    with suppress(OSError), file.open("r+b") as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

@@ -15,12 +15,11 @@ import pandas as pd
 import torch
 
 from albert_lab.data.tokenizer import Tokenizer
-from albert_lab.documents import Documents, by_document
 from albert_lab.errors import MissingDataError
 from albert_lab.measures.catalog import MEASURES
 from albert_lab.measures.measure import OwnTextMeasure
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.score import Score, wilson
+from albert_lab.score import Documents, Score, by_document, wilson
 
 PAIRS = 100
 COPIES = 2048  # masked sequences of a forward pass

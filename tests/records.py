@@ -5,10 +5,9 @@ from functools import cache
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.documents import by_block
-from albert_lab.runs.reported import CurvePoint, FilledColumn, ReportedRun, filled_column
+from albert_lab.runs.reported import CurvePoint, FilledColumn, ReportedRun
 from albert_lab.runs.results import Data, Provenance, RunRecord, Training
-from albert_lab.score import Score
+from albert_lab.score import Score, by_block
 from albert_lab.tasks.records import Attempt, Evaluation, ExampleSet, FinetuningRecord
 from albert_lab.tasks.task import load_task
 from albert_lab.training.layers import Layer
@@ -187,4 +186,4 @@ def toy_finetuning(
 
 def toy_column(column: str, *finetunings: FinetuningRecord) -> FilledColumn:
     """A column with the fine-tunings of one task."""
-    return filled_column(column, _task(finetunings[0].task), finetunings)
+    return FilledColumn(column, finetunings[0].task, finetunings[0].title, finetunings)

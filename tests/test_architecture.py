@@ -8,10 +8,9 @@ from albert_lab import machine, paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["errors", "machine", "record", "messages"],
-    ["score", "documents", "files"],
-    ["paths", "rank", "locks"],
-    ["signals", "storage"],
+    ["errors", "machine", "messages"],
+    ["files"],
+    ["paths", "score", "signals", "storage"],
     ["own_code"],
     ["config"],
     ["data", "model"],

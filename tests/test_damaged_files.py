@@ -26,7 +26,7 @@ from albert_lab.data.vocabulary import find_or_train
 from albert_lab.errors import FIXABLE, DamagedFileError
 from albert_lab.interop import layout, loading, tokenizer_files
 from albert_lab.report import markdown, report
-from albert_lab.runs import cleaning, layers, queue, reported, results, states, status
+from albert_lab.runs import housekeeping, reported, results, single_run, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
@@ -72,12 +72,12 @@ OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
         lambda folder: (results.check(folder), results.read(folder)),
     ),
     results.METRICS: (lines(*STEPS), reported.curve),
-    results.LAYERS: (LAYERS, lambda folder: layers.find_or_measure(folder, print)),
+    results.LAYERS: (LAYERS, lambda folder: single_run.layers_of(folder, print)),
     runs.RUN_FILE: (None, runs.read),
     runs.FAILURE: ({"error": "the loss is nan", "fixable": False}, states.failure),
     runs.MACHINE: ({"threads": 2}, lambda folder: runs.use_threads(folder, runs.read(folder).config)),
     runs.IMPORT: ({"missing_parts": ["pooler"], "source": "x"}, loading.read_import),
-    queue.FILE: (b"4711_0\n", queue.find),
+    states.JOB: (b"4711_0\n", states.queued),
 }
 
 
@@ -91,9 +91,8 @@ def test_a_damaged_file_of_a_run_is_named_and_other_commands_continue(run_folder
     file.write_bytes(data.draw(accidents(files.read_yaml(file) if content is None else content)))
     try:
         assert is_read_or_named(name, lambda: read(run_folder))
-        assert status.text(status.rows(run_folder.parent))
-        assert run_folder.name not in states.parents(run_folder.parent)
-        assert run_folder not in cleaning.find_garbage(cache=True, checkpoints=True)
+        assert housekeeping.text(housekeeping.rows(run_folder.parent))
+        assert run_folder not in housekeeping.find_garbage(cache=True, checkpoints=True)
     finally:
         file.write_bytes(before) if before is not None else file.unlink()
 

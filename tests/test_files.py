@@ -2,18 +2,10 @@ import os
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from albert_lab import own_code
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import read_bytes, read_yaml
-from albert_lab.score import Score
-
-
-@pytest.mark.parametrize("value", [750.0, -101.0, float("nan"), float("inf")])
-def test_a_score_above_100_percent_is_refused(value):
-    with pytest.raises(ValidationError):
-        Score(value=value, n=10, low=None, high=None, floor=50.0, by="head")
 
 
 @pytest.mark.parametrize("read", [read_bytes, own_code.include])

@@ -1,3 +1,8 @@
+import os
+import platform
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -38,13 +43,40 @@ def test_the_number_of_jobs_is_given_or_follows_from_the_gpus_of_a_run(eight, mo
     assert machine.jobs_at_once(machine.AUTO_JOBS, 1) == 1
 
 
-def test_a_process_has_the_memory_and_the_cores_of_its_slurm_job(monkeypatch):
-    memory, cores = machine.memory_bytes(), machine.cores()
+def test_a_process_has_the_cores_of_its_slurm_job(monkeypatch):
+    cores = machine.cores()
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "1")
     assert machine.cores() == cores, "no job"
     monkeypatch.setenv("SLURM_JOB_ID", "12")
-    monkeypatch.setenv("SLURM_MEM_PER_NODE", "100")
-    assert (machine.memory_bytes(), machine.cores()) == (100 << 20, 1)
+    assert machine.cores() == 1
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "10000")
-    monkeypatch.setenv("SLURM_MEM_PER_NODE", "0")
-    assert (machine.memory_bytes(), machine.cores()) == (memory, cores)
+    assert machine.cores() == cores
+
+
+MEGABYTES = 64
+PAGES = f"""
+import resource, torch
+torch.set_num_threads(1)
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+torch.ones({MEGABYTES}, 1 << 18).sum()
+before = faults()
+for _ in range(10):
+    torch.ones({MEGABYTES}, 1 << 18).sum()
+print(faults() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the settings are those of glibc")
+def test_a_process_reuses_the_memory_of_freed_tensors():
+    environment = os.environ | machine.allocator_environment()
+    result = subprocess.run([sys.executable, "-c", PAGES], env=environment, capture_output=True, text=True, check=True)
+    pages_of_one = MEGABYTES << 8  # of 4 KiB
+    assert int(result.stdout) < pages_of_one  # by default, ten times as many
+
+
+def test_the_users_settings_come_last_and_so_have_precedence(monkeypatch):
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=0")
+    assert machine.allocator_environment()["GLIBC_TUNABLES"].endswith(":glibc.malloc.hugetlb=0")
+    monkeypatch.delenv("GLIBC_TUNABLES")
+    assert machine.allocator_environment()["GLIBC_TUNABLES"].startswith("glibc.malloc.")

@@ -1,4 +1,3 @@
-import errno
 from pathlib import Path
 
 import pytest
@@ -44,32 +43,9 @@ def test_variables_may_be_relative_empty_or_start_with_the_home_folder(monkeypat
     assert paths.home() == Path.home() / "there"
 
 
-def test_what_is_no_folder_is_refused_with_its_variable(monkeypatch, tmp_path):
+@pytest.mark.parametrize("path", ["file", "file/below"])
+def test_what_is_no_folder_is_refused_with_its_variable(monkeypatch, tmp_path, path):
     (tmp_path / "file").touch()
-    (tmp_path / "nowhere").symlink_to("gone")
-    (tmp_path / "circle").symlink_to("circle")
-    for path in ("file", "file/below", "nowhere/below", "circle", "~nobody-of-this-name/x"):
-        monkeypatch.setenv("ALBERT_LAB_CACHE", path)
-        with pytest.raises(ConfigError, match=path.split("/")[0]):
-            paths.cache()
-    (tmp_path / "lab").touch()
-    with pytest.raises(ConfigError, match="lab"):
-        paths.runs()
-
-
-def test_a_refusal_of_the_system_is_that_of_the_variable_whose_folder_it_concerns(monkeypatch, tmp_path):
-    name = "cache"
-    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv(VARIABLES[name], str(tmp_path / "home" / "there" / "here"))
-
-    def refused(number, file):
-        return (paths.refused(OSError(number, "No", str(tmp_path / file))) or "").partition("=")[0]
-
-    assert refused(errno.ENOENT, "home/there") == refused(errno.EACCES, "home/there/here/file") == VARIABLES[name]
-    assert refused(errno.EROFS, "home/runs") == "ALBERT_LAB_HOME"
-    assert not refused(errno.ENOENT, "home/there/here/file"), "a single file that is missing"
-    assert not refused(errno.ENOSPC, "home/there")
-    assert not refused(errno.EACCES, "elsewhere")
-    assert paths.refused(OSError("no file")) is None
-    monkeypatch.delenv("ALBERT_LAB_HOME")
-    assert refused(errno.EACCES, "lab/runs").startswith("ALBERT_LAB_HOME is not set: ")
+    monkeypatch.setenv("ALBERT_LAB_CACHE", path)
+    with pytest.raises(ConfigError, match=r"ALBERT_LAB_CACHE=.*file"):
+        paths.cache()

@@ -1,10 +1,31 @@
+import numpy as np
 import pytest
+from pydantic import ValidationError
 from scipy.stats import binomtest
 
-from albert_lab.score import wilson
+from albert_lab.score import BLOCKS, Score, by_block, by_document, wilson
 
 
 @pytest.mark.parametrize(("correct", "n"), [(0, 10), (5, 10), (512, 1000), (10, 10)])
 def test_the_interval_is_the_wilson_interval_in_percent(correct, n):
     expected = binomtest(correct, n).proportion_ci(0.95, method="wilson")
     assert wilson(correct, n) == pytest.approx((100 * expected.low, 100 * expected.high))
+
+
+@pytest.mark.parametrize("value", [750.0, -101.0, float("nan"), float("inf")])
+def test_a_score_above_100_percent_is_refused(value):
+    with pytest.raises(ValidationError):
+        Score(value=value, n=10, floor=50.0, by="head")
+
+
+def test_answers_are_counted_and_summed_by_document():
+    kept = by_document(np.array([0, 2, 2]), np.array([True, False, True]))
+    assert (kept.n, kept.sum) == ((1, 0, 2), (1, 0, 1))
+
+
+@pytest.mark.parametrize("n", [1, 5, 64, 1000])
+def test_blocks_are_of_consecutive_examples_and_of_about_one_size(n):
+    kept = by_block([1.0] * n)
+    assert len(kept.n) == min(n, BLOCKS)
+    assert sum(kept.n) == sum(kept.sum) == n
+    assert max(kept.n) - min(kept.n) <= 1

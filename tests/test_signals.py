@@ -17,11 +17,10 @@ ERRORS = [AttributeError("'NoneType' object has no attribute 'x'"), ConfigError(
 @pytest.fixture(autouse=True)
 def as_before(monkeypatch):
     """Restores the handlers and the recorded signals after each test."""
-    handlers = {number: signal.getsignal(number) for number in (*signals.NUMBERS, signal.SIGALRM)}
-    monkeypatch.setattr(signals, "_first", None)
+    handlers = {number: signal.getsignal(number) for number in signals.NUMBERS}
+    monkeypatch.setattr(signals, "_received", [])
     monkeypatch.delenv("ALBERT_LAB_TRACEBACK", raising=False)
     yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
     for number, handler in handlers.items():
         signal.signal(number, handler)
 

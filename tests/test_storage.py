@@ -1,8 +1,11 @@
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from filelock import Timeout
 
 from albert_lab import storage
 from albert_lab.errors import WriteError
@@ -43,3 +46,24 @@ def test_a_folder_is_whole_under_its_name_after_an_interruption_between_the_rena
         replace_by_two()
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
     assert (folder / "a.txt").read_text() == "one"
+
+
+def test_the_lock_of_a_killed_process_is_free_at_once_and_waiting_for_a_living_one_can_be_stopped(tmp_path):
+    file, said = tmp_path / "lock", []
+    script = (
+        f"import pathlib; from albert_lab import storage; held = storage.locked(pathlib.Path({str(file)!r}), print)"
+    )
+    script += "; held.__enter__(); print(flush=True); input()"
+    holder = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout
+    holder.stdout.readline()
+    assert storage.is_locked(file)
+    with pytest.raises(Timeout), storage.locked(file, lambda: said.append("waits"), lambda: True):
+        pass
+    assert said == ["waits"]
+    holder.kill()
+    holder.communicate()
+    assert not storage.is_locked(file)
+    with storage.locked(file, pytest.fail):
+        assert storage.is_locked(file)
+    assert not storage.is_locked(file)

@@ -1,10 +1,11 @@
 """The end of the program: errors in one line, and the exit code."""
 
+import errno
 import os
 import sys
 from typing import NoReturn
 
-from albert_lab import own_code, paths, signals
+from albert_lab import own_code, signals
 from albert_lab.errors import ConfigError, MissingDataError
 
 
@@ -26,7 +27,8 @@ def end(error: BaseException) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     if isinstance(error, OSError):
-        wrong = paths.refused(error)
+        is_refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+        wrong = f"{error}; ALBERT_LAB_HOME can name another folder" if is_refused else None
     else:
         is_text = isinstance(error, UnicodeEncodeError)
         wrong = f"{error.object[:200]!r} is not UTF-8" if is_text else own_code.place_of(error)

@@ -25,7 +25,7 @@ def status(
     """List all runs, or those of a study, with their progress: rate, losses and time left."""
     from albert_lab import signals
     from albert_lab.errors import ConfigError
-    from albert_lab.runs import status
+    from albert_lab.runs import housekeeping
     from albert_lab.studies.study import names_of_runs, titles_of_runs
 
     if watch and as_json:
@@ -34,10 +34,10 @@ def status(
     titles = titles_of_runs(paths.reports())
     if watch:
         with signals.deferred() as stopped_by:
-            status.watch(paths.runs(), names, lambda: bool(stopped_by), titles)
+            housekeeping.watch(paths.runs(), names, lambda: bool(stopped_by), titles)
         return
-    listed = status.rows(paths.runs(), names, titles)
-    print(json.dumps(listed, indent=2) if as_json else status.text(listed))
+    listed = housekeeping.rows(paths.runs(), names, titles)
+    print(json.dumps(listed, indent=2) if as_json else housekeeping.text(listed))
 
 
 @app.command(**shown(HOUSEKEEPING, "albert-lab clean", "albert-lab clean --cache --yes"))
@@ -52,15 +52,13 @@ def clean(
     """List what can be deleted to free disk space, ask, then delete it."""
     from albert_lab.errors import ConfigError
     from albert_lab.messages import size
-    from albert_lab.runs import cleaning
+    from albert_lab.runs import housekeeping
 
-    garbage = cleaning.find_garbage(cache=cache, checkpoints=checkpoints)
+    garbage = housekeeping.find_garbage(cache=cache, checkpoints=checkpoints)
     if as_json:
         print(json.dumps({str(path): num_bytes for path, num_bytes in garbage.items()}, indent=2))
     else:
         print(*(f"{size(num_bytes):>12}  {path}\n" for path, num_bytes in garbage.items()), sep="", end="")
-    for path in cleaning.find_used(cache=cache, checkpoints=checkpoints):
-        to_stderr(f"kept, since a process uses it: {path}")
     total = size(sum(garbage.values()))
     if not garbage:
         to_stderr("nothing to free")
@@ -69,5 +67,5 @@ def clean(
         if not sys.stdin.isatty():
             raise ConfigError(f"{total} could be freed: without a terminal, confirm with --yes")
         typer.confirm(f"Free {total}?", abort=True, err=True)
-    cleaning.free(garbage)
+    housekeeping.free(garbage)
     to_stderr(f"freed {total}")

@@ -1,7 +1,6 @@
 """Commands of text and tasks: prepare and fetch data, fine-tune a run, average several fine-tunings."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -47,28 +46,6 @@ def finetune(
     )
     records = single_run.finetune_run(run, wanted, to_stderr)
     print(json.dumps([item.model_dump() for item in records], indent=2) if as_json else single_run.as_text(records))
-
-
-@app.command(
-    **shown(
-        DOWNSTREAM,
-        "albert-lab ensemble mnli RUN RUN --best 3",
-        "albert-lab ensemble squad2 RUN --which last --output predictions.json",
-    )
-)
-def ensemble(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="A file of conf/task/ by its name, or your own .yaml.")],
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs that were fine-tuned on the task.")],
-    which: Annotated[str, option("Which checkpoint of each fine-tuning: best or last.")] = "best",
-    best: Annotated[int | None, option("Average only this many fine-tunings, the best on dev.", min=1)] = None,
-    output: Annotated[Path | None, option("Where to write the predictions.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Average the scores of all fine-tunings of runs on a task, as the paper's ensembles do."""
-    from albert_lab.runs import single_run
-
-    averaged = single_run.ensemble_runs(task, runs, to_stderr, which=which, best=best, output=output)
-    print(json.dumps(averaged, indent=2) if as_json else single_run.ensemble_text(averaged))
 
 
 @data_app.command(

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from albert_lab.config.section import Section, Seed, Share, default
-from albert_lab.record import Name
+from albert_lab.files import Name
 
 MIN_VOCAB_SIZE = 32
 # Far beyond any vocabulary in use; SentencePiece fails without an error near its limit of 2**31.

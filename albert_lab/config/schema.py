@@ -23,7 +23,7 @@ from albert_lab.config.training import (
     MachineConfig,
     OptimizerConfig,
 )
-from albert_lab.record import Distinct, Name
+from albert_lab.files import Distinct, Name
 
 # Increment it with every change that affects scores: it is part of every run's name.
 RESULTS_VERSION = 4

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from albert_lab.config.section import BUILT_IN, PositiveInt, Section, Seed, Share, default
-from albert_lab.record import Distinct, Name
+from albert_lab.files import Distinct, Name
 
 MAX_THREADS = 2**16
 

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from albert_lab import locks, storage
+from albert_lab import storage
 from albert_lab.errors import WriteError
 from albert_lab.messages import Say
 
@@ -27,12 +27,10 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
     Raises:
         WriteError: no space left; no part of the folder is kept.
     """
-    locks.mark_used(folder)
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = folder.with_name(folder.name + locks.SUFFIX)
-    with locks.locked(lock, lambda: say(f"another process is preparing {what}: waiting for it")):
+    with storage.locked(storage.lock_of(folder), lambda: say(f"another process is preparing {what}: waiting for it")):
         if folder.is_dir():
             return folder
         for partial in folder.parent.glob(f"*{storage.PARTIAL}*"):

@@ -29,7 +29,6 @@ from albert_lab.errors import ConfigError
 from albert_lab.interop import layout, tokenizer_files
 from albert_lab.messages import Say
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.record import check_name
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer

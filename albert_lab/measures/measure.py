@@ -10,8 +10,7 @@ from albert_lab.data.batches import fixed_pairs
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
 from albert_lab.data.tokenizer import Tokenizer
-from albert_lab.documents import Documents
-from albert_lab.score import Score
+from albert_lab.score import Documents, Score
 
 if TYPE_CHECKING:  # plans and reports read the catalog without torch
     import torch

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from albert_lab.machine import jobs_at_once
-from albert_lab.runs import preparing, queue, states
+from albert_lab.runs import preparing, states
 from albert_lab.studies import prices, slurm
 from albert_lab.studies.execute import Options, jobs_of
 from albert_lab.studies.plan import Plan, family
@@ -53,12 +53,11 @@ def folders(plans: Sequence[Plan]) -> tuple[list[dict[str, Any]], str]:
     names = {item.run.name for item in points}
     rows = [
         {"folder": str(item.run.folder), "title": item.title, "is_row": item.run.name in names}
-        | {"state": "damaged" if states.is_damaged(item.run.folder) else item.state}
-        | queue.as_columns(item.run.folder)
+        | {"state": item.state, "job": str(states.queued(item.run.folder) or "")}
         | item.point.as_columns()
         for item in family(points).values()
     ]
-    lines = [f"{row['state']:<8} {row['title']:<40} {row['folder']}  {row['place'] or ''}".rstrip() for row in rows]
+    lines = [f"{row['state']:<8} {row['title']:<40} {row['folder']}  {row['job']}".rstrip() for row in rows]
     return rows, "\n".join(lines)
 
 

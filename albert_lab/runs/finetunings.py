@@ -1,4 +1,4 @@
-"""The fine-tunings of a run: their state, and the training of those that are missing."""
+"""The fine-tunings of a run: the tasks of a table's columns, their state, and the training of what is missing."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -11,27 +11,21 @@ from pydantic import BaseModel
 
 from albert_lab import files, own_code, paths
 from albert_lab.config.schema import digest
-from albert_lab.errors import FIXABLE, WriteError
+from albert_lab.errors import FIXABLE, ConfigError, MissingDataError, WriteError
 from albert_lab.messages import Say, duration
 from albert_lab.model.shape import EncoderShape
-from albert_lab.runs.reported import FilledColumn, filled_column
-from albert_lab.runs.run import Run, config_here, locked
+from albert_lab.runs.reported import FilledColumn
+from albert_lab.runs.run import FAILURE, Run, config_here, locked
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.records import (
-    WEIGHTS,
-    FinetuningRecord,
-    has_same_data,
-    identity_of,
-    output_folder,
-    read_record,
-    record_file,
-)
-from albert_lab.tasks.task import TaskConfig, load_start, load_task
+from albert_lab.tasks.records import FinetuningRecord, has_same_data, identity_of, read_record, record_file
+from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
 
 if TYPE_CHECKING:  # it loads torch, which plans and reports do not need
     from albert_lab.tasks.model import InitialModel
 
-FAILURE = "failure.json"
+# Fine-tuning seeds; None: those in each task's file for the scale.
+Seeds = Sequence[int] | None
+RANDOM_SEEDS = (0, 1, 2)
 
 
 class Failure(BaseModel):
@@ -41,9 +35,62 @@ class Failure(BaseModel):
     fixable: bool = False
 
 
-# Fine-tuning seeds; None: those in each task's file for the scale.
-Seeds = Sequence[int] | None
-RANDOM_SEEDS = (0, 1, 2)
+def choose_tasks(
+    columns: Iterable[str], say: Say, names: Sequence[str] | None = None, own: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The task that fills each downstream column of a table: its name, or the user's file that load_task() takes.
+
+    A column whose task has no data is left out, in one line. If names are given, only these tasks. own has the files
+    of own tasks by column, which need their data.
+
+    Raises:
+        ConfigError: an unknown task, or two tasks with the same name.
+        MissingDataError: a task that is named, or an own one, has no data.
+    """
+    if names is not None:
+        asked = load_named(names)
+        for task in asked.values():
+            check_data(task)
+        return dict(zip(asked, names, strict=True))
+    own, known = own or {}, task_names()
+    chosen = {column: own.get(column, column) for column in columns if column in own or column in known}
+    lacking = []
+    for column, name in [*chosen.items()]:
+        try:
+            check_data(load_task(name))
+        except MissingDataError:
+            if column in own:
+                raise
+            lacking.append(column)
+            del chosen[column]
+    if lacking:
+        families = dict.fromkeys(load_task(column).family for column in lacking)
+        say(f"no files, left out: {', '.join(lacking)} (`albert-lab data fetch {next(iter(families))}`)")
+    return chosen
+
+
+def load_named(names: Sequence[str], overrides: Sequence[str] = ()) -> dict[str, TaskConfig]:
+    """Tasks given by name or file, by their names.
+
+    Raises:
+        ConfigError: an unknown task, or two tasks with the same name.
+    """
+    task_of: dict[str, TaskConfig] = {}
+    for task in (load_task(name, overrides) for name in names):
+        if task_of.setdefault(task.name, task) is not task:
+            raise ConfigError(f"two tasks are named {task.name}: rename the file of one of them")
+    return task_of
+
+
+def check_data(task: TaskConfig | None) -> None:
+    """Check that a task, and each task that it starts from, has training and dev data.
+
+    Raises:
+        MissingDataError: a file or folder is missing.
+    """
+    while task:
+        task.check_data(paths.tasks_data())
+        task = load_start(task)
 
 
 class RandomWeights(Run):
@@ -54,6 +101,10 @@ class RandomWeights(Run):
         shape = asdict(EncoderShape.from_config(self.config))
         tokenizer = self.fingerprints["tokenizer"]
         return f"random_{digest([shape, tokenizer, self.config.scale.name, sorted(self.own_code.values())])}"
+
+
+def random_weights(run: Run) -> RandomWeights:
+    return RandomWeights(run.config, run.fingerprints, own_code=run.own_code)
 
 
 class Finetuning(NamedTuple):
@@ -69,10 +120,7 @@ class Finetuning(NamedTuple):
 
     @property
     def name(self) -> str:
-        return self.in_words(self.task.name)
-
-    def in_words(self, task: str) -> str:
-        return f"{task}, seed {self.seed}{', random weights' if self.is_random else ''}"
+        return f"{self.task.name}, seed {self.seed}{', random weights' * self.is_random}"
 
     @property
     def current(self) -> FinetuningRecord | None:
@@ -98,10 +146,6 @@ class Finetuning(NamedTuple):
         return files.read_json(file, Failure, "--retry-failed forgets it") if file.exists() else None
 
 
-def random_weights(run: Run) -> RandomWeights:
-    return RandomWeights(run.config, run.fingerprints, own_code=run.own_code)
-
-
 def wanted(run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False) -> list[Finetuning]:
     """Every task with every fine-tuning seed: the given ones, or those of the run's scale.
 
@@ -117,26 +161,6 @@ def wanted(run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: 
 def missing(run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False) -> list[Finetuning]:
     """The fine-tunings without a record of exactly these settings and data, including failed ones."""
     return [item for item in wanted(run, tasks, seeds, with_random=with_random) if item.current is None]
-
-
-def with_starts(missing: Iterable[Finetuning]) -> list[Finetuning]:
-    """Missing fine-tunings and those that are made for them, since they start from weights that are not there."""
-    needed = {(item.start.name, item.task.name, item.seed): item for item in missing}
-    for item in [*needed.values()]:
-        before = _before(item)
-        while before and not (before.current and _weights(before).exists()):
-            needed.setdefault((before.start.name, before.task.name, before.seed), before)
-            before = _before(before)
-    return [*needed.values()]
-
-
-def _before(item: Finetuning) -> Finetuning | None:
-    task = load_start(item.task)
-    return item._replace(task=task) if task else None
-
-
-def _weights(item: Finetuning) -> Path:
-    return output_folder(item.start.folder, item.task.name, item.seed) / WEIGHTS
 
 
 def failures(missing: Iterable[Finetuning]) -> dict[str, str]:
@@ -169,9 +193,8 @@ def start_of(run: Run, say: Say) -> "InitialModel":
     own_code.check(run.own_code, run.name)
     config = config_here(run)
     find_or_train(config, say)
-    tokenizer = load_tokenizer(config)
     weights = None if isinstance(run, RandomWeights) else last_weights(run.folder / "checkpoint", run.name)
-    return InitialModel(run.name, config, tokenizer, weights, run.folder)
+    return InitialModel(run.name, config, load_tokenizer(config), weights, run.folder)
 
 
 def train_missing(
@@ -180,14 +203,12 @@ def train_missing(
     say: Say,
     is_stopped: Callable[[], bool],
     seeds: Seeds = None,
-    show: Callable[[str, int, int], None] = lambda _title, _done, _total: None,
     *,
     with_random: bool = False,
 ) -> bool:
     """Train the missing fine-tunings of a finished run, except those that failed before; False if stopped.
 
-    If one fails, its reason is recorded and the others are trained. Before each, show is called with its title, the
-    number of finished fine-tunings and their total. The caller holds the lock of the run.
+    If one fails, its reason is recorded and the others are trained. The caller holds the lock of the run.
 
     Raises:
         filelock.Timeout: stopped while another process fine-tunes the same random weights.
@@ -197,18 +218,17 @@ def train_missing(
         return True
     from albert_lab.tasks.finetune import finetune
 
-    start_by_name: dict[str, InitialModel] = {}
+    models: dict[str, InitialModel] = {}
     # Fine-tuned once; the others start from its weights.
     starts = {before.name for item in todo if (before := load_start(item.task))}
-    for done, item in enumerate(todo):
-        title = item.in_words(item.task.title)
-        show(title, done, len(todo))
-        if item.start.name not in start_by_name:
-            start_by_name[item.start.name] = start_of(item.start, say)
+    for number, item in enumerate(todo, 1):
+        say(f"fine-tuning {number} of {len(todo)}: {item.name}")
+        if item.start.name not in models:
+            models[item.start.name] = start_of(item.start, say)
         try:
             with locked(item.start.folder, say, is_stopped) if item.is_random else nullcontext():
                 record = finetune(
-                    start_by_name[item.start.name],
+                    models[item.start.name],
                     item.task,
                     item.seed,
                     data=paths.tasks_data(),
@@ -219,8 +239,7 @@ def train_missing(
         except WriteError:  # the others could not write either
             raise
         except (*FIXABLE, RuntimeError) as error:
-            say(f"{title}: FAILED: {error}")
-            item.failure_file.parent.mkdir(parents=True, exist_ok=True)
+            say(f"{item.name}: FAILED: {error}")
             failure = Failure(error=str(error), fixable=isinstance(error, FIXABLE))
             write_atomically(item.failure_file, failure.model_dump_json() + "\n")
             continue
@@ -242,10 +261,10 @@ def describe(record: FinetuningRecord) -> str:
     )
 
 
-def finished(run: Run, name: str, seeds: Seeds = None) -> list[FinetuningRecord]:
+def finished(run: Run, name: str, seeds: Seeds = None) -> tuple[FinetuningRecord, ...]:
     """The records of a task by seed; empty if one of its seeds is missing."""
     records = [item.current for item in wanted(run, [name], seeds)]
-    return [record for record in records if record is not None] if all(records) else []
+    return tuple(record for record in records if record) if all(records) else ()
 
 
 def filled_columns(
@@ -253,14 +272,12 @@ def filled_columns(
 ) -> tuple[FilledColumn, ...]:
     """The downstream columns of a run with their fine-tunings; unfinished tasks are left out.
 
-    with_random: after those of random weights of its shape.
+    with_random: before them those of random weights of its shape.
     """
     baseline = filled_columns(random_weights(run), chosen, RANDOM_SEEDS) if with_random else ()
-    return (
-        *baseline,
-        *(
-            filled_column(column, load_task(name), records)
-            for column, name in chosen.items()
-            if (records := finished(run, name, seeds))
-        ),
+    filled = ((column, load_task(name), finished(run, name, seeds)) for column, name in chosen.items())
+    return baseline + tuple(
+        FilledColumn(column=column, task=task.name, title=task.title, finetunings=records)
+        for column, task, records in filled
+        if records
     )

@@ -1,6 +1,5 @@
 """Preparation of the data of runs in advance: `python -m albert_lab.runs.preparing FOLDER...`."""
 
-import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,37 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from albert_lab import signals
 from albert_lab.config.schema import RunConfig
-from albert_lab.errors import FIXABLE, ConfigError
+from albert_lab.errors import FIXABLE, MissingDataError
 from albert_lab.messages import Say, to_stderr
-from albert_lab.runs import states
-from albert_lab.runs.run import Run, include_copies, read
+from albert_lab.runs.run import RECORD, Run, include_copies, read
 
 if TYPE_CHECKING:  # plans of finished runs need none of them
     import numpy as np
 
-    from albert_lab.data.corpus import Split
     from albert_lab.data.shards import Shards
     from albert_lab.data.tokenizer import Tokenizer
 
 MUCH_TEXT = 0.1  # that is not trained on
-
-
-def prepare_all(runs: Iterable[Run], say: Say) -> None:
-    """Text, tokenizer, shards and floors, once for all runs that share them; fails early if there is too little text.
-
-    Raises:
-        ConfigError: text, tokenizer or split cannot be used.
-        MissingDataError: the text or a file is missing.
-        WriteError: not enough disk space.
-    """
-    from albert_lab.data.prepare import prepare
-
-    by_data = {
-        (run.evaluation_set, run.config.inter_sentence.name, run.fingerprints.get("added_corpus")): run for run in runs
-    }
-    for config in (run.config for run in by_data.values()):
-        _check_pairs(prepare(config, say), config, say)
-        load(config, say)
 
 
 class Data(NamedTuple):
@@ -52,7 +31,13 @@ class Data(NamedTuple):
 
 
 def load(config: RunConfig, say: Say) -> Data:
-    """Text, tokenizer, shards and floors of a run, made first if they are missing; errors as in prepare_all."""
+    """Text, tokenizer, shards and floors of a run, made first if they are missing.
+
+    Raises:
+        ConfigError: text, tokenizer or split cannot be used.
+        MissingDataError: the text or a file is missing.
+        WriteError: not enough disk space.
+    """
     from albert_lab.data.prepare import prepare, without_added
     from albert_lab.data.shards import open_shards
     from albert_lab.data.vocabulary import load_tokenizer
@@ -65,50 +50,54 @@ def load(config: RunConfig, say: Say) -> Data:
     return Data(train, dev, fitted_on, tokenizer, find_or_fit(base, fitted_on, dev, say))
 
 
+def prepare_all(runs: Iterable[Run], say: Say) -> None:
+    """Make what load() opens, once for all runs that share it, with its errors; fails early if text is too short."""
+    from albert_lab.data.prepare import prepare
+
+    by_data = {
+        (run.evaluation_set, run.config.inter_sentence.name, run.fingerprints.get("added_corpus")): run for run in runs
+    }
+    for config in (run.config for run in by_data.values()):
+        _check_pairs(prepare(config, say), config, say)
+        load(config, say)
+
+
 def _check_pairs(folder: Path, config: RunConfig, say: Say) -> None:
-    """Fail if a split has too little text for the pairs of a run; say if it has few of a label or drops much text."""
+    """Fail if a split has too little text for the pairs of a run; say if much of it is dropped or cut."""
     from albert_lab.data.batches import SAMPLED_BLOCKS
     from albert_lab.data.pairs import make_pairs
     from albert_lab.data.shards import open_shards
 
-    spec = config.inter_sentence
-    stages = [config.at_stage(number) for number in range(len(config.length_schedule.stages) + 1)]
-    texts: list[tuple[Split, RunConfig]] = [("dev", config), *(("train", at) for at in stages)]
-    for split, at in texts:
-        shards = open_shards(folder, split)
+    train, dev = (open_shards(folder, split) for split in ("train", "dev"))
+    last = len(config.length_schedule.stages)
+    for shards, stage in ((dev, last), *((train, stage) for stage in range(last + 1))):
+        length = config.at_stage(stage).max_sequence_length
         pairs = make_pairs(
             shards,
-            spec,
-            max_sequence_length=at.max_sequence_length,
+            config.inter_sentence,
+            max_sequence_length=length,
             short_sequence_probability=config.short_sequence_probability,
             seed=config.evaluation.seed,
             epoch=0,
             most_blocks=SAMPLED_BLOCKS,
         )
         dropped, cut = pairs.stats["dropped_text_share"], pairs.stats["truncated_text_share"]
-        if split == "train" and dropped + cut > MUCH_TEXT:
-            is_of_user = config.corpus.source == "files" and at is stages[-1]  # the others are short by choice
+        if shards is train and dropped + cut > MUCH_TEXT:
+            is_of_user = config.corpus.source == "files" and stage == last  # the others are short by choice
             mark = "warning: " if dropped > MUCH_TEXT and is_of_user else ""
             none_keeps = ", and inter_sentence=none keeps single sentences" * shards.is_of_single_sentences
             say(
-                f"{mark}{100 * (dropped + cut):.0f} % of the text is not trained on in sequences of"
-                f" {at.max_sequence_length} tokens: {100 * dropped:.0f} % is in chunks of one sentence,"
-                f" {100 * cut:.0f} % in the ends of long sentences; a larger max_sequence_length keeps more{none_keeps}"
+                f"{mark}{100 * (dropped + cut):.0f} % of the text is not trained on in sequences of {length} tokens:"
+                f" {100 * dropped:.0f} % is in chunks of one sentence, {100 * cut:.0f} % in the ends of long sentences;"
+                f" a larger max_sequence_length keeps more{none_keeps}"
             )
-        for label, entry in enumerate(spec.labels):
-            share = float((pairs.label == label).mean())
-            if share < entry.share / 2 and spec.single_sentence_chunks == "drop":
-                say(
-                    f"warning: inter_sentence={spec.name}: {100 * share:.1f} % of the pairs of the {split} text are"
-                    f" of kind {entry.kind}, not {100 * entry.share:g} %: few segments find a second one of that kind"
-                )
 
 
 def lacking(runs: Iterable[Run]) -> list[Run]:
     """The unfinished runs whose shards are missing, one for each set of shards."""
     from albert_lab.data.prepare import find_shards
 
-    by_shards = {find_shards(run.config): run for run in runs if states.state(run.folder) != "done"}
+    by_shards = {find_shards(run.config): run for run in runs if not (run.folder / RECORD).exists()}
     return [run for shards, run in by_shards.items() if not shards.is_dir()]
 
 
@@ -117,19 +106,16 @@ def command(runs: Iterable[Run]) -> list[str]:
     return [sys.executable, "-m", "albert_lab.runs.preparing", *(str(run.folder) for run in runs)]
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(folders: Sequence[str]) -> int:
     """Prepare the data of run folders and return the exit code: 2 or 4 for errors that the user can fix."""
-    parser = argparse.ArgumentParser(prog="python -m albert_lab.runs.preparing")
-    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
-    asked = parser.parse_args(arguments)
     try:
-        planned = [read(folder) for folder in asked.folders]
-        for run, folder in zip(planned, asked.folders, strict=True):
+        runs = {Path(folder): read(Path(folder)) for folder in folders}
+        for folder, run in runs.items():
             include_copies(run, folder)
-        prepare_all(planned, to_stderr)
+        prepare_all(runs.values(), to_stderr)
     except FIXABLE as error:
         to_stderr(str(error))
-        return 2 if isinstance(error, ConfigError) else 4
+        return 4 if isinstance(error, MissingDataError) else 2
     return 0
 
 

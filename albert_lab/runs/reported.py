@@ -1,7 +1,6 @@
 """One run in a report: its record, learning curve, fine-tunings and layers in one JSON file."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,17 +16,13 @@ from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, RunRecord
 from albert_lab.score import Score, loss_name
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import FinetuningRecord, summarize
-from albert_lab.tasks.task import TaskConfig
 from albert_lab.training.layers import Layer, layer_numbers
 
 FOLDER = "runs"  # of a report
 REMEDY = "put it back, or run the command of the report, which writes it again"
-
-
 # The mean of the paper's five tasks: the last column of its tables.
 AVERAGE = "average"
 AVERAGED = ("squad1", "squad2", "mnli", "sst2", "race")
-_FORM = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class CurvePoint(BaseModel):
@@ -45,19 +40,13 @@ class CurvePoint(BaseModel):
 
 @dataclass(frozen=True)
 class FilledColumn:
-    """A downstream column of a run's row: the task that fills it, and its fine-tunings by seed.
+    """A downstream column of a run's row: the task that fills it, and its fine-tunings by seed."""
 
-    The task's main score is the mean of metrics; official_examples and note come from the task's file.
-    """
-
-    __pydantic_config__ = _FORM
+    __pydantic_config__ = ConfigDict(allow_inf_nan=False)  # records from before say more of the task
 
     column: str
     task: str
     title: str
-    metrics: tuple[str, ...]
-    official_examples: dict[str, int]
-    note: str
     finetunings: Annotated[tuple[FinetuningRecord, ...], Field(min_length=1)]
 
     @property
@@ -96,7 +85,7 @@ class ReportedRun:
         layers: the change by each layer, for each choice of tokens; empty if not measured.
     """
 
-    __pydantic_config__ = _FORM
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     record: RunRecord
     columns: tuple[FilledColumn, ...] = ()
@@ -131,15 +120,13 @@ class ReportedRun:
         if not self.curve:
             return ()
         training = self.record.training
-        end = {"step": training.steps, "training_seconds": training.training_seconds, "share": 1.0}
-        *before, last = self.curve
-        if last.step < training.steps:
-            before, last = [*self.curve], CurvePoint.model_validate(end | {"tokens": training.tokens})
-        numbers: dict[str, float | None] = {}
+        numbers: dict[str, float | None] = {"step": training.steps, "training_seconds": training.training_seconds}
+        numbers |= {"share": 1.0, "tokens": training.tokens}
         for name, score in self.record.scores.items():
             if any(point.value(name) is not None for point in self.curve):
                 numbers |= {name: score.value, f"{name}_n": score.n, loss_name(name): score.loss}
-        return (*before, last.model_copy(update=numbers))
+        before = [point for point in self.curve if point.step < training.steps]
+        return (*before, CurvePoint.model_validate(numbers))
 
     @cached_property
     def numbers(self) -> dict[str, float]:
@@ -160,18 +147,6 @@ class ReportedRun:
         return {name: float(value) for name, value in numbers.items() if value is not None}
 
 
-def filled_column(column: str, task: TaskConfig, records: Iterable[FinetuningRecord]) -> FilledColumn:
-    return FilledColumn(
-        column=column,
-        task=task.name,
-        title=task.title,
-        metrics=task.main,
-        official_examples=task.official_examples,
-        note="",
-        finetunings=tuple(records),
-    )
-
-
 def file_of(report: Path, run: str) -> Path:
     return report / FOLDER / f"{run}.json"
 
@@ -181,9 +156,7 @@ def write(report: Path, run: ReportedRun) -> None:
     left_out = {"columns": {"__all__": {"finetunings": {"__all__": {"evaluations"}}}}}
     content = TypeAdapter(ReportedRun).dump_python(run, mode="json", exclude=left_out)
     parts = [f"{json.dumps(key)}: {_lines(_short(value))}" for key, value in content.items()]
-    file = file_of(report, run.name)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, "{\n" + ",\n".join(parts) + "\n}\n")
+    write_atomically(file_of(report, run.name), "{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def _short(value: Any) -> Any:
@@ -201,24 +174,17 @@ def _lines(value: Any) -> str:
     return json.dumps(value)
 
 
-def read(file: Path) -> ReportedRun:
-    """A run from its file in a report.
-
-    Raises:
-        DamagedFileError: it cannot be read, or contains another run.
-    """
-    run = files.read_json(file, ReportedRun, REMEDY)
-    if run.name != file.stem:
-        raise DamagedFileError(file, f"has the run {run.name}", REMEDY)
-    return run
-
-
 def read_all(report: Path) -> list[ReportedRun]:
     """The runs of a report, sorted by name.
 
-    Raises: see read().
+    Raises:
+        DamagedFileError: a file cannot be read, or contains another run.
     """
-    return [read(file) for file in sorted((report / FOLDER).glob("*.json"))]
+    runs = {file: files.read_json(file, ReportedRun, REMEDY) for file in sorted((report / FOLDER).glob("*.json"))}
+    for file, run in runs.items():
+        if run.name != file.stem:
+            raise DamagedFileError(file, f"has the run {run.name}", REMEDY)
+    return [*runs.values()]
 
 
 def curve(folder: Path) -> tuple[CurvePoint, ...]:

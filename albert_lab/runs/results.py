@@ -1,34 +1,38 @@
-"""The record of one run, and its log."""
+"""The record of one finished run: scores, cost, training data, software and hardware; and the log of a run."""
 
-import re
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    field_serializer,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_serializer, field_validator
 
-from albert_lab import files
+from albert_lab import __version__, files
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig
 from albert_lab.config.section import default
-from albert_lab.documents import Documents
+from albert_lab.data.corpus import REPEATED
+from albert_lab.data.shards import Shards
 from albert_lab.errors import DamagedFileError
-from albert_lab.record import Name, Record
-from albert_lab.runs import commit
-from albert_lab.runs.run import RECORD, StartFrom
-from albert_lab.score import Score
+from albert_lab.files import Name, Record
+from albert_lab.machine import cores, cpu_model
+from albert_lab.model.counts import count, count_training_flops
+from albert_lab.runs.run import RECORD, Run, StartFrom
+from albert_lab.score import Documents, Score
 from albert_lab.storage import write_atomically
 from albert_lab.training.log import METRICS, REMEDY
 
+if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
+    from albert_lab.training.pretrain import Pretraining
+
 LAYERS = "layers.json"
-REPLACED = "results.before.json"
+DIRTY = "-dirty"  # after a commit with uncommitted changes, as in `git describe --dirty`
+PACKAGES = ("torch", "numpy", "sentencepiece", "sentencex", "hydra-core")
 _COMMIT_DIGITS = 12  # they identify it
+R = TypeVar("R", bound=Record)
 
 
 class _Line(BaseModel):
@@ -55,7 +59,6 @@ def having(*keys: str) -> AfterValidator:
 # A boolean is no number; nothing here is negative.
 _Count = Annotated[int, Field(strict=True, ge=0, lt=1 << 63)]
 _Amount = Annotated[float, Field(strict=True, ge=0)]
-_SEED = re.compile(r"_seed(\d+)(?:_|$)")  # in the name of a run
 
 
 class Training(Record):
@@ -139,8 +142,8 @@ class Provenance(Record):
     threads are those of one process; devices has the device name of each process; nodes is the number of machines.
     processes_from_step maps each step at which the number of processes changed to the new number; micro_batch_size is
     the number of sequences of a forward pass; jobs is how many runs trained at a time. commit is that of the checkout
-    from which the code was imported, as runs/commit.py returns it; None without a checkout. Newer fields are empty or
-    None in older records.
+    from which the code was imported, with DIRTY after it if it had changes; None without a checkout. Newer fields are
+    empty or None in older records.
     """
 
     albert_lab: str
@@ -179,8 +182,7 @@ class Provenance(Record):
         """The commit by its first digits, and whether the checkout had other changes; None without a checkout."""
         if not self.commit:
             return None
-        digits = self.commit.removesuffix(commit.DIRTY)
-        return digits[:_COMMIT_DIGITS] + (" with uncommitted changes" if self.commit != digits else "")
+        return self.commit[:_COMMIT_DIGITS] + " with uncommitted changes" * self.commit.endswith(DIRTY)
 
 
 class RunRecord(Record):
@@ -230,29 +232,105 @@ class RunRecord(Record):
             for name, kept in documents.items()
         }
 
-    @field_validator("scores")
-    @classmethod
-    def _are_shares(cls, scores: dict[str, Score]) -> dict[str, Score]:
-        for name, score in scores.items():
-            if name.endswith("_accuracy") and score.value < 0:
-                raise ValueError(f"{name}={score.value} is negative")
-        return scores
 
-    @model_validator(mode="after")
-    def _has_the_seed_of_its_name(self) -> Self:
-        if (named := _SEED.search(self.name)) and int(named[1]) != self.config.seed:
-            raise ValueError(f"config.seed={self.config.seed} is not the seed of its name, {self.name}")
-        return self
+def make_record(run: Run, trained: "Pretraining", train: Shards, dev: Shards, provenance: Provenance) -> RunRecord:
+    """The record of a finished pre-training."""
+    config, counts = run.config, count(run.config)
+    shown, stats = trained.shown, trained.stages[-1].stats
+    kinds = [label.kind for label in config.inter_sentence.labels]
+    stages = [_filled(Stage, stage, _shares(stage.stats)) for stage in trained.stages]
+    return _filled(
+        RunRecord,
+        run,
+        {},
+        results_version=RESULTS_VERSION,
+        own_code=dict(run.own_code),
+        parameters={"total": counts.total, "encoder": counts.encoder, "with_pooler": counts.with_pooler},
+        train_flops_per_token=count_training_flops(config),
+        scores=trained.evaluation.scores,
+        training=_filled(Training, trained, {}, tokens_per_second=trained.tokens / trained.training_seconds),
+        data=_filled(
+            Data,
+            None,
+            _shares(stats),
+            mask_rate=shown.masked / trained.tokens,
+            padding_share=1 - trained.tokens / (trained.steps * config.batch_size * config.max_sequence_length),
+            label_shares={kind: shown.labels[index] / shown.pairs for index, kind in enumerate(kinds)},
+            epochs=sum(stage.epochs for stage in trained.stages),
+            train_documents=len(train.document_offsets) - 1,
+            dev_documents=len(dev.document_offsets) - 1,
+            unknown_share=train.meta["train"].get("unknown_share", 0.0),
+            repeated_paragraphs=train.meta.get("dropped", {}).get(REPEATED, 0),
+            stages=stages if config.length_schedule.stages else (),
+        ),
+        provenance=provenance,
+        documents=trained.evaluation.documents,
+    )
+
+
+def _shares(stats: Mapping[str, Any]) -> dict[str, Any]:
+    return {**stats, "dropped_chunk_share": stats["dropped_chunks"] / stats["chunks"]}
+
+
+def _filled(form: type[R], source: object, given: Mapping[str, Any], **more: Any) -> R:
+    """A record from the attributes of an object, from given values, and from more, of which the last win."""
+    attributes = {name: getattr(source, name) for name in form.model_fields if hasattr(source, name)}
+    known = {name: value for name, value in given.items() if name in form.model_fields}
+    return form(**attributes | known | more)
+
+
+def provenance(
+    device: str,
+    precision: str,
+    threads: int,
+    places: Sequence[tuple[str, str]],
+    trained: "Pretraining",
+    commit: str | None,
+) -> Provenance:
+    """The place, time, software and hardware of a run.
+
+    Args:
+        places: the host and the name of the device of each process.
+        commit: of the code at the time of its import.
+    """
+    return Provenance(
+        albert_lab=__version__,
+        commit=commit,
+        python=platform.python_version(),
+        packages={package: version(package) for package in PACKAGES},
+        platform=f"{platform.system()} {platform.machine()}",
+        processor=cpu_model(),
+        cores=cores(),
+        threads=threads,
+        device=device,
+        precision=precision,
+        finished=datetime.now(UTC).date().isoformat(),
+        processes=len(places),
+        devices=tuple(name for _, name in places),
+        nodes=len({host for host, _ in places}),
+        processes_from_step=dict(trained.processes),
+        micro_batch_size=trained.micro_batch_size,
+        jobs=int(jobs) if (jobs := os.environ.get("ALBERT_LAB_JOBS")) else None,
+    )
+
+
+def commit_of(checkout: Path) -> str | None:
+    """The commit of a checkout, 40 hex digits, with DIRTY if code or settings have changed; None if it is none."""
+    if not (checkout / ".git").exists():
+        return None
+
+    def git(*words: str) -> str:
+        return subprocess.check_output(["git", "-C", checkout, *words], stderr=subprocess.DEVNULL, text=True)
+
+    try:
+        changes = git("status", "--porcelain", "--", "albert_lab", "conf", "experiments")
+        return git("rev-parse", "HEAD").strip() + (DIRTY if changes else "")
+    except (OSError, subprocess.CalledProcessError):  # git is not installed, or refuses
+        return None
 
 
 def write(folder: Path, record: RunRecord) -> None:
     write_atomically(folder / RECORD, record.model_dump_json(indent=2) + "\n")
-    (folder / REPLACED).unlink(missing_ok=True)
-
-
-def set_aside(folder: Path) -> None:
-    """Keep the record of a run that is trained again as REPLACED, until its new record is written."""
-    (folder / RECORD).replace(folder / REPLACED)
 
 
 def read(folder: Path) -> RunRecord | None:
@@ -265,22 +343,15 @@ def read(folder: Path) -> RunRecord | None:
     return files.read_json(file, RunRecord, REMEDY) if file.exists() else None
 
 
-class _Version(BaseModel):
-    results_version: int
-
-
 def check(folder: Path) -> None:
-    """Check a run's record before it is used; a record of another version of this package is not checked.
+    """Check a run's record before it is used.
 
     Raises:
         DamagedFileError: the file is not a record, or is the record of another run.
     """
-    file = folder / RECORD
-    if not file.exists() or files.read_json(file, _Version, REMEDY).results_version != RESULTS_VERSION:
-        return
     record = read(folder)
     if record and record.name != folder.name:
-        raise DamagedFileError(file, f"is the record of another run, {record.name}", REMEDY)
+        raise DamagedFileError(folder / RECORD, f"is the record of another run, {record.name}", REMEDY)
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:

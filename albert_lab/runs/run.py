@@ -13,14 +13,13 @@ from typing import Any
 from omegaconf import OmegaConf
 from pydantic import BaseModel, Field
 
-from albert_lab import files, locks, own_code, paths
+from albert_lab import files, own_code, paths, storage
 from albert_lab.config.compose import validate
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.config.training import MAX_THREADS
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError, within
-from albert_lab.machine import cores, has_gpu
-from albert_lab.rank import ALONE, Rank
-from albert_lab.record import Name, Record
+from albert_lab.files import Name, Record
+from albert_lab.machine import ALONE, Rank, cores, has_gpu
 from albert_lab.storage import write_atomically
 
 RUN_FILE = "run.yaml"
@@ -31,8 +30,6 @@ MACHINE = "machine.json"
 LOCK = "lock"
 INCLUDE = "include"  # folder of the copies of own code
 TRACEBACK = "traceback.txt"
-
-
 REMEDY = "remove the folder, and run its command again"
 
 
@@ -44,7 +41,7 @@ class StartFrom(Record):
 
 
 class _RunFile(Record):
-    """The content of run.yaml; its configuration is checked separately."""
+    """The content of run.yaml; its configuration is checked separately, since earlier versions have other keys."""
 
     name: Name
     results_version: int
@@ -152,6 +149,64 @@ def create(run: Run) -> Path:
     return folder
 
 
+def write_run_file(run: Run, folder: Path) -> None:
+    content = {
+        "name": run.name,
+        "results_version": RESULTS_VERSION,
+        "fingerprints": run.fingerprints,
+        "start_from": run.start_from.model_dump() if run.start_from else None,
+        "own_code": dict(run.own_code),
+        "config": run.config.model_dump(mode="json"),
+    }
+    write_atomically(folder / RUN_FILE, OmegaConf.to_yaml(OmegaConf.create(content)))
+
+
+def read(folder: Path) -> Run:
+    """The run of a folder.
+
+    Raises:
+        ConfigError: there is no run.yaml.
+        DamagedFileError: it cannot be read, or its content does not match its name.
+    """
+    file = folder / RUN_FILE
+    if not file.is_file():
+        raise ConfigError(f"{folder} is no run folder: it has no {RUN_FILE}")
+    content = files.check(file, files.read_yaml(file, REMEDY), _RunFile, REMEDY)
+    try:
+        run = Run(validate(content.config), content.fingerprints, content.start_from, content.own_code)
+    except ConfigError as error:
+        raise DamagedFileError(file, str(error), REMEDY) from error
+    if content.results_version == RESULTS_VERSION and run.name != content.name:
+        changed = f"changed by hand: its name is {content.name}, but its content is that of {run.name}"
+        raise DamagedFileError(file, changed, REMEDY)
+    return run
+
+
+def find(text: str) -> Path:
+    """The folder of a run by its path or name, or by a part of its name that fits no other run or, of
+    several, no other import.
+
+    Raises:
+        ConfigError: several runs fit, or none; names them, or the run with the most similar name.
+    """
+    named, folder = paths.runs() / text, paths.expanded(text)
+    if (named / RUN_FILE).is_file():
+        return named
+    if folder.is_dir():
+        return folder
+    known = sorted(file.parent.name for file in paths.runs().glob(f"*/{RUN_FILE}"))
+    fitting = [name for name in known if text in name]
+    imported = [name for name in fitting if (paths.runs() / name / IMPORT).exists()]
+    fitting = imported if len(imported) == 1 else fitting  # runs that start from it have the name of its model, too
+    if len(fitting) == 1:
+        return paths.runs() / fitting[0]
+    if fitting:
+        raise ConfigError(f"{text} fits {len(fitting)} runs, such as {', '.join(fitting[:3])}: give more of the name")
+    near = difflib.get_close_matches(text, known, n=1, cutoff=0.4)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ConfigError(f"{text} is neither a folder nor a run in {paths.runs()}{hint}")
+
+
 def include_copies(run: Run, folder: Path) -> None:
     """Execute the copies of a run's own code in its folder, if their digests are in the folder's name.
 
@@ -175,78 +230,6 @@ def config_here(run: Run) -> RunConfig:
     return run.config.model_copy(update={"machine": machine.model_copy(update={"device": "auto"})})
 
 
-def write_run_file(run: Run, folder: Path) -> None:
-    content = {
-        "name": run.name,
-        "results_version": RESULTS_VERSION,
-        "fingerprints": run.fingerprints,
-        "start_from": run.start_from.model_dump() if run.start_from else None,
-        "own_code": dict(run.own_code),
-        "config": run.config.model_dump(mode="json"),
-    }
-    write_atomically(folder / RUN_FILE, OmegaConf.to_yaml(OmegaConf.create(content)))
-
-
-def find(text: str) -> Path:
-    """The folder of a run by its path or name, or by a beginning of its name or of its model's that fits no other run
-    or, of several, no other import.
-
-    Raises:
-        ConfigError: several runs fit, or none; names them, or the run with the most similar name.
-    """
-    named, folder = paths.runs() / text, paths.expanded(text)
-    if (named / RUN_FILE).is_file():
-        return named
-    if folder.is_dir():
-        return folder
-    known = [file.parent.name for file in paths.runs().glob(f"*/{RUN_FILE}")]
-    ways = (lambda name: name.startswith(text), lambda name: f"_{text}-L" in name, lambda name: f"_{text}" in name)
-    fitting = next(filter(None, ([name for name in known if fits(name)] for fits in ways)), [])
-    imported = [name for name in fitting if (paths.runs() / name / IMPORT).exists()]
-    fitting = imported if len(imported) == 1 else fitting  # runs that start from it have the name of its model, too
-    if len(fitting) == 1:
-        return paths.runs() / fitting[0]
-    if fitting:
-        raise ConfigError(
-            f"{text} fits {len(fitting)} runs: {', '.join(sorted(fitting)[:3])}{', …' * (len(fitting) > 3)}"
-        )
-    near = difflib.get_close_matches(text, known, n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise ConfigError(f"{text} is neither a folder nor a run in {paths.runs()}{hint}")
-
-
-def read(folder: Path) -> Run:
-    """The run of a folder.
-
-    Raises:
-        ConfigError: there is no run.yaml.
-        DamagedFileError: it cannot be read, or its content does not match its name.
-    """
-    file = folder / RUN_FILE
-    if not file.is_file():
-        raise ConfigError(f"{folder} is no run folder: it has no {RUN_FILE}")
-    content = read_file(folder)
-    try:
-        run = Run(validate(content.config), content.fingerprints, content.start_from, content.own_code)
-    except ConfigError as error:
-        raise DamagedFileError(file, str(error), REMEDY) from error
-    if content.results_version == RESULTS_VERSION and run.name != content.name:
-        raise DamagedFileError(
-            file, f"changed by hand: its name is {content.name}, but its content is that of {run.name}", REMEDY
-        )
-    return run
-
-
-def read_file(folder: Path) -> _RunFile:
-    """The content of a run.yaml with its configuration unchecked, since earlier versions have other keys.
-
-    Raises:
-        DamagedFileError: it cannot be read.
-    """
-    file = folder / RUN_FILE
-    return files.check(file, files.read_yaml(file, REMEDY), _RunFile, REMEDY)
-
-
 @contextmanager
 def locked(folder: Path, say: Callable[[str], None], is_stopped: Callable[[], bool] | None = None) -> Iterator[None]:
     """A context in which no other process trains or fine-tunes the run; reports if it has to wait.
@@ -255,12 +238,12 @@ def locked(folder: Path, say: Callable[[str], None], is_stopped: Callable[[], bo
         filelock.Timeout: stopped while waiting.
     """
     waiting = "another process is training this run: waiting for it"
-    with locks.locked(folder / LOCK, lambda: say(waiting), is_stopped):
+    with storage.locked(folder / LOCK, lambda: say(waiting), is_stopped):
         yield
 
 
 def is_locked(folder: Path) -> bool:
-    return locks.is_locked(folder / LOCK)
+    return storage.is_locked(folder / LOCK)
 
 
 def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
@@ -270,9 +253,8 @@ def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
     """
     file = folder / MACHINE
     processes = config.machine.processes if rank.of == 1 else rank.of_machine
-    kept = None
-    if file.exists():
-        kept = files.read_json(file, _Machine, "remove it: the run then resumes with the threads of this machine")
+    remedy = "remove it: the run then resumes with the threads of this machine"
+    kept = files.read_json(file, _Machine, remedy) if file.exists() else None
     if kept and kept.processes == processes:
         threads = kept.threads
     else:

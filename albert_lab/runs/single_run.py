@@ -1,25 +1,24 @@
-"""Fine-tunings of a single run: with other seeds, settings, from random weights, as ensembles."""
+"""What is made of a finished run on request: fine-tunings with other seeds and settings; the change by each layer."""
 
-import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from pydantic import TypeAdapter
 from tabulate import tabulate
 
-from albert_lab import paths, storage
-from albert_lab.config.compose import parse
+from albert_lab import files, own_code, paths
 from albert_lab.config.schema import digest
 from albert_lab.config.section import SEEDS
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError
 from albert_lab.messages import Say
-from albert_lab.runs import columns, finetunings, states
+from albert_lab.runs import finetunings, results, states
 from albert_lab.runs import run as runs
-from albert_lab.tasks.records import FinetuningRecord, output_folder, read_record, summarize
-from albert_lab.tasks.task import TaskConfig, load_task
-
-CHECKPOINTS = ("best", "last")
+from albert_lab.storage import write_atomically
+from albert_lab.tasks.records import FinetuningRecord, output_folder, summarize
+from albert_lab.tasks.task import TaskConfig
+from albert_lab.training.layers import Layer
 
 
 @dataclass(frozen=True)
@@ -38,12 +37,9 @@ def read_seeds(text: str) -> list[int]:
     Raises:
         ConfigError: any other text.
     """
-    parts = text.split(",")
-    seeds = [int(part) for part in parts if part.isdecimal() and int(part) < SEEDS]
-    if len(set(seeds)) < len(parts):
-        raise ConfigError(
-            f"--seeds {text}: different whole numbers below {SEEDS} with commas between them, as in 0,1,2"
-        )
+    seeds = [int(part) for part in text.split(",") if part.isdecimal() and int(part) < SEEDS]
+    if len(set(seeds)) < len(text.split(",")):
+        raise ConfigError(f"--seeds {text}: different whole numbers below {SEEDS} with commas between, as in 0,1,2")
     return seeds
 
 
@@ -71,38 +67,27 @@ def finetune_run(name: str, wanted: Wanted, say: Say) -> list[FinetuningRecord]:
     if not wanted.tasks:
         raise ConfigError("--tasks none: name a task to fine-tune on")
     run = find_run(name)
-    _check_scale(wanted.overrides, run.config.scale.name)
-    tasks = [*columns.load_named(wanted.tasks, wanted.overrides).values()]
-    for task in tasks:
+    scale = run.config.scale.name
+    if unused := [text for text in wanted.overrides if re.match(rf"settings\.(?!{re.escape(scale)}\.)", text)]:
+        raise ConfigError(f"{unused[0]}: the run has scale={scale}, so this changes nothing (settings.{scale} does)")
+    tasks = [*finetunings.load_named(wanted.tasks, wanted.overrides).values()]
+    for task in tasks:  # before anything is trained
         task.fitted(run.config)
+        finetunings.check_data(task)
     runs.use_threads(run.folder, run.config)
     start = finetunings.random_weights(run) if wanted.is_random else run
     with runs.locked(start.folder, say):
         return _finetune(start, tasks, wanted, say)
 
 
-def _check_scale(overrides: Sequence[str], scale: str) -> None:
-    for override in parse(overrides) if overrides else ():
-        section, _, rest = override.key_or_group.partition(".")
-        if section == "settings" and rest and rest.split(".")[0] != scale:
-            raise ConfigError(
-                f"{override.key_or_group}: the run has scale={scale}, so this changes nothing (settings.{scale} does)"
-            )
-
-
 def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: Say) -> list[FinetuningRecord]:
     from albert_lab.tasks.finetune import finetune
 
-    start = finetunings.start_of(run, say)
+    start, records = finetunings.start_of(run, say), []
     if wanted.overrides:  # kept separately: the records in the run folder are those of the tables
         start = replace(start, folder=start.folder / f"settings-{digest(list(wanted.overrides))}")
-    seeds = {task.name: wanted.seeds or task.fitted(run.config).seeds for task in tasks}
-    for task in tasks:  # missing data is reported before anything is trained
-        if any(read_record(start.folder, task.name, seed) is None for seed in seeds[task.name]):
-            columns.check_data(task)
-    records = []
     for task in tasks:
-        for seed in seeds[task.name]:
+        for seed in wanted.seeds or task.fitted(run.config).seeds:
             record = finetune(start, task, seed, data=paths.tasks_data(), say=say)
             assert record is not None, "nothing stops it but a signal, which ends this process"
             say(f"{finetunings.describe(record)}; predictions in {output_folder(start.folder, task.name, seed)}")
@@ -111,107 +96,65 @@ def _finetune(run: runs.Run, tasks: Sequence[TaskConfig], wanted: Wanted, say: S
 
 
 def as_text(records: Sequence[FinetuningRecord]) -> str:
-    by_task: dict[str, list[FinetuningRecord]] = {}
-    for record in records:
-        by_task.setdefault(record.task, []).append(record)
+    """Fine-tunings as a table, a line a task."""
     body = []
-    for seeds in by_task.values():
-        summary, train = summarize(seeds), seeds[0].train
-        best = summary.best
+    for task in dict.fromkeys(record.task for record in records):
+        seeds = [record for record in records if record.task == task]
+        first, (best, last) = seeds[0], summarize(seeds)
         bounds = "" if best.low is None else f" [{best.low:.1f}, {best.high:.1f}]"
-        values = ", ".join(map(_value, seeds))
-        n, trained = f"{best.n:,}", f"{train.used:,} of {train.available:,}"
-        floors = [f"{best.floor:.1f}", "" if best.lexical_floor is None else f"{best.lexical_floor:.1f}"]
-        scores = [f"{best.value:.1f}{bounds}", values, f"{summary.last.value:.1f}", *floors]
-        body.append([seeds[0].title, seeds[0].weights, *scores, n, trained])
-    header = [
-        "task",
-        "weights",
-        "median of best",
-        "best by seed",
-        "last",
-        "constant",
-        "bag of words",
-        "n",
-        "trained on",
-    ]
-    table = tabulate(body, headers=header, tablefmt="simple", disable_numparse=True)
-    failed = [
-        f"{record.title}, seed {record.seed}, did not learn at any rate tried ({_rates(record)}): "
-        f"{'; '.join(record.diverged)}"
-        for record in records
-        if record.diverged
-    ]
-    return "\n".join([table, *([""] if failed else []), *failed])
+        by_seed = (f"{record.best.main.value:.1f}{' (did not learn)' * bool(record.diverged)}" for record in seeds)
+        row = {
+            "task": first.title,
+            "weights": first.weights,
+            "median of best": f"{best.value:.1f}{bounds}",
+            "best by seed": ", ".join(by_seed),
+            "last": f"{last.value:.1f}",
+            "constant": f"{best.floor:.1f}",
+            "bag of words": "" if best.lexical_floor is None else f"{best.lexical_floor:.1f}",
+            "n": f"{best.n:,}",
+            "trained on": f"{first.train.used:,} of {first.train.available:,}",
+        }
+        body.append(row)
+    return tabulate(body, headers="keys", tablefmt="simple", disable_numparse=True)
 
 
-def _value(record: FinetuningRecord) -> str:
-    again = f" (attempt {len(record.attempts)})" if len(record.attempts) > 1 else ""
-    return f"{record.best.main.value:.1f}{' (did not learn)' if record.diverged else again}"
-
-
-def _rates(record: FinetuningRecord) -> str:
-    return ", ".join(f"{attempt.learning_rate:g}" for attempt in record.attempts)
-
-
-def ensemble_runs(
-    name: str, names: Sequence[str], say: Say, *, which: str, best: int | None, output: Path | None
-) -> dict[str, Any]:
-    """An ensemble of all fine-tunings of runs on a task: its scores next to those of its members, in percent.
-
-    chosen_on_dev has what was chosen by the examples of dev, which are those that are scored.
+def layers_of(folder: Path, say: Say) -> tuple[Layer, ...]:
+    """The change by each layer of a run, for each choice of tokens; measured if necessary.
 
     Raises:
-        ConfigError, MissingDataError: the run, task or fine-tunings are missing, or the members do not match.
+        ConfigError: the run is not finished.
+        MissingDataError: its text or checkpoint was removed.
     """
-    if which not in CHECKPOINTS:
-        raise ConfigError(f"--which {which}: one of {', '.join(CHECKPOINTS)}")
-    if output is not None:
-        storage.check_folder(output.parent, "--output: folder")
-        if output.is_dir():
-            raise ConfigError(f"--output {output} is a folder: name a file")
-    from albert_lab.tasks.evaluation import ensemble
-
-    task, chosen = load_task(name), [find_run(run) for run in names]
-    different = {run.name: run for run in chosen}.values()
-    files = [file for run in different for file in _score_files(run, name, which)]
-    if not files:
-        raise MissingDataError(f"none of these runs is fine-tuned on it: `albert-lab finetune RUN --tasks {name}`")
-    if best is not None and best > len(files):
-        raise ConfigError(f"--best {best}: these runs have only {len(files)} fine-tunings on {task.name}")
-    config = chosen[0].config
-    ensembled = ensemble(task, files, paths.tasks_data(), scale=config.scale.name, best=best)
-    if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps(dict(ensembled.outcome.answers), ensure_ascii=False), encoding="utf-8")
-    chosen_on_dev = ["members"] * (best is not None)
-    chosen_on_dev += ["no-answer threshold"] * (ensembled.outcome.threshold is not None)
-    return {
-        "task": task.name,
-        "main": ensembled.main,
-        "scores": ensembled.outcome.values,
-        "members": {f"{file.parents[2].name}, {file.parent.name}": main for file, main in ensembled.members.items()},
-        "chosen_on_dev": chosen_on_dev,
-        "predictions": str(output) if output else None,
-    }
+    file = folder / results.LAYERS
+    if not file.exists():
+        say(f"measuring the layers of {folder.name}")
+        write_atomically(file, TypeAdapter(tuple[Layer, ...]).dump_json(_measure_layers(folder, say)) + b"\n")
+    return files.read_json(file, tuple[Layer, ...], "remove it, and layers are measured again")
 
 
-def ensemble_text(ensembled: dict[str, Any]) -> str:
-    """An ensemble and its members, a line each."""
-    lines = [f"{score:6.2f}  {member}" for member, score in ensembled["members"].items()]
-    lines.append(f"{ensembled['main']:6.2f}  ensemble of {len(lines)} on {ensembled['task']}")
-    lines.append(", ".join(f"{name} {value:.2f}" for name, value in ensembled["scores"].items()))
-    if ensembled["chosen_on_dev"]:
-        chosen = ", ".join(ensembled["chosen_on_dev"])
-        lines.append(f"chosen on dev, the examples that are scored here: the score is too high: {chosen}")
-    return "\n".join([*lines, *([f"predictions: {ensembled['predictions']}"] if ensembled["predictions"] else [])])
+def _measure_layers(folder: Path, say: Say) -> tuple[Layer, ...]:
+    """The change by each layer over the run's held-out set for masked language modelling, without its masks."""
+    run = runs.read(folder)
+    if states.state(folder) not in states.PRETRAINED:
+        raise ConfigError(f"{folder.name} is not finished ({states.state(folder)}): only finished runs are measured")
 
+    from albert_lab.data.prepare import prepare
+    from albert_lab.data.shards import open_shards
+    from albert_lab.data.vocabulary import load_tokenizer
+    from albert_lab.measures import catalog
+    from albert_lab.model.encoder import PretrainingModel
+    from albert_lab.training.checkpoint import last_weights, load_weights
+    from albert_lab.training.device import choose_device
+    from albert_lab.training.evaluate import make_sets
+    from albert_lab.training.layers import hidden_states_of, measure_layers
 
-def _score_files(run: runs.Run, name: str, stem: str) -> list[Path]:
-    """Scores of the finished fine-tunings of the task's settings; name is one that load_task() takes."""
-    written, task = [], load_task(name)
-    for folder in sorted(output_folder(run.folder, task.name, 0).parent.glob(f"{task.name}-seed*/")):
-        seed = int(folder.name.rpartition("seed")[2])
-        if finetunings.Finetuning(run, task, seed).record_of_settings and (folder / f"{stem}.npz").exists():
-            written.append(folder / f"{stem}.npz")
-    return written
+    own_code.check(run.own_code, run.name)
+    config = runs.config_here(run)
+    shards, tokenizer = prepare(config, say), load_tokenizer(config)
+    train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
+    device = choose_device(config.machine.device)
+    model = PretrainingModel.from_config(config)
+    load_weights(last_weights(folder / "checkpoint", run.name), model)
+    held_out = make_sets(train, dev, tokenizer, config).batch(catalog.MLM)
+    batches = hidden_states_of(model.to(device), held_out, config.evaluation.batch_size, device)
+    return measure_layers(batches, config.corpus.name)

@@ -1,16 +1,20 @@
-"""The state of a run, the reason of its failure, and its reset."""
+"""The state of a run, the reason of its failure, its reset, and its place in the queue of Slurm."""
 
 import shutil
-from collections.abc import Sequence
-from contextlib import suppress
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from albert_lab import files
-from albert_lab.errors import ConfigError, DamagedFileError
-from albert_lab.runs import queue, results
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.runs import results
 from albert_lab.runs.finetunings import Failure, Finetuning
-from albert_lab.runs.run import FAILURE, IMPORT, MACHINE, RUN_FILE, Run, is_locked, read
+from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, is_locked, is_trained, read
+from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import FOLDER as FINETUNINGS
 
 State = Literal["done", "imported", "failed", "running", "queued", "trained", "stopped", "missing"]
@@ -18,16 +22,18 @@ State = Literal["done", "imported", "failed", "running", "queued", "trained", "s
 PRETRAINED = ("done", "imported")
 # States in which all numbers exist: in the run's folder, or only in reports.
 FINISHED = ("done",)
+JOB = "slurm-job"  # the file with the number of a run's job
+FRESH_SECONDS = 5.0  # of an answer of squeue: a listing asks about many runs
+_PATIENCE_SECONDS = 60.0  # with a busy controller
+_WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 
 
 def state(folder: Path) -> State:
     """The state of a pre-training: done, imported, failed, running (its lock is held, or its job runs), queued (its job
     waits), stopped, or missing.
     """
-    if (folder / results.RECORD).exists():
-        return "done"
-    if (folder / IMPORT).exists():
-        return "imported"
+    if is_trained(folder):
+        return "done" if (folder / RECORD).exists() else "imported"
     if not folder.is_dir():
         return "missing"
     if by := taken(folder):
@@ -41,8 +47,8 @@ def taken(folder: Path) -> Literal["running", "queued"] | None:
     """Whether a process or a job of Slurm works on a run, or will: trains it or fine-tunes it."""
     if is_locked(folder):
         return "running"
-    queued = queue.find(folder)
-    return None if queued is None else "queued" if queued.is_waiting else "running"
+    job = queued(folder)
+    return None if job is None else "queued" if job.is_waiting else "running"
 
 
 def with_finetunings(run: Run, pretraining: State, missing: Sequence[Finetuning]) -> State:
@@ -58,26 +64,6 @@ def with_finetunings(run: Run, pretraining: State, missing: Sequence[Finetuning]
 def has_weights(folder: Path) -> bool:
     """Whether other runs can start from a run: its last checkpoint was not freed."""
     return any((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
-
-
-def parents(folder: Path) -> dict[str, str]:
-    """Parent of each run under a folder that starts from another one, by name; a damaged run.yaml names none."""
-    parent_of = {}
-    for file in folder.glob(f"*/{RUN_FILE}"):
-        with suppress(DamagedFileError):
-            # As plain data: a run of an earlier version, with other keys, has a parent too.
-            start_from: Any = files.read_yaml(file).get("start_from")
-            if isinstance(start_from, dict) and "run" in start_from:
-                parent_of[file.parent.name] = str(start_from["run"])
-    return parent_of
-
-
-def is_damaged(folder: Path) -> bool:
-    try:
-        results.check(folder)
-    except DamagedFileError:
-        return True
-    return False
 
 
 def check_finished(folder: Path) -> None:
@@ -97,7 +83,57 @@ def failure(folder: Path) -> str:
 
 def forget(folder: Path) -> None:
     """Remove all that a run has made, and its failure."""
-    for name in (FAILURE, results.RECORD, results.REPLACED, results.METRICS, results.LAYERS, MACHINE):
+    for name in (FAILURE, RECORD, results.METRICS, results.LAYERS, MACHINE):
         (folder / name).unlink(missing_ok=True)
     for name in ("checkpoint", FINETUNINGS):
         shutil.rmtree(folder / name, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Queued:
+    """A job in the queue of Slurm: its number, and whether it waits, with its reason or its nodes."""
+
+    number: str
+    is_waiting: bool
+    place: str
+
+    def __str__(self) -> str:
+        return f"job {self.number} {'' if self.is_waiting else 'on '}{self.place}"
+
+
+def note_job(folder: Path, number: str) -> None:
+    """Note the job that trains a run, which the queue has from now on."""
+    _jobs.cache_clear()
+    write_atomically(folder / JOB, number + "\n")
+
+
+def queued(folder: Path) -> Queued | None:
+    """The job of a run, if it is in the queue; None if it is not, or nothing is known of the queue here."""
+    file = folder / JOB
+    if not file.exists():
+        return None
+    number = files.read_text(file, "remove it: the run is then submitted again").strip()
+    return (_jobs(time.monotonic() // FRESH_SECONDS) or {}).get(number)
+
+
+def all_queued(folders: Sequence[Path]) -> dict[Path, Queued]:
+    """The jobs of those of the runs that are in the queue.
+
+    Raises:
+        MissingDataError: squeue does not answer, so that a run could be submitted twice.
+    """
+    if _jobs(time.monotonic() // FRESH_SECONDS) is None:
+        raise MissingDataError("squeue does not answer, so it is not known which runs are queued: try again later")
+    return {folder: job for folder in folders if (job := queued(folder))}
+
+
+@lru_cache(1)
+def _jobs(_moment: float) -> Mapping[str, Queued] | None:
+    """The jobs of this user by number; None if Slurm is not installed or does not answer."""
+    command = ["squeue", "--me", "--array", "--noheader", "--format=%i|%T|%R"]
+    try:
+        text = subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL, timeout=_PATIENCE_SECONDS)
+        lines = (line.split("|", 2) for line in text.splitlines())
+        return {number: Queued(number, state in _WAITING, place) for number, state, place in lines}
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None

@@ -2,29 +2,56 @@
 
 import argparse
 import json
+import math
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from filelock import Timeout
 
 from albert_lab import own_code, paths, signals
-from albert_lab.errors import FIXABLE, STOPPED, UNWRITTEN, ConfigError, LostProcessError, MissingDataError, WriteError
-from albert_lab.messages import quiet
-from albert_lab.rank import Rank
-from albert_lab.rank import read as read_rank
-from albert_lab.runs import commit, preparing, results
+from albert_lab.errors import FIXABLE, STOPPED, UNWRITTEN, LostProcessError, MissingDataError, WriteError
+from albert_lab.machine import Rank, read_rank
+from albert_lab.measures.catalog import labels, units
+from albert_lab.messages import Say, duration, quiet, to_stderr
+from albert_lab.runs import preparing, results
 from albert_lab.runs.finetunings import Seeds, train_missing
-from albert_lab.runs.progress import Lines
-from albert_lab.runs.recording import make_record, provenance
 from albert_lab.runs.run import FAILURE, TRACEBACK, Run, include_copies, is_trained, locked, read, use_threads
 from albert_lab.storage import is_full, write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
     from albert_lab.training.pretrain import Inherited
+
+LINE_SECONDS = 10
+
+
+class Lines:
+    """The lines of a run on stderr, each after its name; of its steps at most one in ten seconds, and the last."""
+
+    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name, self._clock, self._last = name, clock, -math.inf
+
+    def say(self, text: str) -> None:
+        to_stderr(f"{self._name}: {text}")
+
+    def show(self, line: dict[str, Any]) -> None:
+        """Say what a line of the run's log has."""
+        if line["event"] == "evaluation":
+            self.say(f"step {line['step']:,}, held out: {_words(line)}")
+        elif self._clock() - self._last >= LINE_SECONDS or line["share"] >= 1:
+            self._last = self._clock()
+            speed = f"{line['tokens_per_second']:,.0f} tokens/s  {duration(line['seconds_left'])} left"
+            self.say(f"{line['share']:.0%}  step {line['step']:,}  loss {line['loss']:.3f}  {_words(line)}  {speed}")
+
+
+def _words(line: dict[str, Any]) -> str:
+    names = labels() | {"pair_accuracy": "pairs"}
+    shown = [(label, line.get(key), units().get(key, "%")) for key, label in names.items()]
+    return "  ".join(f"{label} {value:.1f} {unit}" for label, value, unit in shown if value is not None)
 
 
 def main(
@@ -46,86 +73,59 @@ def main(
     by SIGTERM, or another process of the run was lost, resumable; 130 stopped by Ctrl-C, resumable; 74 the disk is
     full, resumable.
     """
+    rank, lines = read_rank(), Lines(folder.name.rpartition("_")[0] or folder.name)
+    say = lines.say if rank.leads else quiet
     with signals.deferred() as stopped_by:
-        progress = Lines(folder.name.rpartition("_")[0] or folder.name)
 
         def is_stopped() -> bool:
             return bool(stopped_by)
 
         try:
-            rank = read_rank()
-            if not rank.leads:
-                return _follow(folder, rank, is_stopped)
-            with locked(folder, progress.say, is_stopped):
-                try:
-                    run = _open(folder, rank)
-                    is_needed = rank.of > 1 or not is_trained(folder)  # others wait to be told that it is not
-                    if not is_needed or _pretrain(run, folder, progress.say, progress.show, is_stopped, rank):
-                        for file in include:
-                            own_code.include(file)
-                        show = progress.show_finetuning
-                        if train_missing(run, tasks, progress.say, is_stopped, seeds, show, with_random=with_random):
-                            return 0
-                    progress.say("stopped; its state is saved, and the same command resumes from there")
-                except Exception as error:
-                    if not stopped_by and not isinstance(error, LostProcessError):
-                        return _fail(folder, progress, error)
-                    # The signal may have ended other processes and caused this error; any other error will occur again.
-                    progress.say(f"stopped; the same command resumes from the last checkpoint ({_text(error)})")
+            with locked(folder, say, is_stopped) if rank.leads else nullcontext():
+                run = read(folder)
+                use_threads(folder, run.config, rank)
+                include_copies(run, folder)  # now: it may load torch
+                if _pretrain(run, folder, say, lines.show, is_stopped, rank):
+                    for file in include:
+                        own_code.include(file)
+                    if not rank.leads or train_missing(run, tasks, say, is_stopped, seeds, with_random=with_random):
+                        return 0
+                say("stopped; its state is saved, and the same command resumes from there")
         except Timeout:  # stopped while another process trains the run
-            progress.say("stopped while waiting for the other process")
-        except ConfigError as error:
-            progress.say(f"failed: {error}")
-            return 2
+            say("stopped while waiting for the other process")
+        except Exception as error:
+            if not stopped_by and not isinstance(error, LostProcessError):
+                return _fail(folder, lines.say, error, is_recorded=rank.leads)
+            # The signal may have ended other processes and caused this error; any other error will occur again.
+            say(f"stopped; the same command resumes from the last checkpoint ({_text(error)})")
         # Without a signal here, another process of the run received one.
         return signals.code_of(stopped_by[0]) if stopped_by else STOPPED
-
-
-def _follow(folder: Path, rank: Rank, is_stopped: Callable[[], bool]) -> int:
-    """Help the leading process to pre-train, without output, and return the exit code: 0, 75 or 1."""
-    try:
-        return 0 if _pretrain(_open(folder, rank), folder, quiet, lambda _: None, is_stopped, rank) else STOPPED
-    except RuntimeError as error:
-        print(f"{folder.name}: process {rank.number} ended: {_text(error)}", file=sys.stderr, flush=True)
-        return STOPPED if isinstance(error, LostProcessError) else 1
-
-
-def _open(folder: Path, rank: Rank) -> Run:
-    """The run of a folder, with the threads and the own code that it needs."""
-    run = read(folder)
-    use_threads(folder, run.config, rank)
-    include_copies(run, folder)  # now: it may load torch
-    return run
 
 
 def _text(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _fail(folder: Path, progress: Lines, error: Exception) -> int:
+def _fail(folder: Path, say: Say, error: Exception, *, is_recorded: bool) -> int:
     text = _text(error)
     if isinstance(error, OSError) and error.filename is None:  # the system does not name the file, as for a full disk
         text = f"{text}, in {folder}"
     own = own_code.place_of(error)
-    progress.say(f"failed: {own or text}")
-    if own:
-        return 2
-    if isinstance(error, FIXABLE):  # after the fix, the same command resumes the run
-        return 2 if isinstance(error, ConfigError) else 4
+    say(f"failed: {own or text}")
+    if own or isinstance(error, FIXABLE):  # after the fix, the same command resumes the run
+        return 4 if isinstance(error, MissingDataError) else 2
     if isinstance(error, WriteError) or is_full(error):
         return UNWRITTEN
-    try:
+    if is_recorded:
         (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
         write_atomically(folder / FAILURE, json.dumps({"error": text}) + "\n")
-    except (OSError, WriteError) as unwritten:
-        progress.say(f"the failure could not be recorded: {unwritten}")
     return 1
 
 
 def _pretrain(
     run: Run,
     folder: Path,
-    say: Callable[[str], None],
+    say: Say,
     show: Callable[[dict[str, Any]], None],
     is_stopped: Callable[[], bool],
     rank: Rank,
@@ -135,24 +135,22 @@ def _pretrain(
     Raises:
         LostProcessError: another process of the run was lost.
     """
-    from albert_lab.training.device import check_memory
-
-    config = run.config
-    code = None
-    if rank.leads:  # in a job, only this process knows its machine
-        code = commit.of_code()  # now: the files may change while the run trains
-        check_memory(config)
-    threads = use_threads(folder, config, rank)
-
+    if rank.of == 1 and is_trained(folder):  # several processes tell each other
+        return True
     import torch
 
     from albert_lab.data.batches import StagedBatches
-    from albert_lab.training.device import autocast, choose_device, choose_precision
+    from albert_lab.training.device import autocast, check_memory, choose_device, choose_precision
     from albert_lab.training.evaluate import Evaluator, make_sets
     from albert_lab.training.log import MetricsLog, Trackers
     from albert_lab.training.pretrain import Pretrainer
     from albert_lab.training.processes import joined
 
+    config, commit = run.config, None
+    if rank.leads:  # in a job, only this process knows its machine
+        commit = results.commit_of(paths.PACKAGE.parent)  # now: the files may change while the run trains
+        check_memory(config)
+    threads = use_threads(folder, config, rank)
     torch.set_num_threads(threads)
     device = choose_device(config.machine.device, rank)
     with joined(device, rank) as processes, ExitStack() as stack:
@@ -166,20 +164,20 @@ def _pretrain(
             trackers = Trackers(report_to, run.name, folder, config.identity()) if report_to else None
             log = stack.enter_context(closing(MetricsLog(folder, show, trackers)))
         precision = choose_precision(config.machine.precision, device)
-        batches = StagedBatches(data.train, data.tokenizer, config)
+        evaluator = Evaluator(
+            sets=make_sets(data.fitted_on, data.dev, data.tokenizer, config, data.floors),
+            kinds=[label.kind for label in config.inter_sentence.labels],
+            batch_size=config.evaluation.batch_size,
+            device=device,
+            autocast=autocast(precision, device),
+            is_stopped=lambda: processes.any(is_stopped()),
+        )
         pretrainer = Pretrainer(
             config,
             run_name=run.name,
             folder=folder,
-            batches=batches,
-            evaluator=Evaluator(
-                sets=make_sets(data.fitted_on, data.dev, data.tokenizer, config, data.floors),
-                kinds=[label.kind for label in config.inter_sentence.labels],
-                batch_size=config.evaluation.batch_size,
-                device=device,
-                autocast=autocast(precision, device),
-                is_stopped=lambda: processes.any(is_stopped()),
-            ),
+            batches=StagedBatches(data.train, data.tokenizer, config),
+            evaluator=evaluator,
             log=log,
             is_stopped=is_stopped,
             say=say,
@@ -191,8 +189,8 @@ def _pretrain(
             return False
         places = processes.places()
         if log:
-            made_with = provenance(device.type, precision, threads, places, trained, code)
-            record = make_record(run, trained, data.train, data.dev, made_with)
+            made_with = results.provenance(device.type, precision, threads, places, trained, commit)
+            record = results.make_record(run, trained, data.train, data.dev, made_with)
             results.write(folder, record)
             log.finish({name: score.value for name, score in record.scores.items()}, trained.steps)
     return True

@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 
-from albert_lab.files import describe, details_of
-from albert_lab.record import Record
+from albert_lab.files import Record, describe, details_of
 
 Labels = dict[str, str]
 Name = Callable[[Labels], str]  # the words for a row

@@ -5,12 +5,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from albert_lab import errors, locks, own_code, paths
+from albert_lab import errors, own_code, paths
 from albert_lab.config.launcher import LOCAL, Launcher
 from albert_lab.errors import ConfigError
 from albert_lab.machine import has_gpu, jobs_at_once
 from albert_lab.messages import duration, to_stderr
-from albert_lab.runs import finetunings, preparing, queue, results, states
+from albert_lab.runs import finetunings, preparing, results, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import jobs, slurm
 from albert_lab.studies.jobs import PARENT_FAILED, Job
@@ -66,7 +66,6 @@ def execute(plan: Plan, options: Options) -> Outcome:
         ConfigError: a run is in Slurm's queue, or needs a GPU or more memory than there is.
         MissingDataError: the package of a tracker is not installed.
     """
-    locks.mark_used(paths.runs())
     for item in plan.family.values():
         results.check(item.run.folder)  # before anything is trained
     todo = plan.to_train
@@ -80,7 +79,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
         for item in todo:
             if item.pretraining == "done" and item.run.name in plan.to_pretrain:
                 to_stderr(f"{item.title} runs again: its weights were freed, and an unfinished run starts from them")
-                results.set_aside(item.run.folder)  # its fine-tunings are kept
+                (item.run.folder / runs.RECORD).unlink()  # its fine-tunings are kept
         _launch(todo, options, outcome)
     if outcome.failures and not outcome.code:
         is_any_done = any(item.again().state in states.FINISHED for item in plan.points)
@@ -116,7 +115,7 @@ def _check_here(todo: Sequence[PlannedPoint]) -> None:
     """Check that runs can be trained on this machine; raises ConfigError (see execute)."""
     from albert_lab.training.device import check_memory
 
-    if queued := [found.number for item in todo if (found := queue.find(item.run.folder))]:
+    if queued := [found.number for item in todo if (found := states.queued(item.run.folder))]:
         remedy = f"wait for them, or end them: `scancel {' '.join(queued)}`"
         raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
     if any(item.run.config.machine.device == "cuda" for item in todo) and not has_gpu():

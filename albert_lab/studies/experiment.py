@@ -14,9 +14,8 @@ from albert_lab.config.compose import axes, load
 from albert_lab.config.schema import Keep
 from albert_lab.config.section import SEEDS
 from albert_lab.errors import ConfigError
-from albert_lab.files import describe, details_of, read_yaml
+from albert_lab.files import Distinct, Name, Record, check_distinct, describe, details_of, read_yaml
 from albert_lab.measures.catalog import labels
-from albert_lab.record import Distinct, Name, Record, check_distinct
 from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from albert_lab import rank, signals
+from albert_lab import machine, signals
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
 from albert_lab.machine import allocator_environment, cores, gpus, shared_out
 from albert_lab.runs import preparing
@@ -89,7 +89,7 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]
     waiting, code_of_study, is_told = list(jobs), 0, False
     running: dict[Job, tuple[subprocess.Popen[bytes], int]] = {}
     visible = shared_out(gpus(), at_once) if at_once > 1 else [[]]
-    environment = {key: value for key, value in os.environ.items() if key not in rank.VARIABLES}  # of another program
+    environment = {key: value for key, value in os.environ.items() if key not in machine.RANK}  # of another program
     environment |= allocator_environment()
     environment |= {"ALBERT_LAB_THREADS": str(max(1, cores() // at_once)), signals.PARENT: str(os.getpid())}
     environment["ALBERT_LAB_JOBS"] = str(at_once)

@@ -52,7 +52,7 @@ def plan_paper(overrides: Sequence[str], tasks: Sequence[str] | None = None) -> 
         ConfigError: an override that an experiment cannot take; names the experiment.
         MissingDataError: text, or the data of a task given by its name, is missing.
     """
-    from albert_lab.runs.columns import choose_tasks
+    from albert_lab.runs.finetunings import choose_tasks
     from albert_lab.studies.plan import plan_study
 
     plans, left_out, said = [], [], set[str]()

@@ -14,7 +14,7 @@ from albert_lab.config.compose import axes
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, to_stderr, with_progress
-from albert_lab.runs import columns, finetunings, states
+from albert_lab.runs import finetunings, states
 from albert_lab.runs import run as runs
 from albert_lab.runs.run import title_of
 from albert_lab.runs.states import State
@@ -219,7 +219,7 @@ def plan_study(
         rows = points(experiment, overrides)
         if isinstance(experiment.start_from, str):
             rows = _continued(rows, experiment, overrides)
-        chosen = columns.choose_tasks(experiment.columns, say, tasks, experiment.own_tasks)
+        chosen = finetunings.choose_tasks(experiment.columns, say, tasks, experiment.own_tasks)
         known: dict[str, PlannedPoint] = {}  # runs that others start from
         labels: set[str] = set()
         planned = []

@@ -10,7 +10,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.machine import gpu_model
 from albert_lab.messages import duration, size
 from albert_lab.model.shape import EncoderShape
-from albert_lab.runs import finetunings, results
+from albert_lab.runs import results
 from albert_lab.studies.plan import Plan, PlannedPoint
 from albert_lab.tasks.task import KINDS
 
@@ -125,7 +125,7 @@ def last_speed(device: str, jobs: int = 1) -> float | None:
 def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, str, int], float]:
     """FLOPs of each fine-tuning that is to be made, by start, task and seed, at the full length of every example."""
     flops_of = {}
-    for start, task, seed in finetunings.with_starts(item.missing):
+    for start, task, seed in item.missing:
         _, training, inference = costs(item.run.config)
         settings = task.fitted(item.run.config)
         available = task.official_examples.get("dev", settings.dev_examples or 0)  # of an own file it is unknown

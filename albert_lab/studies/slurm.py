@@ -13,7 +13,7 @@ from albert_lab.config.launcher import Launcher
 from albert_lab.errors import ConfigError
 from albert_lab.machine import allocator_environment
 from albert_lab.messages import to_stderr
-from albert_lab.runs import preparing, queue
+from albert_lab.runs import preparing, states
 from albert_lab.runs.run import Run
 from albert_lab.storage import write_atomically
 from albert_lab.studies.jobs import Job, generations
@@ -83,7 +83,7 @@ def submit(jobs: Sequence[Job], unprepared: Sequence[Run], settings: Launcher) -
         MissingDataError: squeue does not answer.
         ConfigError: sbatch refuses a script.
     """
-    queued = queue.find_all([job.folder for job in jobs])
+    queued = states.all_queued([job.folder for job in jobs])
     numbers = {folder: job.number for folder, job in queued.items()}
     prepared: list[str] = []
     with signals.deferred():  # no job without its number in the folders of its runs
@@ -96,7 +96,7 @@ def submit(jobs: Sequence[Job], unprepared: Sequence[Run], settings: Launcher) -
             prepared = prepared if script.jobs else [f"afterok:{number}"]
             for place, job in enumerate(script.jobs):
                 numbers[job.folder] = f"{number}_{place}"
-                queue.note(job.folder, numbers[job.folder])
+                states.note_job(job.folder, numbers[job.folder])
             to_stderr(f"job {number}: {f'runs: {len(script.jobs)}' if script.jobs else 'prepares text'} ({file})")
     to_stderr(
         f"runs in the queue: {len(numbers)}, {len(numbers) - len(queued)} of them new. `albert-lab status --watch`"
@@ -122,7 +122,7 @@ def _script(
         name=name,
         last=len(commands) - 1,
         throttle=f"%{at_once}" if at_once else "",
-        log=shlex.quote(str(queue.log_of("")).replace("%", "%%").removesuffix(".out") + "%A_%a.out"),
+        log=shlex.quote(str(paths.home() / "slurm").replace("%", "%%") + "/%A_%a.out"),
         options=options,
         here=shlex.quote(os.getcwd()),
         exports="\n".join(f"export {key}={shlex.quote(value)}" for key, value in sorted(environment.items())),

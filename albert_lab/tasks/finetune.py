@@ -18,9 +18,9 @@ from torch.optim import AdamW, Optimizer
 
 from albert_lab.config.schema import digest
 from albert_lab.data.fingerprint import digest_path, remember_fingerprints
-from albert_lab.documents import by_block
+from albert_lab.files import Record
 from albert_lab.messages import Say
-from albert_lab.record import Record
+from albert_lab.score import by_block
 from albert_lab.storage import write_atomically
 from albert_lab.tasks import records
 from albert_lab.tasks.evaluation import END_SHARE, evaluate_scores, floors_of, score_examples, shares_of_main, signs_of

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, Valida
 from albert_lab import files
 from albert_lab.config.section import Section
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.record import Distinct
+from albert_lab.files import Distinct
 from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import (
     Answer,

@@ -17,8 +17,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import PositiveInt, Section, Seed
 from albert_lab.data.corpus import split_of
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.files import describe, details_of, read_yaml
-from albert_lab.record import Distinct, Name
+from albert_lab.files import Distinct, Name, describe, details_of, read_yaml
 from albert_lab.tasks import examples as of_file
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 

@@ -17,10 +17,9 @@ import torch
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch
 from albert_lab.errors import ConfigError
-from albert_lab.machine import has_gpu, memory_bytes
+from albert_lab.machine import ALONE, Rank, has_gpu, memory_bytes
 from albert_lab.messages import size
 from albert_lab.model.counts import count
-from albert_lab.rank import ALONE, Rank
 
 Tensors = dict[str, torch.Tensor | None]
 Targets = dict[str, torch.Tensor]

@@ -16,12 +16,11 @@ from albert_lab.data.batches import Batch, masked_set, micro_batches
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
 from albert_lab.data.tokenizer import Tokenizer
-from albert_lab.documents import SEGMENTS, Documents, by_document
 from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog
 from albert_lab.measures.measure import Difference, HeldOutPairs, Measure, PairMeasure, TokenMeasure
 from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
-from albert_lab.score import LINEAR_PROBE, Score, loss_name, paired, share
+from albert_lab.score import LINEAR_PROBE, SEGMENTS, Documents, Score, by_document, loss_name, paired, share
 from albert_lab.training.device import fetch, inputs_of, synchronize, tensor_on
 
 if TYPE_CHECKING:  # it takes a second to import, and only probes need it

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from albert_lab.errors import ConfigError
-from albert_lab.record import Record
+from albert_lab.files import Record
 
 if TYPE_CHECKING:  # it loads torch, which reading and showing layers must not
     import torch

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from albert_lab.errors import LostProcessError
-from albert_lab.rank import ALONE, Rank
+from albert_lab.machine import ALONE, Rank
 from albert_lab.training.device import device_name
 
 CPU = torch.device("cpu")

@@ -16,7 +16,7 @@ from albert_lab.runs import results
 from albert_lab.studies import experiment
 from albert_lab.studies.plan import plan_study
 
-COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "finetune", "ensemble"]
+COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "finetune"]
 COMMANDS += ["data prepare", "data fetch", "data status", "config show"]
 COMMANDS += ["export", "import", "evaluate", "paper", "pretrain"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))

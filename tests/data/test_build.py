@@ -5,7 +5,7 @@ import time
 import pytest
 from toy import silent
 
-from albert_lab import locks, storage
+from albert_lab import storage
 from albert_lab.data.build import find_or_build, worker_pool
 from albert_lab.errors import WriteError
 
@@ -15,7 +15,7 @@ def write(folder):
 
 
 def left(folder):
-    return sorted(path.name for path in folder.iterdir() if not locks.is_lock(path))
+    return sorted(path.name for path in folder.iterdir() if not path.name.endswith(storage.LOCK))
 
 
 @pytest.mark.parametrize(

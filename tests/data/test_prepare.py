@@ -10,7 +10,7 @@ import psutil
 import pytest
 from toy import silent
 
-from albert_lab import locks, paths, storage
+from albert_lab import paths, storage
 from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
 from albert_lab.data.corpus import sentences
@@ -54,7 +54,7 @@ def run(tmp_path, monkeypatch, model):
 
 def built():
     result = (paths.cache() / "shards").glob("*")
-    return [folder for folder in result if not locks.is_lock(folder)]
+    return [folder for folder in result if not folder.name.endswith(storage.LOCK)]
 
 
 def contents(folder):

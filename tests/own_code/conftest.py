@@ -9,8 +9,7 @@ from albert_lab import own_code
 
 @pytest.fixture(autouse=True)
 def nothing_included(monkeypatch):
-    monkeypatch.setattr(own_code, "_paths", {})
-    monkeypatch.setattr(own_code, "_digests", {})
+    monkeypatch.setattr(own_code, "_included", {})
     places = [place.rpartition(".") for place in own_code.DICTS.values()]
     dicts = [getattr(import_module(f"albert_lab.{module}"), name) for module, _, name in places]
     before = [dict(things) for things in dicts]

@@ -70,8 +70,7 @@ def run_of(own, tmp_path, monkeypatch):
     (tmp_path / "executed").unlink()
     run = runs.Run(toy_config(tmp_path), {"corpus": "c0ffee", "tokenizer": "7ea"}, None, own_code.included())
     runs.create(run)
-    monkeypatch.setattr(own_code, "_paths", {})
-    monkeypatch.setattr(own_code, "_digests", {})
+    monkeypatch.setattr(own_code, "_included", {})
     return run
 
 

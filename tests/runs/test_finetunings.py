@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 
 import pytest
@@ -8,12 +7,12 @@ from toy_tasks import toy_task, write_examples
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import finetunings, results, single_run
 from albert_lab.runs import run as runs
-from albert_lab.runs.reported import AVERAGE
-from albert_lab.studies import study
+from albert_lab.runs.reported import AVERAGE, AVERAGED
+from albert_lab.studies import experiment, study
 from albert_lab.studies.execute import reset
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.studies.plan import plan_study
-from albert_lab.tasks.records import output_folder, read_record, record_file
+from albert_lab.tasks.records import read_record, record_file
 from albert_lab.tasks.task import load_task
 from albert_lab.training.evaluate import DivergedError
 
@@ -79,25 +78,6 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     with pytest.raises(ConfigError, match="settings.laptop.steps"):
         single_run.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.laptop.steps=2"]), print)
 
-    output = own_home / "answers.tsv"
-    ensemble = single_run.ensemble_runs("mnli", [item.run.name], print, which="best", best=None, output=output)
-    assert len(ensemble["members"]) == 2
-    assert output.exists()
-    record_file(item.run.folder, "mnli", 1).unlink()
-    (other := output_folder(item.run.folder, "mnli", 2)).mkdir()
-    (other / "best.npz").write_bytes((output_folder(item.run.folder, "mnli", 0) / "best.npz").read_bytes())
-    few = single_run.ensemble_runs("mnli", [item.run.name], print, which="best", best=None, output=None)
-    assert [*few["members"]] == [f"{item.run.name}, mnli-seed0"], "only finished fine-tunings"
-    assert json.dumps(ensemble)
-    with pytest.raises(ConfigError, match="--best 2"):
-        single_run.ensemble_runs("mnli", [item.run.name], print, which="best", best=2, output=None)
-    with pytest.raises(ConfigError, match="--output"):
-        single_run.ensemble_runs("mnli", [item.run.name], print, which="best", best=None, output=own_home)
-    with pytest.raises(ConfigError, match="--output"):
-        single_run.ensemble_runs("mnli", [item.run.name], print, which="best", best=None, output=output / "x")
-    with pytest.raises(MissingDataError, match="finetune RUN --tasks race"):
-        single_run.ensemble_runs("race", [item.run.name], print, which="best", best=None, output=None)
-
 
 def test_fine_tunings_on_other_examples_than_those_of_today_are_missing_and_not_averaged(planned, own_home):
     (item,) = planned.points
@@ -106,15 +86,6 @@ def test_fine_tunings_on_other_examples_than_those_of_today_are_missing_and_not_
     examples, _ = (task := load_task("mnli")).read(own_home / "data", "dev")
     write_examples(task, task.file(own_home / "data", "dev"), examples[::-1])
     assert finetunings.missing(item.run, ["mnli"]), "its data have changed"
-    with pytest.raises(ConfigError, match="other examples"):
-        single_run.ensemble_runs("mnli", [item.run.name], print, which="best", best=None, output=None)
-
-
-def test_an_ensemble_without_scores_names_the_command_that_makes_them(planned, monkeypatch):
-    (item,) = planned.points
-    monkeypatch.setattr(single_run, "find_run", lambda name: item.run)
-    with pytest.raises(MissingDataError, match="finetune RUN --tasks mnli"):
-        single_run.ensemble_runs("mnli", [item.run.name], print, which="best", best=None, output=None)
 
 
 def test_a_fine_tuning_that_the_user_cannot_fix_is_repeated_only_on_request(planned, monkeypatch):
@@ -160,3 +131,37 @@ def test_seeds_are_different_whole_numbers_that_generators_take(text):
     assert single_run.read_seeds("0,12") == [0, 12]
     with pytest.raises(ConfigError, match=f"--seeds {text}"):
         single_run.read_seeds(text)
+
+
+def test_a_column_without_task_files_is_left_out_and_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
+    toy_task("mnli", tmp_path)
+    said: list[str] = []
+    assert finetunings.choose_tasks(["mlm_accuracy", *AVERAGED, AVERAGE], said.append) == {"mnli": "mnli"}
+    (line,) = said
+    assert all(name in line for name in ("squad1, squad2, sst2, race", "data fetch squad"))
+
+
+def test_the_file_of_an_own_task_fills_its_column_and_needs_its_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "data"))
+    text = "{kind: classification, data: {train: a.tsv, dev: b.tsv}, format: {text_a: text, labels: [n, y]}}"
+    (tmp_path / "mine.yaml").write_text(text)
+    study = "{title: t, source: s, grid: {dropout: [0, 0.1]}, columns: [mlm_accuracy, mine.yaml], claims: [{quote: q,"
+    study += " metric: mine, check: greater, row: {dropout: 0}, than: {dropout: 0.1}}]}"
+    (tmp_path / "study.yaml").write_text(study)
+    result = experiment.read(tmp_path / "study.yaml")
+    assert result.columns == ("mlm_accuracy", "mine")
+    assert result.tasks == {"mine": str(tmp_path / "mine.yaml")}
+    with pytest.raises(MissingDataError, match=r"mine: no train data at .*a\.tsv"):
+        finetunings.choose_tasks(result.columns, print, own=result.own_tasks)
+    for name in ("a.tsv", "b.tsv"):
+        (tmp_path / name).write_text("text\tlabel\nb\tn\nc\ty\n")
+    assert finetunings.choose_tasks(result.columns, print, own=result.own_tasks) == result.tasks
+
+
+def test_a_named_task_must_have_its_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
+    with pytest.raises(MissingDataError, match=r"mnli: no train data at .*train\.tsv"):
+        finetunings.choose_tasks([], print, ["mnli"])
+    with pytest.raises(ConfigError, match=r"is unknown \(allowed: .*mnli"):
+        finetunings.choose_tasks([], print, ["mnl"])

@@ -13,7 +13,7 @@ from toy_tasks import toy_task, write_examples
 from albert_lab import paths
 from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.runs import columns
+from albert_lab.runs import finetunings
 from albert_lab.tasks.records import identity_of
 from albert_lab.tasks.task import load_task
 
@@ -31,7 +31,7 @@ def own_sst2(tmp_path):
     return file
 
 
-def test_it_is_used_by_runs_fine_tunings_reports_and_ensembles(own_sst2, corpus, own_home, runs_here, monkeypatch):
+def test_it_is_used_by_runs_fine_tunings_and_reports(own_sst2, corpus, own_home, runs_here, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
     toy_task("sst2", own_home / "data")
     tasks = f"sst2,{own_sst2}"
@@ -45,9 +45,6 @@ def test_it_is_used_by_runs_fine_tunings_reports_and_ensembles(own_sst2, corpus,
     (run,) = table.loc[table["metric"] == "mlm_accuracy", "run"].unique()  # the other one has random weights
     ended = here("finetune", run, "--tasks", tasks, "--json")
     assert [record["task"] for record in json.loads(ended.stdout)] == ["sst2", "own-sst2", "own-sst2"]
-    ended = here("ensemble", str(own_sst2), run, "--json")
-    assert ended.returncode == 0, ended.stderr
-    assert len(json.loads(ended.stdout)["members"]) == 2
     (row,) = json.loads(here("status", "--json").stdout)
     assert row["fine_tuned"] == ["own-sst2-seed0", "own-sst2-seed1", "sst2-seed0"]
 
@@ -76,7 +73,7 @@ def test_two_files_of_one_name_are_refused(own_sst2, tmp_path):
     other = tmp_path / "sst2.yaml"
     other.write_text(own_sst2.read_text())
     with pytest.raises(ConfigError, match="two tasks are named own-sst2: rename the file"):
-        columns.load_named([str(own_sst2), str(other)])
+        finetunings.load_named([str(own_sst2), str(other)])
 
 
 @pytest.mark.parametrize(

@@ -21,20 +21,6 @@ def test_the_line_of_the_preparation_comes_first_and_makes_all_that_its_runs_nee
     assert {path.name for path in (own_home / "cache").iterdir()} >= {"shards", "tokenizers"}
 
 
-@pytest.mark.parametrize(("second", "is_told"), [("same-document", True), ("swapped", False)])
-def test_a_label_with_far_fewer_pairs_than_asked_is_told(own_home, tmp_path, second, is_told):
-    # Only text of a long document has a second segment elsewhere in its document.
-    write_corpus(tmp_path / "texts", documents=120, sentences=3)
-    write_corpus(tmp_path / "more", documents=12, sentences=14, seed=1).rename(tmp_path / "texts" / "long")
-    labels = f"inter_sentence.labels=[{{kind: consecutive, share: 0.5}},{{kind: {second}, share: 0.5}}]"
-    lines = []
-    preparing.prepare_all([runs.plan(toy_config(tmp_path / "texts", labels))], lines.append)
-    told = [line for line in lines if "few segments find a second one" in line]
-    assert bool(told) == is_told
-    if is_told:
-        assert "of the train text are of kind same-document, not 50 %" in told[0]
-
-
 @pytest.mark.parametrize(("sentences", "warns"), [(1, True), (12, False)])
 def test_text_in_chunks_of_one_sentence_that_is_dropped_is_warned_of(own_home, tmp_path, sentences, warns):
     write_corpus(tmp_path / "texts", documents=120, sentences=sentences)

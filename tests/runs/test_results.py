@@ -1,4 +1,5 @@
 import json
+import subprocess
 
 import pytest
 from records import toy_record
@@ -17,10 +18,8 @@ def test_a_record_is_read_back_as_written(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "value"),
     [
-        (("scores", "mlm_accuracy", "value"), -3),
         (("scores", "mlm_accuracy", "n"), 10**40),
         (("training", "steps"), -5),
-        (("config", "seed"), 77),
     ],
 )
 def test_numbers_that_no_run_can_have_are_refused(tmp_path, keys, value):
@@ -66,10 +65,15 @@ def test_passes_are_those_over_all_text_not_over_the_pairs_that_a_stage_keeps():
     assert data.model_copy(update={"stages": stages}).passes == pytest.approx(20 * 0.02 + 3 * 0.5)
 
 
-def test_the_record_of_a_run_that_is_trained_again_is_kept_until_there_is_a_new_one(tmp_path):
-    results.write(tmp_path, toy_record())
-    results.set_aside(tmp_path)
-    assert results.read(tmp_path) is None
-    assert [file.name for file in tmp_path.iterdir()] == [results.REPLACED]
-    results.write(tmp_path, toy_record())
-    assert [file.name for file in tmp_path.iterdir()] == [results.RECORD]
+@pytest.mark.parametrize(("name", "mark"), [("conf/a.yaml", results.DIRTY), ("notes.md", "")])
+def test_a_checkout_has_its_commit_which_is_marked_if_code_or_settings_changed(tmp_path, name, mark):
+    def git(*words):
+        who = ["-c", "user.name=toy", "-c", "user.email=toy@example.org", "-c", "commit.gpgsign=false"]
+        return subprocess.run(["git", "-C", tmp_path, *who, *words], capture_output=True, text=True, check=True).stdout
+
+    assert results.commit_of(tmp_path) is None
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "toy")
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    assert results.commit_of(tmp_path) == git("rev-parse", "HEAD").strip() + mark

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 from toy import toy_config, write_corpus
 from toy_training import quick_starts
 
-from albert_lab import locks
+from albert_lab import storage
 from albert_lab.config.schema import RESULTS_VERSION
 from albert_lab.errors import UNWRITTEN, ConfigError, DamagedFileError
 from albert_lab.runs import results, states, worker
@@ -90,7 +90,7 @@ def test_runs_of_any_seed_objective_and_shape_are_compared_on_one_set(corpus):
 def test_machine_and_paths_of_the_last_command_are_used_but_not_while_the_run_is_made(corpus, own_home, tmp_path):
     folder = runs.create(runs.plan(toy_config(corpus)))
     moved = runs.plan(toy_config(write_corpus(tmp_path / "moved"), "machine.micro_batch_size=4"))
-    with locks.locked(folder / runs.LOCK, pytest.fail):
+    with storage.locked(folder / runs.LOCK, pytest.fail):
         assert runs.create(moved) == folder
         assert runs.read(folder) == runs.plan(toy_config(corpus))
     assert runs.create(moved) == folder
@@ -116,7 +116,7 @@ def test_weights_from_a_gpu_are_used_on_a_machine_without_one(corpus, monkeypatc
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_a_run_that_waits_for_another_process_reports_it_and_can_be_stopped(corpus, own_home, number, code):
     folder = runs.create(runs.plan(toy_config(corpus)))
-    with locks.locked(folder / runs.LOCK, pytest.fail):
+    with storage.locked(folder / runs.LOCK, pytest.fail):
         child = Child(folder)
         while not (said_by(folder).exists() and "another process" in said_by(folder).read_text()):
             time.sleep(0.01)
@@ -135,7 +135,7 @@ def test_a_run_file_changed_by_hand_is_refused(corpus, own_home):
 def test_a_run_goes_from_missing_to_done(corpus, own_home):
     folder = runs.create(runs.plan(toy_config(corpus, "budget.value=2")))
     assert states.state(folder) == "missing"
-    with locks.locked(folder / runs.LOCK, pytest.fail):
+    with storage.locked(folder / runs.LOCK, pytest.fail):
         assert states.state(folder) == "running"
     command = [sys.executable, "-m", "albert_lab.runs.worker", str(folder)]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -234,3 +234,13 @@ def test_a_run_is_found_by_a_beginning_of_its_name_or_by_its_model_if_no_other_f
     shutil.rmtree(folders[1])
     assert runs.find("tiny") == folders[0]
     assert runs.find("tin") == folders[0]
+
+
+def test_a_run_says_its_steps_rarely_and_the_last(capsys):
+    now = [0.0]
+    lines = worker.Lines("sop", lambda: now[0])
+    for second in range(1, 21):
+        now[0] = second
+        numbers = {"step": second, "loss": 2.5, "tokens_per_second": 1000, "seconds_left": 20 - second}
+        lines.show({"event": "training", "share": second / 20} | numbers)
+    assert [line.split("step ")[1].split()[0] for line in capsys.readouterr().err.splitlines()] == ["1", "11", "20"]

@@ -4,7 +4,7 @@ from safetensors.numpy import load_file
 from toy import toy_overrides, toy_plan, train, write_corpus
 
 from albert_lab.errors import ConfigError
-from albert_lab.runs import cleaning, results, states, worker
+from albert_lab.runs import housekeeping, results, states, worker
 from albert_lab.runs import run as runs
 from albert_lab.studies import execute, prices
 from albert_lab.studies.experiment import Experiment
@@ -146,19 +146,19 @@ def test_a_finished_run_that_a_process_fine_tunes_is_neither_cleaned_nor_started
     train(plan)
     folder = plan.points[0].run.folder
     with runs.locked(folder, print):
-        assert not cleaning.find_garbage(cache=False, checkpoints=True)
+        assert not housekeeping.find_garbage(cache=False, checkpoints=True)
         execute.reset(plan.updated(), fresh=True)
     assert (folder / "checkpoint").is_dir()
-    assert cleaning.find_garbage(cache=False, checkpoints=True).keys() == {folder / "checkpoint"}
+    assert housekeeping.find_garbage(cache=False, checkpoints=True).keys() == {folder / "checkpoint"}
     execute.reset(plan.updated(), fresh=True)
     assert not (folder / "checkpoint").exists()
 
 
 def test_cleaning_spares_the_weights_that_an_unfinished_run_starts_from(corpus, finished):
     weights = finished.folder / "checkpoint"
-    assert weights in cleaning.find_garbage(cache=False, checkpoints=True)
+    assert weights in housekeeping.find_garbage(cache=False, checkpoints=True)
     runs.create(planned(finished, corpus).points[0].run)
-    assert weights not in cleaning.find_garbage(cache=False, checkpoints=True)
+    assert weights not in housekeeping.find_garbage(cache=False, checkpoints=True)
 
 
 def test_an_import_costs_nothing(corpus, finished):

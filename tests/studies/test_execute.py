@@ -8,7 +8,7 @@ from command import launch_here
 from toy import states_of, toy_plan, train, write_corpus
 from toy_training import quick_starts
 
-from albert_lab import errors, rank
+from albert_lab import errors, machine
 from albert_lab.errors import ConfigError, WriteError
 from albert_lab.runs import results, worker
 from albert_lab.runs import run as runs
@@ -36,11 +36,11 @@ def test_a_stopped_child_leaves_the_sweep_unfinished_and_did_not_fail(tmp_path, 
 
 def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_path, monkeypatch):
     popen, seen = subprocess.Popen, tmp_path / "seen"
-    for variable in rank.VARIABLES:
+    for variable in machine.RANK:
         monkeypatch.setenv(variable, "4")
 
     def begin(_command, **settings):
-        script = f"import os; open({str(seen)!r}, 'w').write(str([v for v in {rank.VARIABLES} if v in os.environ]))"
+        script = f"import os; open({str(seen)!r}, 'w').write(str([v for v in {machine.RANK} if v in os.environ]))"
         return popen([sys.executable, "-c", script], **settings)
 
     monkeypatch.setattr(jobs.subprocess, "Popen", begin)

@@ -12,9 +12,9 @@ from toy import toy_config, toy_overrides
 
 from albert_lab.config.launcher import Launcher
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.runs import queue, states
 from albert_lab.runs import run as runs
-from albert_lab.runs.status import rows
+from albert_lab.runs import states
+from albert_lab.runs.housekeeping import rows
 from albert_lab.studies import slurm
 from albert_lab.studies.jobs import Job
 
@@ -48,7 +48,7 @@ def cluster(tmp_path, monkeypatch, own_home):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    monkeypatch.setattr(queue, "_FRESH_SECONDS", 0)
+    monkeypatch.setattr(states, "FRESH_SECONDS", 1e-9)
     return folder
 
 
@@ -129,24 +129,15 @@ def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(
 
 def test_a_queued_run_is_shown_with_its_job_and_not_also_made_here(corpus, cluster):
     folder = runs.create(runs.plan(toy_config(corpus)))
-    queue.note(folder, "11_0")
+    states.note_job(folder, "11_0")
     (cluster / "queue").write_text("11_0|PENDING|(Dependency)\n")
     assert states.state(folder) == "queued"
     (row,) = rows(folder.parent)
-    assert (row["state"], row["job"], row["node"]) == ("queued", "11_0", None)
+    assert (row["state"], row["reason"]) == ("queued", "job 11_0 (Dependency)")
     assert here("pretrain", *toy_overrides(corpus), "--tasks", "none").returncode == 2
     (cluster / "queue").write_text("11_0|RUNNING|n7\n")
     (row,) = rows(folder.parent)
-    assert (row["state"], row["job"], row["node"]) == ("running", "11_0", "n7")
-
-
-def test_the_last_words_of_a_job_that_ended_are_shown(corpus, cluster):
-    folder = runs.create(runs.plan(toy_config(corpus)))
-    queue.note(folder, "11_0")
-    queue.log_of("11_0").parent.mkdir(parents=True)
-    queue.log_of("11_0").write_text("step 1\nCUDA error\n")
-    (row,) = rows(folder.parent)
-    assert "CUDA error" in row["reason"]
+    assert (row["state"], row["reason"]) == ("running", "job 11_0 on n7")
 
 
 def test_variables_of_the_job_in_whose_shell_it_is_submitted_do_not_reach_a_job(cluster, jobs, monkeypatch):

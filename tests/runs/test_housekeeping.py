@@ -1,0 +1,54 @@
+import json
+import shutil
+
+from toy import toy_config
+
+from albert_lab import paths
+from albert_lab.runs import housekeeping, results
+from albert_lab.runs import run as runs
+
+LINE = {"event": "training", "step": 1_200, "share": 0.5, "loss": 5.5, "mlm_loss": 4.8, "pair_loss": 0.7}
+LINE |= {"tokens_per_second": 8_123.4, "seconds_left": 65.0, "training_seconds": 65.0}
+
+
+def started(corpus, seed):
+    folder = runs.create(runs.plan(toy_config(corpus, f"seed={seed}")))
+    (folder / results.METRICS).write_text(json.dumps(LINE) + "\n")
+    return folder
+
+
+def test_a_run_that_trains_has_rate_losses_and_time_left(corpus, own_home):
+    folder = started(corpus, 0)
+    with runs.locked(folder, print):
+        (row,) = housekeeping.rows(paths.runs())
+    assert housekeeping.cells(row)[1:9] == ["running", "50%", "1,200", "8,123", "5.500", "4.800", "0.700", "65 s"]
+    (row,) = housekeeping.rows(paths.runs())
+    assert housekeeping.cells(row)[1:9] == ["missing", "50%", "1,200", "", "5.500", "4.800", "0.700", ""]
+
+
+def test_a_watch_reads_the_runs_again_until_all_that_are_named_are_done(corpus, own_home, capsys, monkeypatch):
+    folder = started(corpus, 0)
+    monkeypatch.setattr(housekeeping, "WATCH_SECONDS", 0.1)
+    monkeypatch.setattr(
+        housekeeping.time, "sleep", lambda _: (folder / runs.IMPORT).write_text("{}")
+    )  # someone ends the run
+    housekeeping.watch(paths.runs(), {folder.name}, lambda: False)
+    assert "1 imported" in capsys.readouterr().out
+
+
+def test_a_run_of_a_study_is_named_by_its_row_and_seed(corpus, own_home):
+    folder = started(corpus, 2)
+    (row,) = housekeeping.rows(paths.runs(), titles={folder.name: "inter_sentence=sop seed 2"})
+    assert (housekeeping.cells(row)[0], row["run"]) == ("inter_sentence=sop seed 2", folder.name)
+
+
+def test_a_checkpoint_whose_removal_was_killed_is_removed_by_the_next_cleaning(own_home, monkeypatch):
+    left = paths.runs() / "run" / "checkpoint"
+    left.mkdir(parents=True)
+    with monkeypatch.context() as killed:
+        killed.setattr(shutil, "rmtree", lambda *_, **__: None)
+        housekeeping.free([left])
+    (result,) = housekeeping.find_garbage(cache=False, checkpoints=False)
+    assert result.name.startswith(".checkpoint.partial-")
+    housekeeping.free([result])
+    assert not list((paths.runs() / "run").iterdir())
