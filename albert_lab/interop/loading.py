@@ -26,6 +26,7 @@ from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import MODEL_FILE, find_tokenizer
 from albert_lab.errors import ConfigError
+from albert_lab.files import check_name
 from albert_lab.interop import layout, tokenizer_files
 from albert_lab.messages import Say
 from albert_lab.model.encoder import PretrainingModel
