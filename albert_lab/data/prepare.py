@@ -127,7 +127,8 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
     for split in SPLITS:
         is_left_empty = split == "train" and corpus.dev_share >= 1  # to score a whole text
         if not writers[split].counts["documents"] and not is_left_empty:
-            raise texts.empty_split(split, sum(writer.counts["documents"] for writer in writers.values()), corpus)
+            number = sum(writer.counts["documents"] for writer in writers.values())
+            raise texts.empty_split(split, number, corpus, counts[texts.REPEATED])
     if [fingerprint(source) for source in corpora] != fingerprints:
         raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")
     written = {split: writers[split].counts for split in SPLITS}
