@@ -245,6 +245,6 @@ def empty_split(split: Split, num_documents: int, corpus: CorpusConfig, num_repe
     why = f" ({num_repeated:,} {REPEATED} were dropped)" if num_repeated else ""
     return ConfigError(
         f"corpus.dev_share={corpus.dev_share} leaves the {split} split of corpus={corpus.name} empty, which has"
-        f" {num_documents} different documents{why}: give more text, another share, or corpus.document_characters=N, which"
-        " cuts a long text into several"
+        f" {num_documents} different documents{why}: give more text, another share, or corpus.document_characters=N,"
+        " which cuts a long text into several"
     )
