@@ -89,8 +89,15 @@ def conf_file(name: str) -> Path:
 
 
 def expanded(text: str) -> Path:
-    """The path that a user wrote, with ~ replaced by a home folder."""
-    return Path(os.path.expanduser(text))
+    """The path that a user wrote, with ~ replaced by a home folder.
+
+    Raises:
+        ConfigError: no user of that name.
+    """
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{text}: there is no user {Path(text).parts[0][1:]!r} on this machine") from error
 
 
 def _output(variable: str, default: Path) -> Path:

@@ -53,7 +53,10 @@ def folders(plans: Sequence[Plan]) -> tuple[list[dict[str, Any]], str]:
     names = {item.run.name for item in points}
     rows = [
         {"folder": str(item.run.folder), "title": item.title, "is_row": item.run.name in names}
-        | {"state": item.state, "job": str(states.queued(item.run.folder) or "")}
+        | {
+            "state": "damaged" if states.is_damaged(item.run.folder) else item.state,
+            "job": str(states.queued(item.run.folder) or ""),
+        }
         | item.point.as_columns()
         for item in family(points).values()
     ]

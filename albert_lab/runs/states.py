@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from albert_lab import files
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.runs import results
 from albert_lab.runs.finetunings import Failure, Finetuning
 from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, is_locked, is_trained, read
@@ -64,6 +64,15 @@ def with_finetunings(run: Run, pretraining: State, missing: Sequence[Finetuning]
 def has_weights(folder: Path) -> bool:
     """Whether other runs can start from a run: its last checkpoint was not freed."""
     return any((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
+
+
+def is_damaged(folder: Path) -> bool:
+    """Whether a run's record is no record, or that of another run."""
+    try:
+        results.check(folder)
+    except DamagedFileError:
+        return True
+    return False
 
 
 def check_finished(folder: Path) -> None:

@@ -87,14 +87,14 @@ def test_missing_text_is_exit_code_4_and_names_its_expected_path(own_home):
     assert not list(own_home.iterdir())
 
 
-def test_a_folder_that_the_system_refuses_is_exit_code_2_and_names_its_variable(corpus, own_home, monkeypatch):
+def test_a_folder_that_the_system_refuses_is_exit_code_2_and_is_named(corpus, own_home, monkeypatch):
     def refuse(folder, *_args, **_options):
         raise PermissionError(errno.EACCES, "Permission denied", str(folder))
 
     monkeypatch.setattr(Path, "mkdir", refuse)
     done = here("data", "prepare", *toy_overrides(corpus), ALBERT_LAB_CACHE="/nowhere")
     assert done.returncode == 2
-    assert "ALBERT_LAB_CACHE=/nowhere" in done.stderr
+    assert "/nowhere" in done.stderr
 
 
 @pytest.mark.parametrize("experiment", ["glue", "same-wall-clock"])
