@@ -242,7 +242,7 @@ def without_repeated(
 
 def empty_split(split: Split, num_documents: int, corpus: CorpusConfig, num_repeated: int = 0) -> ConfigError:
     """The error for a split without documents; num_repeated is the number of dropped paragraphs, see REPEATED."""
-    why = f" ({num_repeated:,} {REPEATED} were dropped)" if num_repeated else ""
+    why = f" ({num_repeated:,} {REPEATED} were dropped; corpus.repeats=keep keeps them)" if num_repeated else ""
     return ConfigError(
         f"corpus.dev_share={corpus.dev_share} leaves the {split} split of corpus={corpus.name} empty, which has"
         f" {num_documents} different documents{why}: give more text, another share, or corpus.document_characters=N,"

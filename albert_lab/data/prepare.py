@@ -191,7 +191,7 @@ def _batches(corpora: list[CorpusConfig], counts: Counter[str], skipped: list[st
             documents = [texts.documents_of(source, corpus) for source in sources]
             if split == "dev":
                 held_out.add(source.text for source in sources)
-            else:
+            elif corpus.repeats == "drop":
                 documents = texts.without_repeated(documents, corpus, held_out, counts)
             yield _Batch(split, [[one.text for one in texts.distinct(of, counts, seen)] for of in documents], corpus)
 

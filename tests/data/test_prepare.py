@@ -152,6 +152,9 @@ def test_training_text_that_repeats_held_out_text_is_dropped_and_counted(run, tm
     assert meta["dropped"] == {"paragraphs that repeat held-out text": len(in_training)}
     size = 3 if documents == "paragraph" else 1
     assert meta["train"]["documents"] == size * (30 - len(held_out)) + len(in_training)
+    kept = read_meta(prepare(run(f"corpus.documents={documents}", "corpus.repeats=keep"), silent))
+    assert not kept["dropped"]
+    assert kept["train"]["tokens"] > meta["train"]["tokens"]
 
 
 def test_repeated_and_empty_documents_are_dropped_and_counted_and_other_files_named(run, tmp_path):
