@@ -151,12 +151,12 @@ def test_the_file_of_an_own_task_fills_its_column_and_needs_its_data(tmp_path, m
     (tmp_path / "study.yaml").write_text(study)
     result = experiment.read(tmp_path / "study.yaml")
     assert result.columns == ("mlm_accuracy", "mine")
-    assert result.tasks == {"mine": str(tmp_path / "mine.yaml")}
+    assert result.own_tasks == {"mine": str(tmp_path / "mine.yaml")}
     with pytest.raises(MissingDataError, match=r"mine: no train data at .*a\.tsv"):
         finetunings.choose_tasks(result.columns, print, own=result.own_tasks)
     for name in ("a.tsv", "b.tsv"):
         (tmp_path / name).write_text("text\tlabel\nb\tn\nc\ty\n")
-    assert finetunings.choose_tasks(result.columns, print, own=result.own_tasks) == result.tasks
+    assert finetunings.choose_tasks(result.columns, print, own=result.own_tasks) == result.own_tasks
 
 
 def test_a_named_task_must_have_its_data(tmp_path, monkeypatch):
