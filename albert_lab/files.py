@@ -201,7 +201,7 @@ def describe(detail: Any, key: str | None = None) -> str:
         case "value_error":
             said = str(detail["ctx"]["error"])
             return said if not key or said.startswith((f"{key}=", f"{key}.")) else f"{key}: {said}"
-    value = str(detail["input"])
+    value = json.dumps(detail["input"], ensure_ascii=False, default=str).strip('"')  # null and true, as in YAML
     return f"{key}={value if len(value) <= 60 else value[:57] + '...'}: {detail['msg']}" if key else detail["msg"]
 
 

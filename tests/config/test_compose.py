@@ -115,7 +115,7 @@ def test_a_configuration_is_frozen_and_read_back_from_json():
         ("embedding_size=null", "embedding_size=null"),
         ("seed='1'", "seed=1"),
         ("seed=4294967296", "seed=4294967296"),
-        ("dropout=nan", "dropout=nan"),
+        ("dropout=nan", "dropout=NaN"),
         ("optimizer.betas=[0.9]", "optimizer.betas"),
         ("machine.report_to=[wandb,wandb]", "wandb"),
         ("machine.precision=fp8", "'bf16'"),
