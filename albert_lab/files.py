@@ -5,6 +5,7 @@ or malicious: none of these leads to a traceback, and no content of a file is ex
 """
 
 import io
+import json
 import textwrap
 from collections import Counter
 from collections.abc import Hashable, Sequence

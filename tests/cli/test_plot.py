@@ -1,5 +1,4 @@
 import shutil
-from pathlib import Path
 
 import pytest
 from command import here
@@ -46,7 +45,6 @@ def test_a_report_without_layers_has_no_figure_of_layers(tmp_path):
         (["plot", "speed"], 2, "learning-curves"),
         (["plot", "learning-curves", "absent"], 2, "absent"),
         (["plot", "layer-similarity", "nobody"], 2, "nobody"),
-        (["plot", "layer-similarity", str(Path(__file__).parent), "corpus=files"], 2, "corpus.path"),
         (["plot", "layer-similarity"], 4, "`albert-lab layer-similarity`"),
         (["plot", "layer-similarity", "scale=smoke"], 2, "scale=smoke"),
     ],

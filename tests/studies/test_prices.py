@@ -2,7 +2,7 @@ import os
 from types import SimpleNamespace
 
 import pytest
-from records import toy_finetuning, toy_record
+from records import toy_record
 from toy_tasks import toy_config
 
 from albert_lab.config.compose import load
@@ -11,8 +11,6 @@ from albert_lab.runs.finetunings import Finetuning
 from albert_lab.runs.results import RECORD, write
 from albert_lab.runs.run import Run
 from albert_lab.studies.prices import Price, costs, finetuning_flops, last_speed
-from albert_lab.tasks import finetune
-from albert_lab.tasks.records import identity_of, output_folder, write_record
 from albert_lab.tasks.task import load_task
 
 
@@ -61,19 +59,6 @@ def test_the_price_of_a_fine_tuning_has_every_evaluation_of_every_dev_example(it
         assert flops_by_task(item) == {name: pytest.approx(flops_of(item, task, dev_examples, evaluations=2))}
     item.missing = [Finetuning(item.run, load_task("race"), 0)]
     assert flops_by_task(item)["race"] == pytest.approx(flops_of(item, load_task("race"), 32, evaluations=2))
-
-
-def test_the_price_has_the_fine_tuning_that_another_starts_from_unless_its_weights_are_there(item):
-    item.missing = [Finetuning(item.run, load_task(name), 0) for name in ("rte", "mrpc")]
-    assert set(flops_by_task(item)) == {"rte", "mrpc", "mnli"}
-    mnli, run = load_task("mnli"), item.run
-    identity = identity_of(run.name, run.config, mnli, 0)
-    write_record(run.folder, toy_finetuning(run.name, "mnli", 60.0).model_copy(update={"identity": identity}))
-    assert "mnli" in flops_by_task(item)
-    weights = output_folder(run.folder, "mnli", 0) / finetune.WEIGHTS
-    weights.parent.mkdir()
-    weights.touch()
-    assert set(flops_by_task(item)) == {"rte", "mrpc"}
 
 
 def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device(own_home):
