@@ -64,8 +64,8 @@ def contrast(report: str, metric: str, weights: dict[str, float]) -> list[float]
             error = (right - right.sum() / n.sum() * n) / n.sum() * (1 if "loss" in metric else 100)
             errors, known = errors + error * weight / len(own), np.count_nonzero(n)
             parts[1:] = [(known / (known - 1) * (errors**2).sum(), known - 1)]
-    variance = sum(part for part, _ in parts)
-    joint = variance**2 / sum(part**2 / of_part for part, of_part in parts)
+    variance = sum(part for part, _ in parts) or 1e-12  # a floor has none
+    joint = variance**2 / (sum(part**2 / of_part for part, of_part in parts) or 1e-24)
     return [float(n) for n in (vector @ means, *t.interval(0.95, joint, vector @ means, np.sqrt(variance)))]
 
 
