@@ -160,7 +160,7 @@ def test_blimp_of_the_examples_masks_each_token_by_itself_and_a_pair_of_one_sent
     example = paths.PACKAGE.parent / "examples" / "blimp.py"
     with pytest.raises(ConfigError, match="ALBERT_LAB_BLIMP"):
         own_code.include(example)
-    monkeypatch.setattr(own_code, "_paths", {})
+    monkeypatch.setattr(own_code, "_included", {})
     monkeypatch.setenv("ALBERT_LAB_BLIMP", str(tmp_path / "pairs.jsonl"))
     own_code.include(example)
     (measure,) = catalog.of_kind(OwnTextMeasure)
