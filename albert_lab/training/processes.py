@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -95,6 +95,9 @@ def joined(device: torch.device, rank: Rank) -> Iterator[Processes]:
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT)
     try:
         yield Processes(device, rank)
+        if rank.of > 1:  # the leader leaves last: one that still receives loses what was sent if the sender is gone
+            with suppress(RuntimeError):
+                dist.broadcast(torch.zeros(1), src=0)
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()

@@ -21,7 +21,7 @@ OVERRIDES = ["dropout=0.1", "machine.micro_batch_size=4", "machine.log_every_ste
 
 
 def train(folder, processes: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(Job(folder, processes=processes).command, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(Job(folder, processes=processes).command)  # pytest shows its stderr if the test fails
 
 
 def weights(folder) -> dict[str, torch.Tensor]:
