@@ -13,30 +13,18 @@ from albert_lab.messages import to_stderr
 
 app = typer.Typer()
 _REPORT = "Only the runs of this study, by the folder of its report, which exists before its first run."
-_WATCH = "Show the table until Ctrl-C, or until all runs of the study are trained."
 
 
-@app.command(**shown(HOUSEKEEPING, "albert-lab status", "albert-lab status lab/reports/laptop-sotu/sop-vs-nsp --watch"))
+@app.command(**shown(HOUSEKEEPING, "albert-lab status", "albert-lab status lab/reports/laptop-sotu/sop-vs-nsp"))
 def status(
     report: Annotated[Path | None, typer.Argument(metavar="[REPORT]", file_okay=False, help=_REPORT)] = None,
-    watch: Annotated[bool, flag("--watch", _WATCH)] = False,
     as_json: Json = False,
 ) -> None:
     """List all runs, or those of a study, with their progress: rate, losses and time left."""
-    from albert_lab import signals
-    from albert_lab.errors import ConfigError
     from albert_lab.runs import housekeeping
-    from albert_lab.studies.study import names_of_runs, titles_of_runs
+    from albert_lab.studies.study import names_of_runs
 
-    if watch and as_json:
-        raise ConfigError("--watch and --json exclude each other")
-    names = None if report is None else names_of_runs(report)
-    titles = titles_of_runs(paths.reports())
-    if watch:
-        with signals.deferred() as stopped_by:
-            housekeeping.watch(paths.runs(), names, lambda: bool(stopped_by), titles)
-        return
-    listed = housekeeping.rows(paths.runs(), names, titles)
+    listed = housekeeping.rows(paths.runs(), None if report is None else names_of_runs(report))
     print(json.dumps(listed, indent=2) if as_json else housekeeping.text(listed))
 
 

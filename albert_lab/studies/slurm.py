@@ -99,7 +99,7 @@ def submit(jobs: Sequence[Job], unprepared: Sequence[Run], settings: Launcher) -
                 states.note_job(job.folder, numbers[job.folder])
             to_stderr(f"job {number}: {f'runs: {len(script.jobs)}' if script.jobs else 'prepares text'} ({file})")
     to_stderr(
-        f"runs in the queue: {len(numbers)}, {len(numbers) - len(queued)} of them new. `albert-lab status --watch`"
+        f"runs in the queue: {len(numbers)}, {len(numbers) - len(queued)} of them new. `albert-lab status`"
         " shows them; the same command, when they have ended, submits what is missing again, or writes the report"
     )
 

@@ -20,26 +20,12 @@ def started(corpus, seed):
 def test_a_run_that_trains_has_rate_losses_and_time_left(corpus, own_home):
     folder = started(corpus, 0)
     with runs.locked(folder, print):
-        (row,) = housekeeping.rows(paths.runs())
-    assert housekeeping.cells(row)[1:9] == ["running", "50%", "1,200", "8,123", "5.500", "4.800", "0.700", "65 s"]
-    (row,) = housekeeping.rows(paths.runs())
-    assert housekeeping.cells(row)[1:9] == ["missing", "50%", "1,200", "", "5.500", "4.800", "0.700", ""]
-
-
-def test_a_watch_reads_the_runs_again_until_all_that_are_named_are_done(corpus, own_home, capsys, monkeypatch):
-    folder = started(corpus, 0)
-    monkeypatch.setattr(housekeeping, "WATCH_SECONDS", 0.1)
-    monkeypatch.setattr(
-        housekeeping.time, "sleep", lambda _: (folder / runs.IMPORT).write_text("{}")
-    )  # someone ends the run
-    housekeeping.watch(paths.runs(), {folder.name}, lambda: False)
-    assert "1 imported" in capsys.readouterr().out
-
-
-def test_a_run_of_a_study_is_named_by_its_row_and_seed(corpus, own_home):
-    folder = started(corpus, 2)
-    (row,) = housekeeping.rows(paths.runs(), titles={folder.name: "inter_sentence=sop seed 2"})
-    assert (housekeeping.cells(row)[0], row["run"]) == ("inter_sentence=sop seed 2", folder.name)
+        listed = housekeeping.rows(paths.runs())
+    assert listed[0]["seconds_left"] == 65
+    line = housekeeping.text(listed).splitlines()[2]
+    assert line.split() == [folder.name, "running", "50%", "1,200", "8,123", "5.500", "4.800", "0.700", "65", "s"]
+    line = housekeeping.text(housekeeping.rows(paths.runs())).splitlines()[2]
+    assert line.split() == [folder.name, "missing", "50%", "1,200", "5.500", "4.800", "0.700"]
 
 
 def test_a_checkpoint_whose_removal_was_killed_is_removed_by_the_next_cleaning(own_home, monkeypatch):
