@@ -26,7 +26,7 @@ from albert_lab.data.vocabulary import find_or_train
 from albert_lab.errors import FIXABLE, DamagedFileError
 from albert_lab.interop import layout, loading, tokenizer_files
 from albert_lab.report import markdown, report
-from albert_lab.runs import housekeeping, reported, results, single_run, states
+from albert_lab.runs import housekeeping, layers, reported, results, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
@@ -72,9 +72,9 @@ OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
         lambda folder: (results.check(folder), results.read(folder)),
     ),
     results.METRICS: (lines(*STEPS), reported.curve),
-    results.LAYERS: (LAYERS, lambda folder: single_run.layers_of(folder, print)),
+    results.LAYERS: (LAYERS, lambda folder: layers.layers_of(folder, print)),
     runs.RUN_FILE: (None, runs.read),
-    runs.FAILURE: ({"error": "the loss is nan", "fixable": False}, states.failure),
+    runs.FAILURE: ({"error": "the loss is nan"}, states.failure),
     runs.MACHINE: ({"threads": 2}, lambda folder: runs.use_threads(folder, runs.read(folder).config)),
     runs.IMPORT: ({"missing_parts": ["pooler"], "source": "x"}, loading.read_import),
     states.JOB: (b"4711_0\n", states.queued),

@@ -6,46 +6,49 @@ from typing import Annotated
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import DOWNSTREAM, MODELS, Json, Overrides, flag, option, shown, task_names
+from albert_lab.cli.options import DOWNSTREAM, MODELS, Json, Overrides, option, shown, task_names
 from albert_lab.messages import to_stderr
 
 app = typer.Typer()
 data_app = typer.Typer(help="Prepare text ahead of runs; fetch data of downstream tasks.", no_args_is_help=True)
 app.add_typer(data_app, name="data", rich_help_panel=MODELS)
-TaskSettings = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="Settings of the task's file, as settings.laptop.steps=400."),
-]
 
 
 @app.command(
     **shown(
         DOWNSTREAM,
         "albert-lab finetune RUN --tasks sst2,mnli --seeds 0,1,2",
-        "albert-lab finetune RUN --tasks mnli settings.laptop.steps=400",
+        "albert-lab finetune RUN --tasks my-task.yaml",
     )
 )
 def finetune(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run by its name (see `albert-lab status`) or folder.")],
-    overrides: TaskSettings = None,
     tasks: Annotated[
         str, option("Tasks: names, or .yaml files of your own.", "NAME,...")
     ] = "squad1,squad2,mnli,sst2,race",
     seeds: Annotated[str | None, option("Fine-tuning seeds; by default those of the scale.", "N,...")] = None,
-    random: Annotated[bool, flag("--random", "Start from random weights in the run's shape, as a baseline.")] = False,
     as_json: Json = False,
 ) -> None:
     """Fine-tune a finished run on tasks and print the scores; finished fine-tunings are not repeated."""
-    from albert_lab.runs import single_run
+    from albert_lab.runs.finetunings import describe, finetune_run
+    from albert_lab.runs.states import find_run
 
-    wanted = single_run.Wanted(
-        tasks=task_names(tasks) or [],
-        seeds=None if seeds is None else single_run.read_seeds(seeds),
-        overrides=overrides or [],
-        is_random=random,
-    )
-    records = single_run.finetune_run(run, wanted, to_stderr)
-    print(json.dumps([item.model_dump() for item in records], indent=2) if as_json else single_run.as_text(records))
+    records = finetune_run(find_run(run), task_names(tasks) or [], _read_seeds(seeds), to_stderr)
+    if as_json:
+        print(json.dumps([record.model_dump() for record in records], indent=2))
+        return
+    for record in records:
+        print(describe(record), flush=True)
+
+
+def _read_seeds(text: str | None) -> list[int] | None:
+    from albert_lab.config.section import SEEDS
+    from albert_lab.errors import ConfigError
+
+    seeds = [int(part) for part in (text or "").split(",") if part.isdecimal() and int(part) < SEEDS]
+    if text is not None and len(set(seeds)) < len(text.split(",")):
+        raise ConfigError(f"--seeds {text}: different whole numbers below {SEEDS} with commas between, as in 0,1,2")
+    return seeds or None
 
 
 @data_app.command(
@@ -68,7 +71,10 @@ def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
 )
 def data_fetch(
     name: Annotated[str, typer.Argument(help="glue, squad, race, a single task, or a corpus of the Hub.")],
-    overrides: TaskSettings = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Settings of the task's file, as hub.path=NAME."),
+    ] = None,
 ) -> None:
     """Download data sets from the Hugging Face Hub into the official file formats."""
     from albert_lab.tasks.fetch import fetch

@@ -16,8 +16,8 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import charts, drawing
 from albert_lab.figures.claims import claims
 from albert_lab.messages import Say
+from albert_lab.runs import layers as measured
 from albert_lab.runs import run as runs
-from albert_lab.runs import single_run
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies import study as studies
 from albert_lab.training.layers import TOKEN, Layer
@@ -125,7 +125,7 @@ def layers_of(folder: Path, say: Say) -> list[tuple[str, Sequence[Layer]]] | Non
     """The layers of a run, or of the runs of a report, by the names of runs; None for a model of another tool."""
     if is_report(folder):
         return [(run.name, run.layers) for run in studies.read(folder).runs if run.layers]
-    return [(folder.name, single_run.layers_of(folder, say))] if (folder / runs.RUN_FILE).is_file() else None
+    return [(folder.name, measured.layers_of(folder, say))] if (folder / runs.RUN_FILE).is_file() else None
 
 
 def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) -> list[Path]:

@@ -49,7 +49,7 @@ def export(text: str, target: Path, layout: str, say: Say) -> str:
         raise ConfigError(f"--layout {layout} is unknown (allowed: {', '.join(LAYOUTS)})")
     layouts.package("export")
     folder = runs.find(text)
-    states.check_finished(folder)
+    states.read_finished(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target} already exists and is not empty")
     check_folder(target.parent, f"DIR {target}:")

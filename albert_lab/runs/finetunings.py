@@ -1,6 +1,6 @@
 """The fine-tunings of a run: the tasks of a table's columns, their state, and the training of what is missing."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cached_property
@@ -15,7 +15,7 @@ from albert_lab.errors import FIXABLE, ConfigError, MissingDataError, WriteError
 from albert_lab.messages import Say, duration
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs.reported import FilledColumn
-from albert_lab.runs.run import FAILURE, Run, config_here, locked
+from albert_lab.runs.run import FAILURE, Run, config_here, locked, use_threads
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import FinetuningRecord, has_same_data, identity_of, read_record, record_file
 from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
@@ -29,10 +29,9 @@ RANDOM_SEEDS = (0, 1, 2)
 
 
 class Failure(BaseModel):
-    """A recorded failure of a run or a fine-tuning. If the user can fix it, it is retried without --retry-failed."""
+    """The recorded failure of a run or a fine-tuning."""
 
     error: str
-    fixable: bool = False
 
 
 def choose_tasks(
@@ -48,37 +47,34 @@ def choose_tasks(
         MissingDataError: a task that is named, or an own one, has no data.
     """
     if names is not None:
-        asked = load_named(names)
-        for task in asked.values():
-            check_data(task)
-        return dict(zip(asked, names, strict=True))
+        return dict(zip(named_tasks(names), names, strict=True))
     own, known = own or {}, task_names()
-    chosen = {column: own.get(column, column) for column in columns if column in own or column in known}
-    lacking = []
-    for column, name in [*chosen.items()]:
+    chosen, lacking = {}, []
+    for column in (column for column in columns if column in own or column in known):
         try:
-            check_data(load_task(name))
+            check_data(load_task(own.get(column, column)))
+            chosen[column] = own.get(column, column)
         except MissingDataError:
             if column in own:
                 raise
             lacking.append(column)
-            del chosen[column]
     if lacking:
-        families = dict.fromkeys(load_task(column).family for column in lacking)
-        say(f"no files, left out: {', '.join(lacking)} (`albert-lab data fetch {next(iter(families))}`)")
+        say(f"no files, left out: {', '.join(lacking)} (`albert-lab data fetch {load_task(lacking[0]).family}`)")
     return chosen
 
 
-def load_named(names: Sequence[str], overrides: Sequence[str] = ()) -> dict[str, TaskConfig]:
+def named_tasks(names: Sequence[str]) -> dict[str, TaskConfig]:
     """Tasks given by name or file, by their names.
 
     Raises:
         ConfigError: an unknown task, or two tasks with the same name.
+        MissingDataError: a task has no data.
     """
     task_of: dict[str, TaskConfig] = {}
-    for task in (load_task(name, overrides) for name in names):
+    for task in map(load_task, names):
         if task_of.setdefault(task.name, task) is not task:
             raise ConfigError(f"two tasks are named {task.name}: rename the file of one of them")
+        check_data(task)
     return task_of
 
 
@@ -125,25 +121,14 @@ class Finetuning(NamedTuple):
     @property
     def current(self) -> FinetuningRecord | None:
         """Its record of exactly these settings and data; None if there is none."""
-        record = self.record_of_settings
-        is_current = record and has_same_data(record, self.task, self.start.folder, paths.tasks_data())
-        return record if is_current else None
-
-    @property
-    def record_of_settings(self) -> FinetuningRecord | None:
-        """The record of exactly these settings, even if its data have changed; None if there is none."""
         start, task, seed = self
         record = read_record(start.folder, task.name, seed)
-        return record if record and record.identity == identity_of(start.name, start.config, task, seed) else None
+        is_same = record and record.identity == identity_of(start.name, start.config, task, seed)
+        return record if is_same and has_same_data(record, task, start.folder, paths.tasks_data()) else None
 
     @property
     def failure_file(self) -> Path:
         return record_file(self.start.folder, self.task.name, self.seed).with_suffix(f".{FAILURE}")
-
-    @property
-    def failure(self) -> Failure | None:
-        file = self.failure_file
-        return files.read_json(file, Failure, "--retry-failed forgets it") if file.exists() else None
 
 
 def wanted(run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False) -> list[Finetuning]:
@@ -153,9 +138,8 @@ def wanted(run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: 
     """
     loaded = [load_task(task) for task in tasks]
     own = [Finetuning(run, task, seed) for task in loaded for seed in seeds or task.fitted(run.config).seeds]
-    if not with_random:
-        return own
-    return own + [Finetuning(random_weights(run), task, seed) for task in loaded for seed in RANDOM_SEEDS]
+    random = random_weights(run)
+    return own + [Finetuning(random, task, seed) for task in loaded for seed in RANDOM_SEEDS if with_random]
 
 
 def missing(run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False) -> list[Finetuning]:
@@ -164,22 +148,17 @@ def missing(run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random:
 
 
 def failures(missing: Iterable[Finetuning]) -> dict[str, str]:
-    """The reasons of those missing fine-tunings that failed, by name.
+    """The reasons of those missing fine-tunings that failed when they were last tried, by name.
 
     Raises:
         DamagedFileError: the file of a failure cannot be read.
     """
-    return {item.name: failure.error for item in missing if (failure := item.failure)}
+    failed = ((item.name, item.failure_file) for item in missing)
+    remedy = "remove it: it is written again"
+    return {name: files.read_json(file, Failure, remedy).error for name, file in failed if file.exists()}
 
 
-def forget_failures(missing: Iterable[Finetuning], *, fixable_only: bool = False) -> None:
-    """Reset failed fine-tunings, so that they run again: all, or those whose errors the user can fix."""
-    for item in missing:
-        if not fixable_only or ((failure := item.failure) and failure.fixable):
-            item.failure_file.unlink(missing_ok=True)
-
-
-def start_of(run: Run, say: Say) -> "InitialModel":
+def _start_of(run: Run, say: Say) -> "InitialModel":
     """A finished run, or random weights, as the start of fine-tunings.
 
     Raises:
@@ -197,23 +176,14 @@ def start_of(run: Run, say: Say) -> "InitialModel":
     return InitialModel(run.name, config, load_tokenizer(config), weights, run.folder)
 
 
-def train_missing(
-    run: Run,
-    tasks: Iterable[str],
-    say: Say,
-    is_stopped: Callable[[], bool],
-    seeds: Seeds = None,
-    *,
-    with_random: bool = False,
-) -> bool:
-    """Train the missing fine-tunings of a finished run, except those that failed before; False if stopped.
+def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) -> bool:
+    """Train the missing fine-tunings of a finished run; False if stopped.
 
     If one fails, its reason is recorded and the others are trained. The caller holds the lock of the run.
 
     Raises:
         filelock.Timeout: stopped while another process fine-tunes the same random weights.
     """
-    todo = [item for item in missing(run, tasks, seeds, with_random=with_random) if not item.failure]
     if not todo:
         return True
     from albert_lab.tasks.finetune import finetune
@@ -222,31 +192,45 @@ def train_missing(
     # Fine-tuned once; the others start from its weights.
     starts = {before.name for item in todo if (before := load_start(item.task))}
     for number, item in enumerate(todo, 1):
+        start, task, seed = item
         say(f"fine-tuning {number} of {len(todo)}: {item.name}")
-        if item.start.name not in models:
-            models[item.start.name] = start_of(item.start, say)
+        if start.name not in models:
+            models[start.name] = _start_of(start, say)
+        item.failure_file.unlink(missing_ok=True)
+        options = {"data": paths.tasks_data(), "say": say, "is_stopped": is_stopped}
         try:
-            with locked(item.start.folder, say, is_stopped) if item.is_random else nullcontext():
-                record = finetune(
-                    models[item.start.name],
-                    item.task,
-                    item.seed,
-                    data=paths.tasks_data(),
-                    say=say,
-                    is_stopped=is_stopped,
-                    keep_weights=item.task.name in starts,
-                )
+            with locked(start.folder, say, is_stopped) if item.is_random else nullcontext():
+                record = finetune(models[start.name], task, seed, keep_weights=task.name in starts, **options)
         except WriteError:  # the others could not write either
             raise
         except (*FIXABLE, RuntimeError) as error:
             say(f"{item.name}: FAILED: {error}")
-            failure = Failure(error=str(error), fixable=isinstance(error, FIXABLE))
-            write_atomically(item.failure_file, failure.model_dump_json() + "\n")
+            write_atomically(item.failure_file, Failure(error=str(error)).model_dump_json() + "\n")
             continue
         if record is None:
             return False
         say(describe(record))
     return True
+
+
+def finetune_run(run: Run, names: Sequence[str], seeds: Seeds, say: Say) -> Iterator[FinetuningRecord]:
+    """The fine-tunings of a finished run on tasks, given by name or file; those that are missing are trained.
+
+    Raises:
+        ConfigError: an unknown task, or one that cannot be used.
+        MissingDataError: a task has no data.
+    """
+    named_tasks(names)  # before anything is trained
+    todo = wanted(run, names, seeds)
+    use_threads(run.folder, run.config)
+    from albert_lab.tasks.finetune import finetune
+
+    with locked(run.folder, say):
+        start = _start_of(run, say)
+        for _, task, seed in todo:
+            record = finetune(start, task, seed, data=paths.tasks_data(), say=say)
+            assert record is not None, "nothing stops it but a signal, which ends this process"
+            yield record
 
 
 def describe(record: FinetuningRecord) -> str:

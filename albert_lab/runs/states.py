@@ -12,16 +12,13 @@ from typing import Literal
 from albert_lab import files
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.runs import results
-from albert_lab.runs.finetunings import Failure, Finetuning
-from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, is_locked, is_trained, read
+from albert_lab.runs.finetunings import Failure
+from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, find, is_locked, is_trained, read
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import FOLDER as FINETUNINGS
 
 State = Literal["done", "imported", "failed", "running", "queued", "trained", "stopped", "missing"]
-# States in which the weights are final.
-PRETRAINED = ("done", "imported")
-# States in which all numbers exist: in the run's folder, or only in reports.
-FINISHED = ("done",)
+PRETRAINED = ("done", "imported")  # states in which the weights are final
 JOB = "slurm-job"  # the file with the number of a run's job
 FRESH_SECONDS = 5.0  # of an answer of squeue: a listing asks about many runs
 _PATIENCE_SECONDS = 60.0  # with a busy controller
@@ -51,16 +48,6 @@ def taken(folder: Path) -> Literal["running", "queued"] | None:
     return None if job is None else "queued" if job.is_waiting else "running"
 
 
-def with_finetunings(run: Run, pretraining: State, missing: Sequence[Finetuning]) -> State:
-    """The state of a run with its fine-tunings: from that of its pre-training, and the fine-tunings that it lacks.
-
-    A run that only lacks some is trained, and not done.
-    """
-    if pretraining != "done" or not missing:
-        return pretraining
-    return taken(run.folder) or ("failed" if all(item.failure for item in missing) else "trained")
-
-
 def has_weights(folder: Path) -> bool:
     """Whether other runs can start from a run: its last checkpoint was not freed."""
     return any((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
@@ -75,10 +62,29 @@ def is_damaged(folder: Path) -> bool:
     return False
 
 
-def check_finished(folder: Path) -> None:
-    name = read(folder).name
-    if state(folder) not in PRETRAINED:
-        raise ConfigError(f"{name} is not finished (it is {state(folder)}): finish it with the command that started it")
+def read_finished(folder: Path) -> Run:
+    """The run of a folder.
+
+    Raises:
+        ConfigError: it is no folder of a run, or the run is not finished.
+    """
+    run = read(folder)
+    if (now := state(folder)) not in PRETRAINED:
+        raise ConfigError(f"{run.name} is not finished (it is {now}): finish it with the command that started it")
+    return run
+
+
+def find_run(name: str) -> Run:
+    """A finished or imported run by its name or folder.
+
+    Raises:
+        ConfigError: an unknown run, one of another results version, or an unfinished one.
+    """
+    folder = find(name)
+    run = read_finished(folder)
+    if run.folder.resolve() != folder.resolve():
+        raise ConfigError(f"{folder} is not the folder of its run, which is {run.folder}: check ALBERT_LAB_HOME")
+    return run
 
 
 def failure(folder: Path) -> str:

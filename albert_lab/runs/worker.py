@@ -19,7 +19,7 @@ from albert_lab.machine import Rank, read_rank
 from albert_lab.measures.catalog import labels, units
 from albert_lab.messages import Say, duration, quiet, to_stderr
 from albert_lab.runs import preparing, results
-from albert_lab.runs.finetunings import Seeds, train_missing
+from albert_lab.runs.finetunings import Seeds, missing, train
 from albert_lab.runs.run import FAILURE, TRACEBACK, Run, include_copies, is_trained, locked, read, use_threads
 from albert_lab.storage import is_full, write_atomically
 
@@ -88,7 +88,7 @@ def main(
                 if _pretrain(run, folder, say, lines.show, is_stopped, rank):
                     for file in include:
                         own_code.include(file)
-                    if not rank.leads or train_missing(run, tasks, say, is_stopped, seeds, with_random=with_random):
+                    if not rank.leads or train(missing(run, tasks, seeds, with_random=with_random), say, is_stopped):
                         return 0
                 say("stopped; its state is saved, and the same command resumes from there")
         except Timeout:  # stopped while another process trains the run

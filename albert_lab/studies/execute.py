@@ -41,10 +41,7 @@ class Outcome:
 
 
 def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False) -> Plan:
-    """The plan after runs were reset, so that they no longer count as finished or failed.
-
-    Fine-tunings that failed for a reason that the user can fix are always reset.
-    """
+    """The plan after runs were reset, so that they no longer count as finished or failed."""
     for item in plan.family.values():
         folder = item.run.folder
         if not item.point.existing:
@@ -54,7 +51,6 @@ def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False) -> Pla
                 states.forget(folder)
             elif retry_failed and item.state == "failed":
                 (folder / runs.FAILURE).unlink(missing_ok=True)
-        finetunings.forget_failures(item.missing, fixable_only=not retry_failed)
     return plan.updated()
 
 
@@ -82,7 +78,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
                 (item.run.folder / runs.RECORD).unlink()  # its fine-tunings are kept
         _launch(todo, options, outcome)
     if outcome.failures and not outcome.code:
-        is_any_done = any(item.again().state in states.FINISHED for item in plan.points)
+        is_any_done = any(item.again().state == "done" for item in plan.points)
         outcome.code = SOME_FAILED if is_any_done else 1
     return outcome
 

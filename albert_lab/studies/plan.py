@@ -62,7 +62,9 @@ class PlannedPoint:
     @cached_property
     def state(self) -> State:
         """The state of the run with its fine-tunings."""
-        return states.with_finetunings(self.run, self.pretraining, self.missing)
+        if self.pretraining != "done" or not self.missing:
+            return self.pretraining
+        return states.taken(self.run.folder) or "trained"
 
     def looked_at(self) -> "PlannedPoint":
         """The point, after a look at its run, if there was none before."""
@@ -162,17 +164,13 @@ class Plan:
     @cached_property
     def failed(self) -> dict[str, PlannedPoint]:
         """The runs that failed before, by name; a failed run from which only finished ones start is none of them."""
-        unfinished = {run.name for item in self.points if item.state not in states.FINISHED for run in item.lineage}
+        unfinished = {run.name for item in self.points if item.state != "done" for run in item.lineage}
         return {name: item for name, item in self.family.items() if item.state == "failed" and name in unfinished}
-
-    @property
-    def _lost(self) -> set[str]:
-        return {name for name, item in self.failed.items() if item.pretraining == "failed"}
 
     @cached_property
     def orphaned(self) -> list[PlannedPoint]:
         """The runs that cannot be trained since one that they start from failed before, parents first."""
-        lost, orphans = self._lost, []
+        lost, orphans = {*self.failed}, []
         for name, item in self.family.items():
             start = item.run.start_from
             if start and start.run in lost and name not in self.failed and item.lacks_pretraining:
@@ -184,16 +182,15 @@ class Plan:
     def to_pretrain(self) -> set[str]:
         """Names of the runs that need pre-training and can have it: none that it starts from failed before."""
         lines = ({run.run.name for run in self._to_finish(item)} for item in self.points)
-        return set[str]().union(*(line for line in lines if not line & self._lost))
+        return set[str]().union(*(line for line in lines if not line & self.failed.keys()))
 
     @property
     def to_train(self) -> list[PlannedPoint]:
         """The runs that need pre-training or fine-tunings, each after those that it starts from."""
-        ended = (*states.FINISHED, "failed")
         return [
             item
             for name, item in self.family.items()
-            if name in self.to_pretrain or (item.pretraining == "done" and item.tasks and item.state not in ended)
+            if name in self.to_pretrain or (item.pretraining == "done" and item.tasks and item.state != "done")
         ]
 
 

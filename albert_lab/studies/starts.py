@@ -11,7 +11,7 @@ from albert_lab.data.vocabulary import find_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape, check_deepening
 from albert_lab.runs import run as runs
-from albert_lab.runs.single_run import find_run
+from albert_lab.runs.states import find_run
 
 # Keys that continued training must keep: they set the shape, the token ids, the labels, the schedule, the curve.
 _SAME_IN_TRAINING = (

@@ -12,7 +12,8 @@ from albert_lab import files, own_code, paths
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import Name, Record
 from albert_lab.messages import Say
-from albert_lab.runs import finetunings, reported, results, single_run
+from albert_lab.runs import finetunings, reported, results
+from albert_lab.runs.layers import layers_of
 from albert_lab.runs.reported import REMEDY, ReportedRun
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
@@ -166,7 +167,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     Args:
         failures: the reasons of runs that failed, by name.
 
-    Raises: see runs.single_run.layers_of() and ensembles().
+    Raises: see runs.layers.layers_of() and ensembles().
     """
     experiment = plan.experiment
     collected = list(collect_runs(plan.points, say, with_layers=LAYERS_FIGURE in experiment.figures))
@@ -187,7 +188,7 @@ def collect_runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool 
                 record=record,
                 columns=finetunings.filled_columns(item.run, item.tasks, item.seeds, with_random=item.with_random),
                 curve=reported.curve(folder),
-                layers=single_run.layers_of(folder, say) if with_layers else (),
+                layers=layers_of(folder, say) if with_layers else (),
             )
 
 

@@ -12,7 +12,7 @@ from albert_lab.data.tokenizer import load as load_model
 from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import import_folder, open_folder
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.runs import housekeeping, single_run, states
+from albert_lab.runs import finetunings, housekeeping, states
 from albert_lab.runs import run as runs
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import plan_study
@@ -107,9 +107,7 @@ def test_an_imported_run_can_be_fine_tuned(published, own_home, monkeypatch):
     toy_task("sst2", own_home / "data")
     machine = ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
     folder = import_folder(published(make_bert, BERT), ["scale=smoke", *machine], None, silent)
-    overrides = ["settings.smoke.steps=2", "settings.smoke.checkpoint_steps=2", "settings.smoke.warmup_steps=0"]
-    wanted = single_run.Wanted(["sst2"], [0], overrides, is_random=False)
-    records = single_run.finetune_run(folder.name, wanted, silent)
+    records = finetunings.finetune_run(states.find_run(folder.name), ["sst2"], [0], silent)
     assert [(record.task, record.weights) for record in records] == [("sst2", "pre-trained")]
 
 

@@ -4,12 +4,12 @@ import pytest
 from toy import states_of, toy_overrides, train
 from toy_tasks import toy_task, write_examples
 
+from albert_lab.cli import tasks
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.runs import finetunings, results, single_run
+from albert_lab.runs import finetunings, results, states
 from albert_lab.runs import run as runs
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.studies import experiment, study
-from albert_lab.studies.execute import reset
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.studies.plan import plan_study
 from albert_lab.tasks.records import read_record, record_file
@@ -38,7 +38,7 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     failure = f"{item.run.name}, squad1, seed 0"
     assert outcome.code == 1
     assert "train-v1.1.json" in outcome.failures[failure]
-    assert states_of(planned) == ["failed"]
+    assert states_of(planned) == ["trained"]
     record = item.run.folder / results.RECORD
     written = record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns
     (point,) = study.collect(planned.updated(), outcome.failures, "albert-lab sweep", print).points
@@ -54,7 +54,7 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     assert "squad1" not in run.scores
 
     squad.write_text(whole)
-    assert train(planned).code == 0, "errors that the user can fix are retried without an option"
+    assert train(planned).code == 0, "what failed is tried again"
     assert states_of(planned) == ["done"]
     assert written == (record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns)
 
@@ -67,16 +67,9 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     ]
     assert AVERAGE not in row
 
-    result = single_run.finetune_run(item.run.name, wanted(["mnli"], seeds=[0, 1]), print)
+    result = [*finetunings.finetune_run(item.run, ["mnli"], [0, 1], print)]
     assert [record.seed for record in result] == [0, 1]
     assert result[0] == read_record(item.run.folder, "mnli", 0)
-    (random,) = single_run.finetune_run(item.run.name, wanted(["mnli"], is_random=True), print)
-    assert random == read_record(finetunings.random_weights(item.run).folder, "mnli", 0), "that of the study"
-    (other,) = single_run.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.smoke.steps=2"]), print)
-    assert other.settings.steps == 2
-    assert states_of(planned) == ["done"], "fine-tunings with other settings are kept separately"
-    with pytest.raises(ConfigError, match="settings.laptop.steps"):
-        single_run.finetune_run(item.run.name, wanted(["mnli"], overrides=["settings.laptop.steps=2"]), print)
 
 
 def test_fine_tunings_on_other_examples_than_those_of_today_are_missing_and_not_averaged(planned, own_home):
@@ -88,15 +81,15 @@ def test_fine_tunings_on_other_examples_than_those_of_today_are_missing_and_not_
     assert finetunings.missing(item.run, ["mnli"]), "its data have changed"
 
 
-def test_a_fine_tuning_that_the_user_cannot_fix_is_repeated_only_on_request(planned, monkeypatch):
+def test_a_fine_tuning_that_diverged_is_tried_again(planned, monkeypatch):
     (item,) = planned.points
     assert train(planned).code == 0
     record_file(item.run.folder, "mnli", 0).unlink()
     with monkeypatch.context() as patch:
         patch.setattr("albert_lab.tasks.finetune.finetune", diverge)
-        assert finetunings.train_missing(item.run, ["mnli"], print, lambda: False)
-    assert "the loss is nan" in train(planned).failures[f"{item.run.name}, mnli, seed 0"]
-    assert train(reset(planned.updated(), retry_failed=True)).code == 0
+        assert finetunings.train(missing := finetunings.missing(item.run, ["mnli"]), print, lambda: False)
+    assert finetunings.failures(missing) == {"mnli, seed 0": "the loss is nan"}
+    assert train(planned.updated()).code == 0
     assert states_of(planned) == ["done"]
 
 
@@ -104,33 +97,29 @@ def diverge(*_, **__):
     raise DivergedError("the loss is nan")
 
 
-def wanted(tasks, seeds=None, overrides=(), *, is_random=False):
-    return single_run.Wanted(tasks, seeds, overrides, is_random=is_random)
-
-
 def test_an_unknown_or_unfinished_run_is_not_fine_tuned(planned):
     with pytest.raises(ConfigError, match="neither a folder nor a run"):
-        single_run.find_run("nowhere")
+        states.find_run("nowhere")
     runs.create(planned.points[0].run)
     with pytest.raises(ConfigError, match=f"did you mean {planned.points[0].run.name}"):
-        single_run.find_run(planned.points[0].run.name[:-3] + "xyz")
+        states.find_run(planned.points[0].run.name[:-3] + "xyz")
     with pytest.raises(ConfigError, match="is not finished"):
-        single_run.find_run(planned.points[0].run.name)
+        states.find_run(planned.points[0].run.name)
 
 
-def test_a_run_is_fine_tuned_by_one_process_at_a_time(planned, monkeypatch):
+def test_a_run_is_fine_tuned_by_one_process_at_a_time(planned):
     assert train(planned).code == 0
     run = planned.points[0].run
-    monkeypatch.setattr(single_run, "_finetune", lambda *_: [runs.is_locked(run.folder)])
-    assert single_run.finetune_run(run.name, wanted(["mnli"]), print) == [True]
+    for _ in finetunings.finetune_run(run, ["mnli"], [0], print):
+        assert runs.is_locked(run.folder)
     assert not runs.is_locked(run.folder)
 
 
 @pytest.mark.parametrize("text", ["0,x", "-1", "1,1", "4294967296"])
 def test_seeds_are_different_whole_numbers_that_generators_take(text):
-    assert single_run.read_seeds("0,12") == [0, 12]
+    assert tasks._read_seeds("0,12") == [0, 12]
     with pytest.raises(ConfigError, match=f"--seeds {text}"):
-        single_run.read_seeds(text)
+        tasks._read_seeds(text)
 
 
 def test_a_column_without_task_files_is_left_out_and_said(tmp_path, monkeypatch):

@@ -73,7 +73,7 @@ def test_two_files_of_one_name_are_refused(own_sst2, tmp_path):
     other = tmp_path / "sst2.yaml"
     other.write_text(own_sst2.read_text())
     with pytest.raises(ConfigError, match="two tasks are named own-sst2: rename the file"):
-        finetunings.load_named([str(own_sst2), str(other)])
+        finetunings.named_tasks([str(own_sst2), str(other)])
 
 
 @pytest.mark.parametrize(

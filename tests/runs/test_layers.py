@@ -9,8 +9,8 @@ from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import MissingDataError
 from albert_lab.measures import catalog
 from albert_lab.model.encoder import PretrainingModel
+from albert_lab.runs import layers, worker
 from albert_lab.runs import run as runs
-from albert_lab.runs import single_run, worker
 from albert_lab.training import checkpoint
 from albert_lab.training.evaluate import make_sets
 from albert_lab.training.layers import hidden_states_of, measure_layers
@@ -25,7 +25,7 @@ def finished(corpus, own_home):
 
 
 def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(finished):
-    result = single_run.layers_of(finished, silent)
+    result = layers.layers_of(finished, silent)
     config = runs.read(finished).config
     tokenizer = load_model(find_tokenizer(config))
     train, dev = (open_shards(prepare(config, silent), split, tokenizer) for split in ("train", "dev"))
@@ -43,15 +43,15 @@ def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(f
 
 def test_a_run_is_measured_once(finished):
     said: list[str] = []
-    first = single_run.layers_of(finished, said.append)
+    first = layers.layers_of(finished, said.append)
     assert any("measuring" in line for line in said)
     (finished / "checkpoint").rename(finished / "gone")
     said.clear()
-    assert single_run.layers_of(finished, said.append) == first
+    assert layers.layers_of(finished, said.append) == first
     assert said == []
 
 
 def test_a_run_without_its_checkpoint_is_refused(finished):
     (finished / "checkpoint").rename(finished / "gone")
     with pytest.raises(MissingDataError, match="no checkpoint"):
-        single_run.layers_of(finished, silent)
+        layers.layers_of(finished, silent)
