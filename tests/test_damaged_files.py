@@ -26,7 +26,7 @@ from albert_lab.data.vocabulary import find_or_train
 from albert_lab.errors import FIXABLE, DamagedFileError
 from albert_lab.interop import layout, loading, tokenizer_files
 from albert_lab.report import markdown, report
-from albert_lab.runs import housekeeping, layers, reported, results, states
+from albert_lab.runs import layers, reported, results, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
@@ -69,7 +69,7 @@ LAYERS = [
 OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
     results.RECORD: (
         json.loads(toy_record().model_dump_json()),
-        lambda folder: (results.check(folder), results.read(folder)),
+        results.read,
     ),
     results.METRICS: (lines(*STEPS), reported.curve),
     results.LAYERS: (LAYERS, lambda folder: layers.layers_of(folder, print)),
@@ -91,8 +91,8 @@ def test_a_damaged_file_of_a_run_is_named_and_other_commands_continue(run_folder
     file.write_bytes(data.draw(accidents(files.read_yaml(file) if content is None else content)))
     try:
         assert is_read_or_named(name, lambda: read(run_folder))
-        assert housekeeping.text(housekeeping.rows(run_folder.parent))
-        assert run_folder not in housekeeping.find_garbage(cache=True, checkpoints=True)
+        assert states.as_text(states.rows(run_folder.parent))
+        assert run_folder not in states.find_garbage(cache=True, checkpoints=True)
     finally:
         file.write_bytes(before) if before is not None else file.unlink()
 

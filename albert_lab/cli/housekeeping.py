@@ -21,11 +21,11 @@ def status(
     as_json: Json = False,
 ) -> None:
     """List all runs, or those of a study, with their progress: rate, losses and time left."""
-    from albert_lab.runs import housekeeping
+    from albert_lab.runs import states
     from albert_lab.studies.study import names_of_runs
 
-    listed = housekeeping.rows(paths.runs(), None if report is None else names_of_runs(report))
-    print(json.dumps(listed, indent=2) if as_json else housekeeping.text(listed))
+    listed = states.rows(paths.runs(), None if report is None else names_of_runs(report))
+    print(json.dumps(listed, indent=2) if as_json else states.as_text(listed))
 
 
 @app.command(**shown(HOUSEKEEPING, "albert-lab clean", "albert-lab clean --cache --yes"))
@@ -40,9 +40,9 @@ def clean(
     """List what can be deleted to free disk space, ask, then delete it."""
     from albert_lab.errors import ConfigError
     from albert_lab.messages import size
-    from albert_lab.runs import housekeeping
+    from albert_lab.runs import states
 
-    garbage = housekeeping.find_garbage(cache=cache, checkpoints=checkpoints)
+    garbage = states.find_garbage(cache=cache, checkpoints=checkpoints)
     if as_json:
         print(json.dumps({str(path): num_bytes for path, num_bytes in garbage.items()}, indent=2))
     else:
@@ -55,5 +55,5 @@ def clean(
         if not sys.stdin.isatty():
             raise ConfigError(f"{total} could be freed: without a terminal, confirm with --yes")
         typer.confirm(f"Free {total}?", abort=True, err=True)
-    housekeeping.free(garbage)
+    states.free(garbage)
     to_stderr(f"freed {total}")

@@ -54,7 +54,7 @@ def folders(plans: Sequence[Plan]) -> tuple[list[dict[str, Any]], str]:
     rows = [
         {"folder": str(item.run.folder), "title": item.title, "is_row": item.run.name in names}
         | {
-            "state": "damaged" if states.is_damaged(item.run.folder) else item.state,
+            "state": item.state,
             "job": str(states.queued(item.run.folder) or ""),
         }
         | item.point.as_columns()

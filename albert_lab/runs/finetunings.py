@@ -7,15 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pydantic import BaseModel
-
 from albert_lab import files, own_code, paths
 from albert_lab.config.schema import digest
 from albert_lab.errors import FIXABLE, ConfigError, MissingDataError, WriteError
 from albert_lab.messages import Say, duration
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs.reported import FilledColumn
-from albert_lab.runs.run import FAILURE, Run, config_here, locked, use_threads
+from albert_lab.runs.run import FAILURE, Failure, Run, config_here, locked, use_threads
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import FinetuningRecord, has_same_data, identity_of, read_record, record_file
 from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
@@ -26,12 +24,6 @@ if TYPE_CHECKING:  # it loads torch, which plans and reports do not need
 # Fine-tuning seeds; None: those in each task's file for the scale.
 Seeds = Sequence[int] | None
 RANDOM_SEEDS = (0, 1, 2)
-
-
-class Failure(BaseModel):
-    """The recorded failure of a run or a fine-tuning."""
-
-    error: str
 
 
 def choose_tasks(

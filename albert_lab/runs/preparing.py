@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # plans of finished runs need none of them
     from albert_lab.data.shards import Shards
     from albert_lab.data.tokenizer import Tokenizer
 
-MUCH_TEXT = 0.1  # that is not trained on
+MUCH_TEXT = 0.1
 
 
 class Data(NamedTuple):
@@ -51,45 +51,25 @@ def load(config: RunConfig, say: Say) -> Data:
 
 
 def prepare_all(runs: Iterable[Run], say: Say) -> None:
-    """Make what load() opens, once for all runs that share it, with its errors; fails early if text is too short."""
-    from albert_lab.data.prepare import prepare
+    """Make what load() opens, once for all runs that share it, with its errors.
+
+    Fails if text is too short for the pairs of a run; warns if much of it is in chunks of one sentence, which are none.
+    """
+    from albert_lab.data.batches import SAMPLED_BLOCKS
+    from albert_lab.data.pairs import make_pairs
 
     by_data = {
         (run.evaluation_set, run.config.inter_sentence.name, run.fingerprints.get("added_corpus")): run for run in runs
     }
     for config in (run.config for run in by_data.values()):
-        _check_pairs(prepare(config, say), config, say)
-        load(config, say)
-
-
-def _check_pairs(folder: Path, config: RunConfig, say: Say) -> None:
-    """Fail if a split has too little text for the pairs of a run; say if much of it is dropped or cut."""
-    from albert_lab.data.batches import SAMPLED_BLOCKS
-    from albert_lab.data.pairs import make_pairs
-    from albert_lab.data.shards import open_shards
-
-    train, dev = (open_shards(folder, split) for split in ("train", "dev"))
-    last = len(config.length_schedule.stages)
-    for shards, stage in ((dev, last), *((train, stage) for stage in range(last + 1))):
-        length = config.at_stage(stage).max_sequence_length
-        pairs = make_pairs(
-            shards,
-            config.inter_sentence,
-            max_sequence_length=length,
-            short_sequence_probability=config.short_sequence_probability,
-            seed=config.evaluation.seed,
-            epoch=0,
-            most_blocks=SAMPLED_BLOCKS,
-        )
-        dropped, cut = pairs.stats["dropped_text_share"], pairs.stats["truncated_text_share"]
-        if shards is train and dropped + cut > MUCH_TEXT:
-            is_of_user = config.corpus.source == "files" and stage == last  # the others are short by choice
-            mark = "warning: " if dropped > MUCH_TEXT and is_of_user else ""
-            none_keeps = ", and inter_sentence=none keeps single sentences" * shards.is_of_single_sentences
+        data, settings = load(config, say), {"epoch": 0, "most_blocks": SAMPLED_BLOCKS, "seed": config.evaluation.seed}
+        settings |= {key: getattr(config, key) for key in ("max_sequence_length", "short_sequence_probability")}
+        pairs = [make_pairs(shards, config.inter_sentence, **settings) for shards in (data.dev, data.train)]
+        dropped = pairs[-1].stats["dropped_text_share"]
+        if dropped > MUCH_TEXT and config.corpus.source == "files":
             say(
-                f"{mark}{100 * (dropped + cut):.0f} % of the text is not trained on in sequences of {length} tokens:"
-                f" {100 * dropped:.0f} % is in chunks of one sentence, {100 * cut:.0f} % in the ends of long sentences;"
-                f" a larger max_sequence_length keeps more{none_keeps}"
+                f"warning: {100 * dropped:.0f} % of the text is in chunks of one sentence, which are not trained on;"
+                " a larger max_sequence_length keeps more, and inter_sentence=none all"
             )
 
 

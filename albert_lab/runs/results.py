@@ -333,25 +333,17 @@ def write(folder: Path, record: RunRecord) -> None:
     write_atomically(folder / RECORD, record.model_dump_json(indent=2) + "\n")
 
 
-def read(folder: Path) -> RunRecord | None:
-    """The record in a run's folder; None if the run is not finished.
-
-    Raises:
-        DamagedFileError: the file is not a record.
-    """
-    file = folder / RECORD
-    return files.read_json(file, RunRecord, REMEDY) if file.exists() else None
-
-
-def check(folder: Path) -> None:
-    """Check a run's record before it is used.
+def read(folder: Path, name: str | None = None) -> RunRecord | None:
+    """The record in a run's folder, if given that of the run of this name; None if the run is not finished.
 
     Raises:
         DamagedFileError: the file is not a record, or is the record of another run.
     """
-    record = read(folder)
-    if record and record.name != folder.name:
-        raise DamagedFileError(folder / RECORD, f"is the record of another run, {record.name}", REMEDY)
+    file = folder / RECORD
+    record = files.read_json(file, RunRecord, REMEDY) if file.exists() else None
+    if record and record.name != (name or record.name):
+        raise DamagedFileError(file, f"is the record of another run, {record.name}", REMEDY)
+    return record
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:

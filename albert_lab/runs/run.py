@@ -1,10 +1,9 @@
 """A run: its identity, its folder, and its run.yaml, from which the process of the run starts."""
 
-import difflib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +16,7 @@ from albert_lab import files, own_code, paths, storage
 from albert_lab.config.compose import validate
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.config.training import MAX_THREADS
-from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError, within
+from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import Name, Record
 from albert_lab.machine import ALONE, Rank, cores, has_gpu
 from albert_lab.storage import write_atomically
@@ -49,6 +48,12 @@ class _RunFile(Record):
     start_from: StartFrom | None
     own_code: dict[Name, str] = Field(default={})
     config: dict[str, Any]
+
+
+class Failure(BaseModel):
+    """The recorded failure of a run or a fine-tuning."""
+
+    error: str
 
 
 class _Machine(BaseModel):
@@ -105,12 +110,6 @@ class Run:
         return digest(content)
 
 
-def title_of(name: str) -> str:
-    """The name of a run without its hash, as `sop all-shared small-L2-E72 seed 0`."""
-    shape, _, seed = name.rpartition("_")[0].rpartition("_seed")
-    return f"{shape.replace('_', ' ')} seed {seed}" if shape else name
-
-
 def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
     """The run of a configuration and its start; reads the text to compute its fingerprint.
 
@@ -123,10 +122,7 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
 
     fingerprints = {"corpus": fingerprint(config.corpus), "tokenizer": tokenizer_fingerprint(config)}
     if added := added_to(config.corpus, config.added_corpus):
-        try:
-            fingerprints["added_corpus"] = fingerprint(added)
-        except (ConfigError, MissingDataError) as error:
-            raise within(f"added_corpus={added.name}", error) from error
+        fingerprints["added_corpus"] = fingerprint(added)
     return Run(config, fingerprints, start_from, own_code.included())
 
 
@@ -150,15 +146,15 @@ def create(run: Run) -> Path:
 
 
 def write_run_file(run: Run, folder: Path) -> None:
-    content = {
-        "name": run.name,
-        "results_version": RESULTS_VERSION,
-        "fingerprints": run.fingerprints,
-        "start_from": run.start_from.model_dump() if run.start_from else None,
-        "own_code": dict(run.own_code),
-        "config": run.config.model_dump(mode="json"),
-    }
-    write_atomically(folder / RUN_FILE, OmegaConf.to_yaml(OmegaConf.create(content)))
+    content = _RunFile(
+        name=run.name,
+        results_version=RESULTS_VERSION,
+        fingerprints=run.fingerprints,
+        start_from=run.start_from,
+        own_code=dict(run.own_code),
+        config=run.config.model_dump(mode="json"),
+    )
+    write_atomically(folder / RUN_FILE, OmegaConf.to_yaml(OmegaConf.create(content.model_dump())))
 
 
 def read(folder: Path) -> Run:
@@ -187,7 +183,7 @@ def find(text: str) -> Path:
     several, no other import.
 
     Raises:
-        ConfigError: several runs fit, or none; names them, or the run with the most similar name.
+        ConfigError: several runs fit, or none.
     """
     named, folder = paths.runs() / text, paths.expanded(text)
     if (named / RUN_FILE).is_file():
@@ -202,9 +198,7 @@ def find(text: str) -> Path:
         return paths.runs() / fitting[0]
     if fitting:
         raise ConfigError(f"{text} fits {len(fitting)} runs, such as {', '.join(fitting[:3])}: give more of the name")
-    near = difflib.get_close_matches(text, known, n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise ConfigError(f"{text} is neither a folder nor a run in {paths.runs()}{hint}")
+    raise ConfigError(f"{text} is neither a folder nor a run in {paths.runs()}: `albert-lab status` lists the runs")
 
 
 def include_copies(run: Run, folder: Path) -> None:
@@ -230,16 +224,16 @@ def config_here(run: Run) -> RunConfig:
     return run.config.model_copy(update={"machine": machine.model_copy(update={"device": "auto"})})
 
 
-@contextmanager
-def locked(folder: Path, say: Callable[[str], None], is_stopped: Callable[[], bool] | None = None) -> Iterator[None]:
+def locked(
+    folder: Path, say: Callable[[str], None], is_stopped: Callable[[], bool] | None = None
+) -> AbstractContextManager[None]:
     """A context in which no other process trains or fine-tunes the run; reports if it has to wait.
 
     Raises:
         filelock.Timeout: stopped while waiting.
     """
     waiting = "another process is training this run: waiting for it"
-    with storage.locked(folder / LOCK, lambda: say(waiting), is_stopped):
-        yield
+    return storage.locked(folder / LOCK, lambda: say(waiting), is_stopped)
 
 
 def is_locked(folder: Path) -> bool:

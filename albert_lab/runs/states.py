@@ -1,20 +1,22 @@
-"""The state of a run, the reason of its failure, its reset, and its place in the queue of Slurm."""
+"""What there is of runs: the state of one, its job in the queue of Slurm, a table of all, and what can be freed."""
 
-import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
-from albert_lab import files
+from tabulate import tabulate
+
+from albert_lab import files, paths, storage
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
+from albert_lab.messages import duration
 from albert_lab.runs import results
-from albert_lab.runs.finetunings import Failure
-from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, find, is_locked, is_trained, read
-from albert_lab.storage import write_atomically
+from albert_lab.runs.run import FAILURE, MACHINE, RECORD, RUN_FILE, Failure, Run, find, is_locked, is_trained, read
+from albert_lab.storage import LOCK, PARTIAL
 from albert_lab.tasks.records import FOLDER as FINETUNINGS
 
 State = Literal["done", "imported", "failed", "running", "queued", "trained", "stopped", "missing"]
@@ -23,6 +25,17 @@ JOB = "slurm-job"  # the file with the number of a run's job
 FRESH_SECONDS = 5.0  # of an answer of squeue: a listing asks about many runs
 _PATIENCE_SECONDS = 60.0  # with a busy controller
 _WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
+# Of the last line of the log: share of the budget, step, rate, losses in nats, seconds that are left; as in the table.
+_OF_LINE: dict[str, Callable[[Any], str]] = {
+    "share": "{:.0%}".format,
+    "step": "{:,}".format,
+    "tokens_per_second": "{:,.0f}".format,
+    "loss": "{:.3f}".format,
+    "mlm_loss": "{:.3f}".format,
+    "pair_loss": "{:.3f}".format,
+    "seconds_left": duration,
+}
+_WHILE_RUNNING = ("tokens_per_second", "seconds_left")
 
 
 def state(folder: Path) -> State:
@@ -31,8 +44,6 @@ def state(folder: Path) -> State:
     """
     if is_trained(folder):
         return "done" if (folder / RECORD).exists() else "imported"
-    if not folder.is_dir():
-        return "missing"
     if by := taken(folder):
         return by
     if (folder / FAILURE).exists():
@@ -45,21 +56,12 @@ def taken(folder: Path) -> Literal["running", "queued"] | None:
     if is_locked(folder):
         return "running"
     job = queued(folder)
-    return None if job is None else "queued" if job.is_waiting else "running"
+    return None if job is None else "queued" if job.state in _WAITING else "running"
 
 
 def has_weights(folder: Path) -> bool:
     """Whether other runs can start from a run: its last checkpoint was not freed."""
     return any((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
-
-
-def is_damaged(folder: Path) -> bool:
-    """Whether a run's record is no record, or that of another run."""
-    try:
-        results.check(folder)
-    except DamagedFileError:
-        return True
-    return False
 
 
 def read_finished(folder: Path) -> Run:
@@ -96,30 +98,21 @@ def failure(folder: Path) -> str:
     return files.read_json(folder / FAILURE, Failure, "--retry-failed forgets it").error
 
 
-def forget(folder: Path) -> None:
-    """Remove all that a run has made, and its failure."""
-    for name in (FAILURE, RECORD, results.METRICS, results.LAYERS, MACHINE):
-        (folder / name).unlink(missing_ok=True)
-    for name in ("checkpoint", FINETUNINGS):
-        shutil.rmtree(folder / name, ignore_errors=True)
-
-
-@dataclass(frozen=True)
-class Queued:
-    """A job in the queue of Slurm: its number, and whether it waits, with its reason or its nodes."""
+class Queued(NamedTuple):
+    """A job in the queue of Slurm: its number, its state, and its nodes, or the reason why it waits."""
 
     number: str
-    is_waiting: bool
+    state: str
     place: str
 
     def __str__(self) -> str:
-        return f"job {self.number} {'' if self.is_waiting else 'on '}{self.place}"
+        return f"job {self.number} {'' if self.state in _WAITING else 'on '}{self.place}"
 
 
 def note_job(folder: Path, number: str) -> None:
     """Note the job that trains a run, which the queue has from now on."""
     _jobs.cache_clear()
-    write_atomically(folder / JOB, number + "\n")
+    storage.write_atomically(folder / JOB, number + "\n")
 
 
 def queued(folder: Path) -> Queued | None:
@@ -148,7 +141,80 @@ def _jobs(_moment: float) -> Mapping[str, Queued] | None:
     command = ["squeue", "--me", "--array", "--noheader", "--format=%i|%T|%R"]
     try:
         text = subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL, timeout=_PATIENCE_SECONDS)
-        lines = (line.split("|", 2) for line in text.splitlines())
-        return {number: Queued(number, state in _WAITING, place) for number, state, place in lines}
-    except (OSError, ValueError, subprocess.SubprocessError):
+        return {(job := Queued(*line.split("|", 2))).number: job for line in text.splitlines()}
+    except (OSError, TypeError, subprocess.SubprocessError):
         return None
+
+
+def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, Any]]:
+    """One row per run folder: state, numbers of its last logged step, fine-tunings, and why it failed or where it is.
+
+    names: only these runs. Oldest first.
+    """
+    files = sorted(folder.glob(f"*/{RUN_FILE}"), key=lambda file: file.stat().st_mtime)
+    return [_row(file.parent) for file in files if names is None or file.parent.name in names]
+
+
+def _row(folder: Path) -> dict[str, Any]:
+    try:
+        now, lines = state(folder), results.read_metrics(folder)
+        reason = failure(folder) if now == "failed" else str(queued(folder) or "")
+    except DamagedFileError as error:
+        now, lines, reason = "damaged", [], str(error)
+    last = next((line for line in reversed(lines) if line["event"] == "training"), {})
+    hidden = () if now == "running" else _WHILE_RUNNING
+    numbers = {key: None if key in hidden else last.get(key) for key in _OF_LINE}
+    tuned = sorted(file.stem for file in (folder / FINETUNINGS).glob("*-seed*[0-9].json"))
+    return {"run": folder.name, "state": now, **numbers, "fine_tuned": tuned, "reason": reason}
+
+
+def as_text(listed: list[dict[str, Any]]) -> str:
+    """Rows as a table of the columns that have anything, and the number of runs in each state."""
+    if not listed:
+        return "no runs yet"
+    shown = [row | {key: form(row[key]) for key, form in _OF_LINE.items() if row[key] is not None} for row in listed]
+    for row in shown:
+        row["fine_tuned"] = len(row["fine_tuned"]) or None
+    used = [key for key in listed[0] if any(row[key] for row in shown)]
+    table = tabulate([[row[key] for key in used] for row in shown], used, tablefmt="simple", disable_numparse=True)
+    counts = Counter(row["state"] for row in listed)
+    return f"{table}\n\n{', '.join(f'{count} {state}' for state, count in counts.items())}"
+
+
+def find_garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
+    """Paths that could be freed, with their sizes (bytes).
+
+    Always includes half-made data of dead processes and checkpoints of failed runs.
+
+    Args:
+        cache: also prepared text and tokenizers.
+        checkpoints: also the checkpoints of finished runs, except those that an unfinished run starts from.
+    """
+    garbage = [
+        path
+        for path in paths.cache().glob("*/*")
+        if (cache and not path.name.endswith(LOCK)) or PARTIAL in path.name
+        if not storage.is_locked(storage.lock_of(path))
+    ]
+    ended, needed, idle = {"failed", "done"} if checkpoints else {"failed"}, set[str](), list[Path]()
+    for folder in paths.runs().glob("*/"):
+        with suppress(ConfigError):  # damaged, or of an earlier version
+            if not taken(folder):
+                idle.append(folder)
+            if state(folder) not in ("done", "failed") and (start := read(folder).start_from):
+                needed.add(start.run)
+    for folder in idle:
+        garbage += folder.glob(f"*checkpoint{PARTIAL}*")
+        if folder.name not in needed and state(folder) in ended:
+            garbage += folder.glob("checkpoint")
+    return {path: _size(path) for path in sorted(garbage)}
+
+
+def _size(path: Path) -> int:
+    return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
+
+
+def free(garbage: Iterable[Path]) -> None:
+    """Remove files and folders; if the process is killed, none is left half removed under its name."""
+    for path in garbage:
+        storage.remove(path) if PARTIAL in path.name else storage.discard(path)

@@ -2,9 +2,7 @@
 
 import argparse
 import json
-import math
 import sys
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, nullcontext
@@ -16,8 +14,7 @@ from filelock import Timeout
 from albert_lab import own_code, paths, signals
 from albert_lab.errors import FIXABLE, STOPPED, UNWRITTEN, LostProcessError, MissingDataError, WriteError
 from albert_lab.machine import Rank, read_rank
-from albert_lab.measures.catalog import labels, units
-from albert_lab.messages import Say, duration, quiet, to_stderr
+from albert_lab.messages import Say, quiet, to_stderr
 from albert_lab.runs import preparing, results
 from albert_lab.runs.finetunings import Seeds, missing, train
 from albert_lab.runs.run import FAILURE, TRACEBACK, Run, include_copies, is_trained, locked, read, use_threads
@@ -25,33 +22,6 @@ from albert_lab.storage import is_full, write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
     from albert_lab.training.pretrain import Inherited
-
-LINE_SECONDS = 10
-
-
-class Lines:
-    """The lines of a run on stderr, each after its name; of its steps at most one in ten seconds, and the last."""
-
-    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._name, self._clock, self._last = name, clock, -math.inf
-
-    def say(self, text: str) -> None:
-        to_stderr(f"{self._name}: {text}")
-
-    def show(self, line: dict[str, Any]) -> None:
-        """Say what a line of the run's log has."""
-        if line["event"] == "evaluation":
-            self.say(f"step {line['step']:,}, held out: {_words(line)}")
-        elif self._clock() - self._last >= LINE_SECONDS or line["share"] >= 1:
-            self._last = self._clock()
-            speed = f"{line['tokens_per_second']:,.0f} tokens/s  {duration(line['seconds_left'])} left"
-            self.say(f"{line['share']:.0%}  step {line['step']:,}  loss {line['loss']:.3f}  {_words(line)}  {speed}")
-
-
-def _words(line: dict[str, Any]) -> str:
-    names = labels() | {"pair_accuracy": "pairs"}
-    shown = [(label, line.get(key), units().get(key, "%")) for key, label in names.items()]
-    return "  ".join(f"{label} {value:.1f} {unit}" for label, value, unit in shown if value is not None)
 
 
 def main(
@@ -73,8 +43,12 @@ def main(
     by SIGTERM, or another process of the run was lost, resumable; 130 stopped by Ctrl-C, resumable; 74 the disk is
     full, resumable.
     """
-    rank, lines = read_rank(), Lines(folder.name.rpartition("_")[0] or folder.name)
-    say = lines.say if rank.leads else quiet
+    rank = read_rank()
+
+    def say_any(text: str) -> None:
+        to_stderr(f"{folder.name.rpartition('_')[0] or folder.name}: {text}")
+
+    say = say_any if rank.leads else quiet
     with signals.deferred() as stopped_by:
 
         def is_stopped() -> bool:
@@ -85,17 +59,18 @@ def main(
                 run = read(folder)
                 use_threads(folder, run.config, rank)
                 include_copies(run, folder)  # now: it may load torch
-                if _pretrain(run, folder, say, lines.show, is_stopped, rank):
+                if _pretrain(run, folder, say, is_stopped, rank):
                     for file in include:
                         own_code.include(file)
-                    if not rank.leads or train(missing(run, tasks, seeds, with_random=with_random), say, is_stopped):
+                    todo = missing(run, tasks, seeds, with_random=with_random) if rank.leads else []
+                    if train(todo, say, is_stopped):
                         return 0
                 say("stopped; its state is saved, and the same command resumes from there")
         except Timeout:  # stopped while another process trains the run
             say("stopped while waiting for the other process")
         except Exception as error:
             if not stopped_by and not isinstance(error, LostProcessError):
-                return _fail(folder, lines.say, error, is_recorded=rank.leads)
+                return _fail(folder, say_any, error, is_recorded=rank.leads)
             # The signal may have ended other processes and caused this error; any other error will occur again.
             say(f"stopped; the same command resumes from the last checkpoint ({_text(error)})")
         # Without a signal here, another process of the run received one.
@@ -122,14 +97,7 @@ def _fail(folder: Path, say: Say, error: Exception, *, is_recorded: bool) -> int
     return 1
 
 
-def _pretrain(
-    run: Run,
-    folder: Path,
-    say: Say,
-    show: Callable[[dict[str, Any]], None],
-    is_stopped: Callable[[], bool],
-    rank: Rank,
-) -> bool:
+def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], rank: Rank) -> bool:
     """Prepare the data, train, evaluate; the leading process writes the record. False if stopped before the end.
 
     Raises:
@@ -162,7 +130,7 @@ def _pretrain(
         if processes.leads:
             report_to = config.machine.report_to
             trackers = Trackers(report_to, run.name, folder, config.identity()) if report_to else None
-            log = stack.enter_context(closing(MetricsLog(folder, show, trackers)))
+            log = stack.enter_context(closing(MetricsLog(folder, lambda line: _show(line, say), trackers)))
         precision = choose_precision(config.machine.precision, device)
         evaluator = Evaluator(
             sets=make_sets(data.fitted_on, data.dev, data.tokenizer, config, data.floors),
@@ -194,6 +162,13 @@ def _pretrain(
             results.write(folder, record)
             log.finish({name: score.value for name, score in record.scores.items()}, trained.steps)
     return True
+
+
+def _show(line: dict[str, Any], say: Say) -> None:
+    """Say the losses of an evaluation; `albert-lab status` has those of the steps."""
+    if line["event"] == "evaluation":
+        losses = (f"{key} {value:.3f}" for key, value in line.items() if key.endswith("_loss") and value is not None)
+        say(f"step {line['step']:,}, held out: {', '.join(losses)}")
 
 
 def _start(run: Run) -> "Inherited | None":

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from albert_lab import errors, own_code, paths
+from albert_lab import errors, own_code, paths, storage
 from albert_lab.config.launcher import LOCAL, Launcher
 from albert_lab.errors import ConfigError
 from albert_lab.machine import has_gpu, jobs_at_once
@@ -48,7 +48,7 @@ def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False) -> Pla
             if fresh and states.taken(folder):
                 to_stderr(f"{item.title}: another process works on it, so --fresh leaves it as it is")
             elif fresh:
-                states.forget(folder)
+                storage.discard(folder)
             elif retry_failed and item.state == "failed":
                 (folder / runs.FAILURE).unlink(missing_ok=True)
     return plan.updated()
@@ -63,7 +63,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
         MissingDataError: the package of a tracker is not installed.
     """
     for item in plan.family.values():
-        results.check(item.run.folder)  # before anything is trained
+        results.read(item.run.folder, item.run.name)  # before anything is trained
     todo = plan.to_train
     check_installed(plan.config.machine.report_to)
     to_stderr(f"runs: {len(plan.family)}, to train: {len(todo)}, failed before: {len(plan.failed)}")

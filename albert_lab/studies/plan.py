@@ -16,7 +16,6 @@ from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, to_stderr, with_progress
 from albert_lab.runs import finetunings, states
 from albert_lab.runs import run as runs
-from albert_lab.runs.run import title_of
 from albert_lab.runs.states import State
 from albert_lab.studies import starts
 from albert_lab.studies.experiment import ONE_MODEL, Experiment, key_of
@@ -87,7 +86,7 @@ class PlannedPoint:
     @property
     def row(self) -> str:
         """Its row in tables; a single model has the name of its run, without the digest."""
-        return self.point.label or title_of(self.run.name).partition(" seed ")[0]
+        return self.point.label or self.run.name.rpartition("_seed")[0].replace("_", " ")
 
     @property
     def title(self) -> str:

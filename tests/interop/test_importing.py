@@ -12,7 +12,7 @@ from albert_lab.data.tokenizer import load as load_model
 from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import import_folder, open_folder
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.runs import finetunings, housekeeping, states
+from albert_lab.runs import finetunings, states
 from albert_lab.runs import run as runs
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import plan_study
@@ -56,7 +56,7 @@ def test_an_import_is_a_run_with_the_same_weights_shape_and_cleaning(
     assert opened.missing == ()
     assert opened.is_imported
     assert not list(own_home.glob("runs/*/checkpoint/*.partial"))
-    assert [row["state"] for row in housekeeping.rows(own_home / "runs")] == ["imported"]
+    assert [row["state"] for row in states.rows(own_home / "runs")] == ["imported"]
 
 
 def test_the_name_of_the_run_depends_on_the_weights(published, own_home):

@@ -157,7 +157,7 @@ def test_a_record_copied_from_another_run_is_refused(corpus, own_home):
         folder, toy_record(name="sop_all-shared_seed1", seed=1).model_copy(update={"results_version": RESULTS_VERSION})
     )
     with pytest.raises(DamagedFileError, match=r"results\.json"):
-        results.check(folder)
+        results.read(folder, folder.name)
 
 
 def test_a_diverged_run_fails_with_its_reason_and_has_no_row(corpus, own_home):
@@ -234,13 +234,3 @@ def test_a_run_is_found_by_a_beginning_of_its_name_or_by_its_model_if_no_other_f
     shutil.rmtree(folders[1])
     assert runs.find("tiny") == folders[0]
     assert runs.find("tin") == folders[0]
-
-
-def test_a_run_says_its_steps_rarely_and_the_last(capsys):
-    now = [0.0]
-    lines = worker.Lines("sop", lambda: now[0])
-    for second in range(1, 21):
-        now[0] = second
-        numbers = {"step": second, "loss": 2.5, "tokens_per_second": 1000, "seconds_left": 20 - second}
-        lines.show({"event": "training", "share": second / 20} | numbers)
-    assert [line.split("step ")[1].split()[0] for line in capsys.readouterr().err.splitlines()] == ["1", "11", "20"]

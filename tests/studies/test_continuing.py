@@ -4,7 +4,7 @@ from safetensors.numpy import load_file
 from toy import toy_overrides, toy_plan, train, write_corpus
 
 from albert_lab.errors import ConfigError
-from albert_lab.runs import housekeeping, results, states, worker
+from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
 from albert_lab.studies import execute, prices
 from albert_lab.studies.experiment import Experiment
@@ -135,7 +135,7 @@ def test_keys_that_the_weights_determine_cannot_be_set(corpus, finished, overrid
 def test_a_fresh_start_trains_the_new_run_again_but_not_the_one_it_continues(corpus, finished, monkeypatch):
     plan = planned(finished, corpus)
     forgotten = []
-    monkeypatch.setattr(states, "forget", lambda folder: forgotten.append(folder.name))
+    monkeypatch.setattr(execute.storage, "discard", lambda folder: forgotten.append(folder.name))
     monkeypatch.setattr(execute, "_launch", lambda *_: None)
     train(execute.reset(plan, fresh=True))
     assert forgotten == [plan.points[0].run.name]
@@ -146,19 +146,19 @@ def test_a_finished_run_that_a_process_fine_tunes_is_neither_cleaned_nor_started
     train(plan)
     folder = plan.points[0].run.folder
     with runs.locked(folder, print):
-        assert not housekeeping.find_garbage(cache=False, checkpoints=True)
+        assert not states.find_garbage(cache=False, checkpoints=True)
         execute.reset(plan.updated(), fresh=True)
     assert (folder / "checkpoint").is_dir()
-    assert housekeeping.find_garbage(cache=False, checkpoints=True).keys() == {folder / "checkpoint"}
+    assert states.find_garbage(cache=False, checkpoints=True).keys() == {folder / "checkpoint"}
     execute.reset(plan.updated(), fresh=True)
     assert not (folder / "checkpoint").exists()
 
 
 def test_cleaning_spares_the_weights_that_an_unfinished_run_starts_from(corpus, finished):
     weights = finished.folder / "checkpoint"
-    assert weights in housekeeping.find_garbage(cache=False, checkpoints=True)
+    assert weights in states.find_garbage(cache=False, checkpoints=True)
     runs.create(planned(finished, corpus).points[0].run)
-    assert weights not in housekeeping.find_garbage(cache=False, checkpoints=True)
+    assert weights not in states.find_garbage(cache=False, checkpoints=True)
 
 
 def test_an_import_costs_nothing(corpus, finished):

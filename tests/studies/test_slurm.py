@@ -14,7 +14,7 @@ from albert_lab.config.launcher import Launcher
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import run as runs
 from albert_lab.runs import states
-from albert_lab.runs.housekeeping import rows
+from albert_lab.runs.states import rows
 from albert_lab.studies import slurm
 from albert_lab.studies.jobs import Job
 

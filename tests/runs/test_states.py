@@ -4,7 +4,7 @@ import shutil
 from toy import toy_config
 
 from albert_lab import paths
-from albert_lab.runs import housekeeping, results
+from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 
 LINE = {"event": "training", "step": 1_200, "share": 0.5, "loss": 5.5, "mlm_loss": 4.8, "pair_loss": 0.7}
@@ -20,11 +20,11 @@ def started(corpus, seed):
 def test_a_run_that_trains_has_rate_losses_and_time_left(corpus, own_home):
     folder = started(corpus, 0)
     with runs.locked(folder, print):
-        listed = housekeeping.rows(paths.runs())
+        listed = states.rows(paths.runs())
     assert listed[0]["seconds_left"] == 65
-    line = housekeeping.text(listed).splitlines()[2]
+    line = states.as_text(listed).splitlines()[2]
     assert line.split() == [folder.name, "running", "50%", "1,200", "8,123", "5.500", "4.800", "0.700", "65", "s"]
-    line = housekeeping.text(housekeeping.rows(paths.runs())).splitlines()[2]
+    line = states.as_text(states.rows(paths.runs())).splitlines()[2]
     assert line.split() == [folder.name, "missing", "50%", "1,200", "5.500", "4.800", "0.700"]
 
 
@@ -33,8 +33,8 @@ def test_a_checkpoint_whose_removal_was_killed_is_removed_by_the_next_cleaning(o
     left.mkdir(parents=True)
     with monkeypatch.context() as killed:
         killed.setattr(shutil, "rmtree", lambda *_, **__: None)
-        housekeeping.free([left])
-    (result,) = housekeeping.find_garbage(cache=False, checkpoints=False)
+        states.free([left])
+    (result,) = states.find_garbage(cache=False, checkpoints=False)
     assert result.name.startswith(".checkpoint.partial-")
-    housekeeping.free([result])
+    states.free([result])
     assert not list((paths.runs() / "run").iterdir())
