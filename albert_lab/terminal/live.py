@@ -125,10 +125,11 @@ class Watch:
         return sum(progress.work for progress in found.values()) / max(self._total, 1e-9)
 
     def left(self, found: dict[WatchedRun, Progress]) -> float | None:
-        """Seconds: at the speed so far, of preparation and evaluation too, or else at the expected one."""
+        """Seconds: at the speed so far, of preparation and evaluation too, or else, early on, at the expected one."""
         done = sum(progress.work for progress in found.values())
         now = done - (self.before or 0.0)
-        return (self.gone - (self.prepared or 0.0)) * (self._total - done) / now if now > 0 else self.expected
+        is_early = now < 0.02 * self._total
+        return self.expected if is_early else (self.gone - (self.prepared or 0.0)) * (self._total - done) / now
 
     @property
     def _total(self) -> float:
