@@ -14,7 +14,7 @@ def value(number: float, unit: str) -> str:
     if math.isnan(number):
         return MISSING
     if unit in ("%", "points"):
-        return f"{round(number, 1) + 0.0:.1f}"
+        return f"{round(number + math.copysign(1e-9, number), 1) + 0.0:.1f}"  # the paper's 0.85 is 0.9, as printed
     if unit == "nats":
         return f"{number:.3f}"
     if abs(number) >= 1e6:

@@ -10,6 +10,7 @@ from albert_lab.analysis.contrasts import Contrast, contrast, counts, holm
 from albert_lab.analysis.frame import PAPER, Frame, printed
 from albert_lab.analysis.trend import trend
 from albert_lab.measures.catalog import units
+from albert_lab.runs.reported import AVERAGE
 from albert_lab.studies.claims import AtChance, BaseClaim, Comparison, Labels, Trend
 from albert_lab.studies.study import Study
 from albert_lab.tasks.task import task_names
@@ -68,14 +69,15 @@ def can_tell(score_counts: bool, low: float, high: float, size: float) -> bool:
 
 def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
     metric = claim.metric
-    unit = units().get(metric, "%" if metric in (*task_names(), "average") else "")
+    unit = units().get(metric, "%" if metric in (*task_names(), AVERAGE) else "")
     words = claim.words("points" if unit in ("%", "points") else unit, lambda labels: _name(frame, labels))
     line = {"quote": claim.quote, "section": claim.section or "", "metric": metric, "check": words, "why": ""}
     line |= {"compared": "", **dict.fromkeys(NUMBERS, math.nan), "verdict": CANNOT_TELL, "can_tell": False}
     rows = {_key(labels): frame.row(labels) for labels in claim.rows(study.experiment.grid)}
     known = set(frame.of(metric)["row"])
     if missing := [_name(frame, dict(key)) for key, row in rows.items() if row not in known]:
-        return line | {"why": f"not run: {', '.join(missing)} has no {metric}"}
+        what = "no average, for not all of its tasks were run" if metric == AVERAGE else f"no {metric}"
+        return line | {"why": f"not run: {', '.join(missing)} {'has' if len(missing) == 1 else 'have'} {what}"}
     runs: Any = frame.of(metric).groupby("row")["run"].agg(tuple)
     if runs[list(rows.values())].duplicated().any():
         return line | {"why": "at this scale its rows are the same runs"}

@@ -1,6 +1,7 @@
 """The forest plot: the paper's effect beside ours with its interval, for every sentence with a number of the paper."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -8,10 +9,10 @@ from matplotlib.figure import Figure
 
 from albert_lab.analysis.answers import word
 from albert_lab.analysis.sentences import Sentence
-from albert_lab.analysis.verdicts import NOT_SUPPORTED, SUPPORTED
+from albert_lab.analysis.verdicts import CANNOT_TELL, NOT_SUPPORTED, SUPPORTED, UNDECIDED
 from albert_lab.figures import drawing
 
-POINTS, PERCENT = "difference in points", "accuracy in percent (chance is 50)"
+POINTS, PERCENT = "difference in points (right of 0: as the sentence says)", "accuracy in percent (chance is 50)"
 LINE_INCHES, WIDTH_INCHES, QUOTE = 0.22, 9.0, 78
 OURS, PAPER = drawing.COLOURS[0], drawing.COLOURS[1]
 
@@ -25,7 +26,7 @@ def claims(lines: Sequence[Sentence]) -> Figure | None:
     for line in lines:
         if line.report and not line.deciding[["low", "paper"]].isna().any():
             groups.setdefault(_unit(line), []).append(line)
-    groups = {unit: groups[unit] for unit in (POINTS, PERCENT) if unit in groups}
+    groups = {unit: groups[unit] for unit in (PERCENT, POINTS) if unit in groups}
     if not groups:
         return None
     counts = [len(group) for group in groups.values()]
@@ -33,15 +34,17 @@ def claims(lines: Sequence[Sentence]) -> Figure | None:
     panels = figure.subplots(len(groups), 1, height_ratios=counts, squeeze=False)[:, 0]
     for panel, (unit, group) in zip(panels, groups.items(), strict=True):
         _draw(panel, unit, group)
-    yes, no = (sum(line.verdict == verdict for line in lines) for verdict in (SUPPORTED, NOT_SUPPORTED))
-    coarse = sum(not line.can_tell for line in lines)
+    said = Counter(line.verdict for line in lines if line.report)
+    not_run = len(lines) - said.total()
     title = (
-        f"Of {len(lines)} sentences of the paper, {yes} hold here (yes), {no} not (NO); this scale cannot tell {coarse}"
+        f"Of {len(lines)} sentences of the paper, {said[SUPPORTED]} hold here (yes), {said[NOT_SUPPORTED]} not (NO),"
+        f" {said[UNDECIDED]} undecided; these models cannot tell {said[CANNOT_TELL]}; {not_run} not run"
     )
-    left = len(lines) - sum(counts)
-    missing = (
-        [f"{left} sentences that were not run, or have no effect in points or percent in the paper"] if left else []
-    )
+    drawn = {line.quote for group in groups.values() for line in group}
+    others = Counter(word(line.verdict) for line in lines if line.report and line.quote not in drawn)
+    kinds = ", ".join(f"{number} {verdict}" for verdict, number in others.items())
+    missing = [f"{not_run} sentences that were not run"] * bool(not_run)
+    missing += [f"{others.total()} ({kinds}) without an effect in points or percent in the paper"] * bool(others)
     return drawing.finish(figure, title, list(panels), missing)
 
 
@@ -65,7 +68,7 @@ def _draw(panel: Axes, unit: str, group: Sequence[Sentence]) -> None:
             capsize=3,
             color=OURS,
             alpha=1 if line.can_tell else 0.45,
-            label="here (pale: this scale cannot tell)",
+            label="here (pale: these models cannot tell)",
         )
         panel.plot(test["paper"], place, "D", color=PAPER, markerfacecolor="none", label="paper")
         panel.annotate(word(line.verdict), (1.01, place), xycoords=("axes fraction", "data"), va="center", fontsize=7)

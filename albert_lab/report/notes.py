@@ -9,7 +9,7 @@ from albert_lab.analysis.frame import HERE
 from albert_lab.analysis.numbers import value
 from albert_lab.runs.results import RunRecord
 
-# What the text says of the settings of runs: a setting, its words, and the paper's for its ablations.
+# What the text says of the settings of runs: a setting, its words, and the paper's for Tables 3 to 5.
 SETTINGS = (
     ("model.num_layers", "layers", "12"),
     ("model.hidden_size", "H", "768"),
@@ -84,7 +84,9 @@ def _cost(records: Sequence[RunRecord]) -> str:
 def _departures(configs: Sequence[dict[str, Any]]) -> str:
     ours = [f"{words} {_distinct(_setting(config, key) for config in configs)}" for key, words, _ in SETTINGS]
     papers = [f"{words} {number}" for _, words, number in SETTINGS]
-    return f"Here {', '.join(ours)}; the paper's ablations: {', '.join(papers)}, 125,000 steps on {PAPERS_TEXT}."
+    return (
+        f"Here {', '.join(ours)}; in the paper, for Tables 3 to 5: {', '.join(papers)}, 125,000 steps on {PAPERS_TEXT}."
+    )
 
 
 def _data(records: Sequence[RunRecord]) -> str:
@@ -104,7 +106,7 @@ def _data(records: Sequence[RunRecord]) -> str:
         line += f" {unknown:.1%} of the tokens of the text are unknown, and predicted as such."
     lengths = [stage.max_sequence_length for run in records for stage in run.data.stages]
     if lengths:
-        line += f" Sequences are short first: from {min(lengths)} tokens; the paper has one length."
+        line += f" Sequences are short first: from {min(lengths)} tokens; the paper's are at most 512 from the start."
     return line
 
 
@@ -113,9 +115,11 @@ def _not_counting(analysis: Analysis) -> str:
     low = [title for task, title in tasks.items() if not analysis.summary.loc[task]["counts"].all()]
     if not low:
         return ""
-    return (
-        f"Tasks that do not count, for no row is clearly above random weights and above words alone: {', '.join(low)}."
-    )
+    tuned = {column.task for run in analysis.study.runs for column in run.columns if column.is_random}
+    why = "no row is clearly above random weights and above words alone"
+    if not tuned:
+        why = "random weights of their shape were not fine-tuned"
+    return f"Tasks that do not count, for {why}: {', '.join(low)}."
 
 
 def _missing(analysis: Analysis) -> str:
