@@ -38,8 +38,8 @@ from albert_lab.data.vocabulary import load_tokenizer
 from albert_lab.interop.layout import PROJECTION, from_transformers, to_transformers
 from albert_lab.machine import allocator_environment, cores
 from albert_lab.model.shape import EncoderShape
-from albert_lab.training.device import autocast, choose_device, choose_precision, synchronize
-from albert_lab.training.evaluate import Evaluator, make_sets
+from albert_lab.training.device import choose_device, synchronize
+from albert_lab.training.evaluate import Evaluator
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.optimizer import learning_rate_factor, split_parameters
 from albert_lab.training.pretrain import Pretrainer
@@ -187,14 +187,7 @@ def _pretrainer(config: RunConfig, folder: Path) -> Pretrainer:
         run_name="benchmark",
         folder=folder,
         batches=StagedBatches(text, tokenizer, config),
-        evaluator=Evaluator(
-            sets=make_sets(text, held_out, tokenizer, config),
-            kinds=[label.kind for label in config.inter_sentence.labels],
-            batch_size=config.evaluation.batch_size,
-            device=device,
-            autocast=autocast(choose_precision(config.machine.precision, device), device),
-            is_stopped=lambda: False,
-        ),
+        evaluator=Evaluator(config, text, held_out, tokenizer, {}, device),
         log=MetricsLog(folder, _on_line),
         is_stopped=lambda: False,
         say=say,

@@ -32,13 +32,11 @@ from albert_lab.training.device import (
     Tensors,
     autocast,
     choose_device,
-    choose_precision,
     inputs_of,
     synchronize,
 )
-from albert_lab.training.graphs import with_graphs
 from albert_lab.training.optimizer import build_optimizer
-from albert_lab.training.step import Step
+from albert_lab.training.step import Step, with_graphs
 
 LIBRARIES = ("albert-lab", "transformers", "transformers at its best")
 ROUNDS, SECONDS, WARM_UP = 7, 0.5, 7  # the first steps choose kernels and record graphs
@@ -77,8 +75,7 @@ def measure(library: str, config: RunConfig) -> tuple[float, float]:
     if library == "albert-lab":
         return _measure_ours(config)
     device, is_best = choose_device(config.machine.device), library == "transformers at its best"
-    precision = choose_precision(config.machine.precision if is_best else "fp32", device)
-    with_precision = autocast(precision, device) if is_best else nullcontext
+    with_precision = autocast(config.machine.precision, device) if is_best else nullcontext
     model = build(config).to(device)
     # A rate of 0 changes neither the weights nor the amount of work.
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0)
@@ -103,10 +100,8 @@ def measure(library: str, config: RunConfig) -> tuple[float, float]:
 
 def _measure_ours(config: RunConfig) -> tuple[float, float]:
     device = choose_device(config.machine.device)
-    precision = choose_precision(config.machine.precision, device)
     model = PretrainingModel.from_config(config).to(device)
-    with_precision = autocast(precision, device)
-    step = Step(config, model, build_optimizer(model, config.optimizer, 0.0), device, with_precision)
+    step = Step(config, model, build_optimizer(model, config.optimizer, 0.0), device)
     batch, held_out = (synthetic_batch(config, size) for size in (config.batch_size, config.evaluation.batch_size))
     forward, steps = step.compiled([batch]) if config.machine.compile else model, with_graphs(step)
 
@@ -116,7 +111,7 @@ def _measure_ours(config: RunConfig) -> tuple[float, float]:
 
     def infer() -> None:
         model.eval()
-        with torch.inference_mode(), with_precision():
+        with torch.inference_mode(), step.autocast():
             model(**inputs_of(held_out, device))
 
     return batch.num_tokens * _rate(train, device), held_out.num_tokens * _rate(infer, device)

@@ -11,8 +11,7 @@ from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import find_tokenizer
-from albert_lab.training.device import autocast
-from albert_lab.training.evaluate import Evaluator, make_sets
+from albert_lab.training.evaluate import Evaluator
 from albert_lab.training.log import MetricsLog
 from albert_lab.training.pretrain import Pretrainer
 from albert_lab.training.processes import Processes
@@ -33,14 +32,7 @@ def pretrainer(
     shards = prepare(config, lambda line: None)
     tokenizer = load_model(find_tokenizer(config))
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
-    evaluator = Evaluator(
-        sets=make_sets(train, dev, tokenizer, config),
-        kinds=[label.kind for label in config.inter_sentence.labels],
-        batch_size=config.evaluation.batch_size,
-        device=device,
-        autocast=autocast(config.machine.precision, device),
-        is_stopped=lambda: processes.any(is_stopped()),
-    )
+    evaluator = Evaluator(config, train, dev, tokenizer, {}, device, lambda: processes.any(is_stopped()))
     return Pretrainer(
         config,
         run_name="toy",

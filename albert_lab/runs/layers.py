@@ -36,7 +36,7 @@ def _measure_layers(folder: Path, say: Say) -> tuple[Layer, ...]:
     from albert_lab.model.encoder import PretrainingModel
     from albert_lab.training.checkpoint import last_weights, load_weights
     from albert_lab.training.device import choose_device
-    from albert_lab.training.evaluate import make_sets
+    from albert_lab.training.evaluate import Evaluator
     from albert_lab.training.layers import hidden_states_of, measure_layers
 
     own_code.check(run.own_code, run.name)
@@ -46,6 +46,6 @@ def _measure_layers(folder: Path, say: Say) -> tuple[Layer, ...]:
     device = choose_device(config.machine.device)
     model = PretrainingModel.from_config(config)
     load_weights(last_weights(folder / "checkpoint", run.name), model)
-    held_out = make_sets(train, dev, tokenizer, config).batch(catalog.MLM)
-    batches = hidden_states_of(model.to(device), held_out, config.evaluation.batch_size, device)
+    held_out = Evaluator(config, train, dev, tokenizer, {}, device).batch(catalog.MLM)
+    batches = hidden_states_of(model.to(device).eval(), held_out, config.evaluation.batch_size, device)
     return measure_layers(batches, config.corpus.name)

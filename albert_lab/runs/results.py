@@ -236,7 +236,7 @@ class RunRecord(Record):
 def make_record(run: Run, trained: "Pretraining", train: Shards, dev: Shards, provenance: Provenance) -> RunRecord:
     """The record of a finished pre-training."""
     config, counts = run.config, count(run.config)
-    shown, stats = trained.shown, trained.stages[-1].stats
+    progress, stats = trained.progress, trained.stages[-1].stats
     kinds = [label.kind for label in config.inter_sentence.labels]
     stages = [_filled(Stage, stage, _shares(stage.stats)) for stage in trained.stages]
     return _filled(
@@ -253,9 +253,9 @@ def make_record(run: Run, trained: "Pretraining", train: Shards, dev: Shards, pr
             Data,
             None,
             _shares(stats),
-            mask_rate=shown.masked / trained.tokens,
+            mask_rate=progress.masked / trained.tokens,
             padding_share=1 - trained.tokens / (trained.steps * config.batch_size * config.max_sequence_length),
-            label_shares={kind: shown.labels[index] / shown.pairs for index, kind in enumerate(kinds)},
+            label_shares={kind: progress.labels[index] / progress.pairs for index, kind in enumerate(kinds)},
             epochs=sum(stage.epochs for stage in trained.stages),
             train_documents=len(train.document_offsets) - 1,
             dev_documents=len(dev.document_offsets) - 1,

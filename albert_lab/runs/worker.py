@@ -5,7 +5,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,9 +108,9 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
     import torch
 
     from albert_lab.data.batches import StagedBatches
-    from albert_lab.training.device import autocast, check_memory, choose_device, choose_precision
-    from albert_lab.training.evaluate import Evaluator, make_sets
-    from albert_lab.training.log import MetricsLog, Trackers
+    from albert_lab.training.device import check_memory, choose_device, choose_precision
+    from albert_lab.training.evaluate import Evaluator
+    from albert_lab.training.log import MetricsLog, tracked
     from albert_lab.training.pretrain import Pretrainer
     from albert_lab.training.processes import joined
 
@@ -126,20 +126,12 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
             return True
         with processes.leader_first():
             data = preparing.load(config, say)
-        log = None
+        log = track = None
         if processes.leads:
-            report_to = config.machine.report_to
-            trackers = Trackers(report_to, run.name, folder, config.identity()) if report_to else None
-            log = stack.enter_context(closing(MetricsLog(folder, lambda line: _show(line, say), trackers)))
-        precision = choose_precision(config.machine.precision, device)
-        evaluator = Evaluator(
-            sets=make_sets(data.fitted_on, data.dev, data.tokenizer, config, data.floors),
-            kinds=[label.kind for label in config.inter_sentence.labels],
-            batch_size=config.evaluation.batch_size,
-            device=device,
-            autocast=autocast(precision, device),
-            is_stopped=lambda: processes.any(is_stopped()),
-        )
+            track = stack.enter_context(tracked(config.machine.report_to, run.name, folder, config.identity()))
+            log = MetricsLog(folder, lambda line: _show(line, say), track)
+        texts = (data.fitted_on, data.dev, data.tokenizer, data.floors)
+        evaluator = Evaluator(config, *texts, device, lambda: processes.any(is_stopped()))
         pretrainer = Pretrainer(
             config,
             run_name=run.name,
@@ -155,12 +147,14 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
         trained = pretrainer.run()
         if trained is None:
             return False
-        places = processes.places()
-        if log:
+        places = processes.places(device)
+        if log and track:
+            precision = choose_precision(config.machine.precision, device)
             made_with = results.provenance(device.type, precision, threads, places, trained, commit)
             record = results.make_record(run, trained, data.train, data.dev, made_with)
             results.write(folder, record)
-            log.finish({name: score.value for name, score in record.scores.items()}, trained.steps)
+            scores = {name: score.value for name, score in record.scores.items()}
+            track({"event": "final", "step": trained.steps} | scores)
     return True
 
 

@@ -74,7 +74,7 @@ def load_latest(
     for path in reversed(checkpoints):
         damage = _damage(path)
         if damage is None:
-            return _load(path, model, optimizer, run_name)
+            return load(path, model, optimizer, run_name)
         aside = path.with_suffix(".damaged")
         shutil.rmtree(aside, ignore_errors=True)
         path.rename(aside)
@@ -84,37 +84,21 @@ def load_latest(
     return None
 
 
-def load_last(folder: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> dict[str, Any]:
-    """Load the last checkpoint of a finished run into model and optimizer of another run, and return its state.
-
-    Raises:
-        MissingDataError: there is no checkpoint.
-        DamagedFileError: the last one is damaged.
-        ConfigError: it belongs to another run, or its tensors do not fit the model.
-    """
-    return _load(_last(folder, run_name), model, optimizer, run_name)
-
-
 def last_weights(folder: Path, run_name: str) -> Path:
-    """The weights of the last checkpoint of a finished run.
+    """The weights of the last checkpoint of a finished run; its other files stand beside them.
 
     Raises:
         MissingDataError: there is no checkpoint.
         DamagedFileError: the last one is damaged.
         ConfigError: it belongs to another run.
     """
-    return _last(folder, run_name) / MODEL
-
-
-def _last(folder: Path, run_name: str) -> Path:
     checkpoints = _checkpoints(folder)
     if not checkpoints:
         raise MissingDataError(f"{folder} has no checkpoint: the run's weights are gone; {REMEDY}")
-    damage = _damage(checkpoints[-1])
-    if damage is not None:  # the previous checkpoint is of an earlier step, and would be another start
+    if damage := _damage(checkpoints[-1]):  # the previous checkpoint is of an earlier step, and would be another start
         raise DamagedFileError(checkpoints[-1], f"the checkpoint is damaged: {damage}", REMEDY)
     _read_state(checkpoints[-1], run_name)
-    return checkpoints[-1]
+    return checkpoints[-1] / MODEL
 
 
 def set_weights(model: nn.Module, tensors: dict[str, Tensor], origin: str) -> None:
@@ -162,7 +146,12 @@ def load_weights(path: Path, model: nn.Module) -> None:
     set_weights(model, read_weights(path), str(path))
 
 
-def _load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> dict[str, Any]:
+def load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> dict[str, Any]:
+    """Load an undamaged checkpoint of a run into model and optimizer, and return its state.
+
+    Raises:
+        ConfigError: it belongs to another run, or its tensors do not fit the model.
+    """
     state = _read_state(path, run_name)
     load_weights(path / MODEL, model)
     _set_moments(safetensors.torch.load_file(path / OPTIMIZER), model, optimizer)

@@ -1,13 +1,11 @@
 """The device of a run: its choice, precision, memory, and clock, and the copies to it and back."""
 
 import platform
-import re
 import resource
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from itertools import chain, pairwise
 from pathlib import Path
 from time import perf_counter
 
@@ -53,36 +51,31 @@ def device_name(device: torch.device) -> str:
 
 
 def choose_precision(name: str, device: torch.device) -> str:
-    """The precision of a run: the named one; with `auto`, bf16 on a device that computes it natively (emulation is many
-    times slower), else fp32.
-    """
+    """The precision of a run: the named one; with `auto`, bf16 where it is native (emulation is slow), else fp32."""
     if name != "auto":
         return name
-    is_gpu = device.type == "cuda"
-    has_bf16 = torch.cuda.is_bf16_supported(including_emulation=False) if is_gpu else _cpu_computes_bf16()
+    if device.type == "cuda":
+        has_bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
+    elif platform.machine() in ("x86_64", "AMD64"):  # the operator below also accepts AVX-512, which emulates bf16
+        has_bf16 = torch.cpu._is_avx512_bf16_supported()
+    else:  # on a Mac, there is no such operator
+        has_bf16 = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return "bf16" if has_bf16 else "fp32"
-
-
-def _cpu_computes_bf16() -> bool:
-    if not torch.backends.mkldnn.is_available():  # on a Mac, the operator below does not exist
-        return False
-    if platform.machine() in ("x86_64", "AMD64"):  # this operator also accepts AVX-512, which only emulates bf16
-        return torch.cpu._is_avx512_bf16_supported()
-    return torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def autocast(precision: str, device: torch.device) -> Callable[[], AbstractContextManager[object]]:
     """A function that returns the context of forward passes: autocast to bf16, or none."""
-    return partial(torch.autocast, device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext
+    is_bf16 = choose_precision(precision, device) == "bf16"
+    return partial(torch.autocast, device.type, dtype=torch.bfloat16) if is_bf16 else nullcontext
 
 
 def check_memory(config: RunConfig) -> None:
-    """Check that main memory has room for the least that training takes, before anything is built.
+    """Check that main memory has room for the least that training takes, unless machine.memory_check=false.
 
     That is a batch or a held-out set, and the weights, on a CPU with gradients and two moments, in float32.
 
     Raises:
-        ConfigError: memory is too small; names both numbers, unless machine.memory_check=false.
+        ConfigError: memory is too small; names both numbers.
     """
     machine = config.machine
     on_cpu = machine.device == "cpu" or (machine.device == "auto" and not has_gpu())
@@ -100,11 +93,10 @@ def peak_memory_bytes(device: torch.device) -> int:
     """Peak in bytes: of the allocator's tensors on CUDA, else of the resident memory of the process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    status = Path("/proc/self/status")  # getrusage may return the peak of the parent process
-    if status.is_file() and (match := re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)):
-        return int(match[1]) * 1024
+    if sys.platform == "linux":  # where getrusage may return the peak of the parent process
+        return 1024 * int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
     assert sys.platform != "win32"  # which the program refuses
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def inputs_of(batch: Batch, device: torch.device, *, needs_mask: bool = False) -> Tensors:
@@ -127,16 +119,6 @@ def labels_of(batch: Batch, device: torch.device) -> Targets:
     return {name: tensor_on(getattr(batch, name), device) for name in ("masked_labels", "pair_labels")}
 
 
-def ahead(
-    parts: Iterable[Batch], device: torch.device, *, needs_mask: bool = False
-) -> Iterator[tuple[Tensors, Targets]]:
-    """Inputs and labels of each part; the copies of the next part begin before the current part is computed."""
-    coming = ((inputs_of(part, device, needs_mask=needs_mask), labels_of(part, device)) for part in parts)
-    for ready, _ in pairwise(chain(coming, [None])):
-        assert ready
-        yield ready
-
-
 def tensor_on(array: np.ndarray, device: torch.device) -> torch.Tensor:
     """An array as a tensor; a copy to a GPU is asynchronous, from pinned memory."""
     tensor = torch.from_numpy(array)
@@ -149,7 +131,7 @@ def fetch(parts: Sequence[torch.Tensor]) -> np.ndarray:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait for a device that works asynchronously."""
+    """Wait for a GPU."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 

@@ -17,9 +17,6 @@ if TYPE_CHECKING:  # it loads torch, which reading and showing layers must not
     from albert_lab.data.batches import Batch
     from albert_lab.model.encoder import PretrainingModel
 
-    # The input of layer 1 and each layer's output, every one [batch, sequence, hidden].
-    HiddenStates = Sequence[torch.Tensor | np.ndarray]
-
 LAYER_CURVES = ("l2_distance", "degrees")
 LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_degrees")
 TOKEN = "mean"  # the choice of tokens: the mean over all real ones, which varies less than [CLS]
@@ -64,10 +61,8 @@ def _roughness(values: Sequence[float]) -> float | None:
     return fmean(changes) / fmean(values) if changes else None
 
 
-def measure_layers(
-    batches: "Iterable[tuple[HiddenStates, torch.Tensor | np.ndarray]]", corpus: str
-) -> tuple[Layer, ...]:
-    """The change by each layer of any encoder, for [CLS] and for the mean over tokens.
+def measure_layers(batches: "Iterable[tuple[Sequence[torch.Tensor], torch.Tensor]]", corpus: str) -> tuple[Layer, ...]:
+    """The change by each layer of an encoder, for [CLS] and for the mean over tokens.
 
     Source: section 3.1 and Figure 1, which do not say which tokens the curves are for.
 
@@ -77,24 +72,13 @@ def measure_layers(
         corpus: the name of their text.
 
     Raises:
-        ConfigError: no batch, fewer than two hidden states, states of different shapes, or a state that is zero or not
-            finite.
+        ConfigError: a state that is zero or not finite.
     """
-    import torch
-
     sums: dict[tuple[str, int], _Sums] = {}
-    for hidden_states, attention_mask in batches:
-        states = [torch.as_tensor(state) for state in hidden_states]
-        if len(states) < 2 or len({state.shape for state in states}) > 1:
-            shapes = ", ".join(str(list(state.shape)) for state in states)
-            raise ConfigError(f"at least two hidden states of the same shape are required, not: {shapes}")
-        mask = torch.as_tensor(attention_mask).to(states[0].device).bool()
-        assert bool(mask[:, 0].all()), "the first token of every sequence is real"
+    for states, mask in batches:
         for layer, (before, after) in enumerate(pairwise(states), 1):
             for token, rows in (("cls", (before[:, 0], after[:, 0])), ("mean", (before[mask], after[mask]))):
                 sums.setdefault((token, layer), _Sums()).add(_changes(*rows))
-    if not sums:
-        raise ConfigError("no text to measure layers on")
     for (_, layer), moments in sums.items():
         if not np.isfinite(moments.means).all():
             raise ConfigError(f"layer {layer}: a hidden state is zero or not finite, so that its angle is undefined")
@@ -137,10 +121,10 @@ class _Sums:
 
 def hidden_states_of(
     model: "PretrainingModel", batch: "Batch", batch_size: int, device: "torch.device"
-) -> "Iterator[tuple[HiddenStates, torch.Tensor]]":
-    """Hidden states and attention mask of a set of examples, in parts, for measure_layers().
+) -> "Iterator[tuple[Sequence[torch.Tensor], torch.Tensor]]":
+    """Hidden states and attention mask of a set of examples, in parts, by a model in evaluation mode.
 
-    Masked tokens are restored, so that layers are measured on unmasked text. Dropout is off.
+    Masked tokens are restored, so that layers are measured on unmasked text.
     """
     import torch
 
@@ -149,8 +133,6 @@ def hidden_states_of(
 
     input_ids = batch.input_ids.copy()
     input_ids.flat[batch.masked_positions] = batch.masked_labels
-    was_training = model.training
-    model.eval()
     for part in micro_batches(batch, batch_size):
         rows, input_ids = input_ids[: len(part)], input_ids[len(part) :]
         inputs = inputs_of(part, device) | {"input_ids": tensor_on(rows, device)}
@@ -159,4 +141,3 @@ def hidden_states_of(
             output = model.encoder(**inputs, output_hidden_states=True)
         assert output.hidden_states is not None
         yield output.hidden_states, tensor_on(part.attention_mask, device)
-    model.train(was_training)

@@ -40,18 +40,9 @@ class Lamb(Optimizer):
     Source: lamb_optimizer.py and optimization.py of google-research/albert; You et al. 2020, Algorithm 2.
     """
 
-    def __init__(
-        self,
-        params: ParamsT,
-        *,
-        lr: float,
-        betas: tuple[float, float],
-        eps: float,
-        weight_decay: float,
-        trust_ratio: bool = True,
-    ):
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "trust_ratio": trust_ratio}
-        super().__init__(params, options)
+    def __init__(self, params: ParamsT, **options: Any) -> None:
+        """Takes lr, betas, eps and weight_decay as AdamW does."""
+        super().__init__(params, {"trust_ratio": True} | options)
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
@@ -100,18 +91,10 @@ class Muon(Optimizer):
     Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/; Liu et al. 2025, arXiv 2502.16982.
     """
 
-    def __init__(
-        self,
-        groups: list[dict[str, Any]],
-        *,
-        lr: float,
-        betas: tuple[float, float],
-        eps: float,
-        weight_decay: float,
-        fused: bool,
-    ):
+    def __init__(self, groups: list[dict[str, Any]], *, lr: float, weight_decay: float, **options: Any) -> None:
+        """Takes the options of AdamW."""
         super().__init__(groups, {"lr": lr, "weight_decay": weight_decay})
-        self._adamw = AdamW(self._others(), lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, fused=fused)
+        self._adamw = AdamW(self._others(), lr=lr, weight_decay=weight_decay, **options)
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:

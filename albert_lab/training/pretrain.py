@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,15 +20,15 @@ from albert_lab.score import loss_name
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, peak_memory_bytes
 from albert_lab.training.evaluate import DivergedError, Evaluation, Evaluator, StoppedError
-from albert_lab.training.graphs import GraphedStep, with_graphs
 from albert_lab.training.log import METRICS, MetricsLog
 from albert_lab.training.optimizer import build_optimizer, learning_rate_factor, set_learning_rate
 from albert_lab.training.processes import Decision, Processes
-from albert_lab.training.step import Forward, Step, Sums, total
+from albert_lab.training.step import Forward, GraphedStep, Step, Sums, total, with_graphs
 
 INFERENCE_SECONDS = 2.0  # that a run measures inference for, at its end
 PAIR_HEAD = "pair_head."  # in the names of its parameters
 FINAL_STEPS = 100  # whose mean loss is the recorded final loss
+_KEPT = ("tokens", "wait_seconds", "last_losses", "curve_points")
 
 
 @dataclass(frozen=True)
@@ -42,33 +42,21 @@ class Inherited:
 
 
 @dataclass
-class DataCounts:
-    """Counts over all training batches: predicted tokens, pairs, and pairs by label."""
-
-    masked: int
-    pairs: int
-    labels: list[int]
-
-    def add(self, batch: Batch) -> None:
-        self.masked += len(batch.masked_labels)
-        self.pairs += len(batch)
-        counts = np.bincount(batch.pair_labels[batch.pair_labels >= 0], minlength=len(self.labels)).tolist()
-        self.labels = [before + count for before, count in zip(self.labels, counts, strict=True)]
-
-
-@dataclass
 class Progress:
     """The position of a run, and what was seen on the way: what its checkpoints keep besides tensors.
 
     Attributes:
-        shown: what its batches had.
+        labels: number of training pairs with each label.
+        masked, pairs, tokens: those of its batches, masked ones being predicted.
         seconds: of training by the leader's clock, at the last decision.
         wait_seconds: of training in which the loop waited for a batch.
         last_losses: of the last FINAL_STEPS steps.
         curve_points: the points of the learning curve so far.
     """
 
-    shown: DataCounts
+    labels: list[int]
+    masked: int = 0
+    pairs: int = 0
     steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
@@ -76,16 +64,24 @@ class Progress:
     last_losses: list[float] = field(default_factory=list)
     curve_points: int = 0
 
+    def add(self, batch: Batch) -> None:
+        """Count the batch of a step."""
+        self.steps += 1
+        self.tokens += batch.num_tokens
+        self.masked += len(batch.masked_labels)
+        self.pairs += len(batch)
+        counts = np.bincount(batch.pair_labels[batch.pair_labels >= 0], minlength=len(self.labels)).tolist()
+        self.labels = [before + count for before, count in zip(self.labels, counts, strict=True)]
+
     def state_dict(self) -> dict[str, Any]:
-        state = asdict(self)
-        del state["seconds"]  # a clock of its own keeps them
-        return {"step": state.pop("steps"), **state}
+        """All but seconds, which the clock keeps."""
+        shown = {"masked": self.masked, "pairs": self.pairs, "labels": self.labels}
+        return {"step": self.steps, "shown": shown} | {key: getattr(self, key) for key in _KEPT}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.shown, self.steps = DataCounts(**state["shown"]), state["step"]
-        self.tokens, self.wait_seconds = state["tokens"], state["wait_seconds"]
-        self.last_losses, self.curve_points = state["last_losses"], state["curve_points"]
-        self.seconds = state["clock"]["training_seconds"]
+        for key, value in (state["shown"] | {key: state[key] for key in _KEPT}).items():
+            setattr(self, key, value)
+        self.steps, self.seconds = state["step"], state["clock"]["training_seconds"]
 
 
 def means_of(steps: Sequence[Sums], masked: int, pairs: int) -> dict[str, float]:
@@ -101,7 +97,7 @@ def means_of(steps: Sequence[Sums], masked: int, pairs: int) -> dict[str, float]
 
 @dataclass(frozen=True)
 class Pretraining:
-    """A finished pre-training: the model, its final evaluation, and its cost.
+    """A finished pre-training: the model's final evaluation, and its cost.
 
     inference_tokens_per_second is measured for INFERENCE_SECONDS at the end, or for as long as the training took.
     peak_memory_bytes is that of the process (CPU) or of the allocator (CUDA). data_wait_share is the share of the
@@ -119,7 +115,7 @@ class Pretraining:
     data_wait_share: float
     peak_memory_bytes: int
     final_loss: float
-    shown: DataCounts
+    progress: Progress
     stages: tuple[StageData, ...]
     processes: dict[int, int]
     micro_batch_size: int
@@ -148,9 +144,9 @@ class Pretrainer:
         self.checkpoints = self.folder / "checkpoint"
         self.model = PretrainingModel.from_config(config).to(self.device)
         self.optimizer = build_optimizer(self.model, config.optimizer, config.learning_rate)
-        self.step = Step(config, self.model, self.optimizer, self.device, self.evaluator.autocast, self.processes)
+        self.step = Step(config, self.model, self.optimizer, self.device, self.processes)
         self.clock = Clock(self.device)
-        self.progress = Progress(DataCounts(0, 0, [0] * len(config.inter_sentence.labels)))
+        self.progress = Progress([0] * len(config.inter_sentence.labels))
         self.saved_at, self.next_save = 0, 0.0  # the step of the last checkpoint, and the time of the next one
         self.earlier_peak = 0
         self.process_counts: dict[int, int] = {}
@@ -191,7 +187,7 @@ class Pretrainer:
             data_wait_share=progress.wait_seconds / max(seconds, 1e-9),
             peak_memory_bytes=self._peak_memory(),
             final_loss=statistics.fmean(progress.last_losses),
-            shown=progress.shown,
+            progress=progress,
             stages=self.batches.stages(progress.steps),
             processes=self.process_counts,
             micro_batch_size=self.step.micro_batch_size,
@@ -231,7 +227,7 @@ class Pretrainer:
             DivergedError: a loss that is not finite.
         """
         config, progress, taken = self.config, self.progress, list[Sums]()
-        masked, pairs = progress.shown.masked, progress.shown.pairs
+        masked, pairs = progress.masked, progress.pairs
         with self.clock.training():
             is_due = False
             while not is_due:
@@ -241,18 +237,14 @@ class Pretrainer:
                 factor = learning_rate_factor(self.share, config.optimizer.warmup, config.optimizer.decay)
                 set_learning_rate(self.optimizer, config.learning_rate * factor)
                 taken.append(steps.take(forward, batch, progress.steps))
-                progress.steps += 1
-                progress.tokens += batch.num_tokens
-                progress.shown.add(batch)
+                progress.add(batch)
                 decision = self._decide()
-                is_logged = progress.steps % config.machine.log_every_steps == 0
-                is_due = is_logged or self.is_at_end or decision.is_stopped or decision.is_save_due
-                is_due = is_due or self._is_point_due()
-        means = means_of(taken, progress.shown.masked - masked, progress.shown.pairs - pairs)
+                is_due = progress.steps % config.machine.log_every_steps == 0 or self.is_at_end
+                is_due |= decision.is_stopped or decision.is_save_due or self._is_point_due()
+        means = means_of(taken, progress.masked - masked, progress.pairs - pairs)
         if not math.isfinite(means["loss"]):
-            raise DivergedError(
-                f"the loss is {means['loss']} at step {progress.steps:,}; a lower learning rate may help"
-            )
+            said = f"the loss is {means['loss']} at step {progress.steps:,}; a lower learning rate may help"
+            raise DivergedError(said)
         losses = torch.stack([total(sums) for sums in taken]).tolist()
         progress.last_losses = [*progress.last_losses, *losses][-FINAL_STEPS:]
         seconds = self.clock.training_seconds
@@ -310,11 +302,8 @@ class Pretrainer:
             self.say(f"resumes from step {self.progress.steps:,} ({self.share:.0%} of the budget)")
         if self.log:
             self.log.rewind(state["log_bytes"] if state else 0)
-        before, now = next(reversed(self.process_counts.values()), self.processes.size), self.processes.size
-        if before != now:
-            self.say(f"machine.processes: {before} before, {now} from here on")
-        if before != now or not self.process_counts:
-            self.process_counts[self.progress.steps] = now
+        if self.processes.size not in [*self.process_counts.values()][-1:]:
+            self.process_counts[self.progress.steps] = self.processes.size
 
     def _inherit(self, start: Inherited) -> dict[str, Any] | None:
         """Set model, optimizer and log to another run's state, and return the state; None if only weights are kept.
@@ -328,7 +317,8 @@ class Pretrainer:
         """
         checkpoints = start.folder / "checkpoint"
         if start.keep == "training":
-            state = checkpoint.load_last(checkpoints, self.model, self.optimizer, start.run_name)
+            last = checkpoint.last_weights(checkpoints, start.run_name).parent
+            state = checkpoint.load(last, self.model, self.optimizer, start.run_name)
             if self.log:
                 self.log.take_over(start.folder / METRICS, state["log_bytes"])
             self.say(f"continues where {start.run_name} ended")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -13,13 +14,11 @@ from albert_lab.errors import LostProcessError
 from albert_lab.machine import ALONE, Rank
 from albert_lab.training.device import device_name
 
-CPU = torch.device("cpu")
 # The leader may prepare text for hours; torchrun ends the others when one of them has ended.
 _TIMEOUT = timedelta(days=7)
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """The common decision of all processes: whether any was asked to stop, and the time of the leader's clock."""
 
     is_stopped: bool
@@ -37,7 +36,6 @@ class Processes:
         LostProcessError: another process ended.
     """
 
-    device: torch.device = CPU
     rank: Rank = ALONE
 
     @property
@@ -48,9 +46,9 @@ class Processes:
     def size(self) -> int:
         return self.rank.of
 
-    def places(self) -> list[tuple[str, str]]:
+    def places(self, device: torch.device) -> list[tuple[str, str]]:
         """Host and device name of every process, by number."""
-        every = [(platform.node(), device_name(self.device))] * self.size
+        every = [(platform.node(), device_name(device))] * self.size
         if self.size > 1:
             dist.all_gather_object(every, every[0])
         return every
@@ -67,7 +65,7 @@ class Processes:
         for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(part.view_as(tensor))
 
-    def decide(self, *, is_stopped: bool, is_save_due: bool, seconds: float) -> Decision:
+    def decide(self, *, is_stopped: bool, is_save_due: bool = False, seconds: float = 0.0) -> Decision:
         """The common decision, from the state of each process: signals and clocks differ between processes."""
         # On the CPU, so that no process waits for a device.
         shared = torch.tensor([is_stopped, self.leads and is_save_due, self.leads * seconds], dtype=torch.float64)
@@ -76,7 +74,7 @@ class Processes:
         return Decision(stopped > 0, due > 0, of_leader)
 
     def any(self, flag: bool) -> bool:
-        return self.decide(is_stopped=flag, is_save_due=False, seconds=0.0).is_stopped
+        return self.decide(is_stopped=flag).is_stopped
 
     @contextmanager
     def leader_first(self) -> Iterator[None]:
@@ -94,7 +92,7 @@ def joined(device: torch.device, rank: Rank) -> Iterator[Processes]:
     if rank.of > 1:
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT)
     try:
-        yield Processes(device, rank)
+        yield Processes(rank)
         if rank.of > 1:  # the leader leaves last: one that still receives loses what was sent if the sender is gone
             with suppress(RuntimeError):
                 dist.broadcast(torch.zeros(1), src=0)

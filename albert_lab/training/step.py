@@ -1,8 +1,13 @@
-"""One optimizer step: forward, losses, backward, clipping, update."""
+"""One optimizer step: forward, losses, backward, clipping, update; as it is, or recorded as a CUDA graph.
+
+A graph launches the hundreds of kernels of a small model's step together. Source of these:
+https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs (whole-network capture).
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -10,13 +15,20 @@ import torch.nn.functional as F  # noqa: N812
 from torch.optim import Optimizer
 
 from albert_lab.config.schema import RunConfig
+from albert_lab.config.section import BUILT_IN
 from albert_lab.data.batches import Batch, micro_batches
+from albert_lab.errors import ConfigError
 from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
-from albert_lab.training.device import Targets, Tensors, ahead, inputs_of, labels_of
+from albert_lab.training.device import Targets, Tensors, autocast, inputs_of, labels_of, peak_memory_bytes, synchronize
 from albert_lab.training.processes import Processes
 
 Forward = Callable[..., PretrainingOutput]  # the model, or its compiled form
 Sums = dict[str, torch.Tensor]  # of losses and of right answers, by name
+Work = Callable[[], Sums]
+
+WARM_UP = 3  # steps before a graph: in the first, libraries choose their kernels and allocate their workspaces
+_RECORDED = ("adamw", "muon")  # optimizers that a graph can have
+_LARGEST_SHARE = 1 / 3  # of the memory: a graph keeps that of a step for itself, beside what an evaluation takes
 
 
 def losses(model: Forward, inputs: Tensors, labels: Targets, num_masked: int | torch.Tensor, num_pairs: int) -> Sums:
@@ -27,15 +39,14 @@ def losses(model: Forward, inputs: Tensors, labels: Targets, num_masked: int | t
     batch (weights 1 : 1, as released).
     """
     output = model(**inputs)
-    mlm_logits = output.mlm_logits.float()
-    sums = {
-        "mlm_loss": F.cross_entropy(mlm_logits, labels["masked_labels"], reduction="sum") / num_masked,
-        "mlm_correct": (likeliest(mlm_logits) == labels["masked_labels"]).sum(),
-    }
+    answers = {"mlm": (output.mlm_logits, labels["masked_labels"], num_masked)}
     if output.pair_logits is not None:
-        pair_logits = output.pair_logits.float()
-        sums["pair_loss"] = F.cross_entropy(pair_logits, labels["pair_labels"], reduction="sum") / num_pairs
-        sums["pair_correct"] = (likeliest(pair_logits) == labels["pair_labels"]).sum()
+        answers["pair"] = (output.pair_logits, labels["pair_labels"], num_pairs)
+    sums: Sums = {}
+    for name, (logits, targets, number) in answers.items():
+        logits = logits.float()
+        sums[f"{name}_loss"] = F.cross_entropy(logits, targets, reduction="sum") / number
+        sums[f"{name}_correct"] = (likeliest(logits) == targets).sum()
     return sums
 
 
@@ -46,22 +57,22 @@ def total(sums: Sums) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Step:
-    """Everything that an optimizer step needs except its batch.
-
-    Attributes:
-        autocast: returns the context of a forward pass.
-        processes: the processes that take the step together.
-    """
+    """Everything that an optimizer step needs except its batch; several processes may take it together."""
 
     config: RunConfig
     model: PretrainingModel
     optimizer: Optimizer
     device: torch.device
-    autocast: Callable[[], AbstractContextManager[object]]
     processes: Processes = field(default_factory=Processes)
+
+    @cached_property
+    def autocast(self) -> Callable[[], AbstractContextManager[object]]:
+        """A function that returns the context of a forward pass."""
+        return autocast(self.config.machine.precision, self.device)
 
     @property
     def share(self) -> int:
+        """Sequences of a batch that each process computes."""
         return self.config.batch_size // self.processes.size
 
     @property
@@ -78,18 +89,31 @@ class Step:
         """
         sums: Sums = {}
         parts = list(enumerate(self._parts(batch)))[self.processes.rank.number :: self.processes.size]
-        tensors = ahead((part for _, part in parts), self.device, needs_mask=self.config.machine.compile)
-        for (index, _), (inputs, labels) in zip(parts, tensors, strict=True):
+        for index, part in parts:
             # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no generator state, and
             # any process can compute a micro-batch.
             entropy = np.random.SeedSequence([self.config.seed, number, index])
             torch.manual_seed(int(entropy.generate_state(1)[0]))
-            part = self.backward(forward, inputs, labels, len(batch.masked_labels), len(batch))
-            for key, value in part.items():
-                sums[key] = sums[key] + value if key in sums else value
-        if self.processes.size > 1:
-            sums = self._add_up(sums)
+            inputs = inputs_of(part, self.device, needs_mask=self.config.machine.compile)
+            labels = labels_of(part, self.device)
+            own = self.backward(forward, inputs, labels, len(batch.masked_labels), len(batch))
+            sums = {key: sums[key] + value if key in sums else value for key, value in own.items()}
+        if self.processes.size > 1:  # a count is exact in float32 up to 2**24
+            # All processes have the same parameters without a gradient.
+            gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+            values = torch.stack([value.float() for value in sums.values()])
+            self.processes.add_up([*gradients, values])
+            sums = {key: value.to(sums[key].dtype) for key, value in zip(sums, values.unbind(), strict=True)}
         return sums | {"gradient_norm": self.update()}
+
+    def backward(
+        self, forward: Forward, inputs: Tensors, labels: Targets, num_masked: int | torch.Tensor, num_pairs: int
+    ) -> Sums:
+        """Add the gradients of a micro-batch to those of the parameters; see losses() for arguments and results."""
+        with self.autocast():
+            sums = losses(forward, inputs, labels, num_masked, num_pairs)
+        total(sums).backward()
+        return {key: value.detach() for key, value in sums.items()}
 
     def update(self) -> torch.Tensor:
         """Update the weights by their gradients, which end; returns the norm of the gradients."""
@@ -117,19 +141,90 @@ class Step:
         most = self.config.masking.most_predictions(batch.input_ids.shape[1])
         return (part.with_masked(len(part) * most) for part in parts)
 
-    def _add_up(self, sums: Sums) -> Sums:
-        """Sum gradients, losses and counts over the processes; a count is exact in float32 up to 2**24."""
-        # All processes have the same parameters without a gradient.
-        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
-        values = torch.stack([value.float() for value in sums.values()])
-        self.processes.add_up([*gradients, values])
-        return {key: value.to(sums[key].dtype) for key, value in zip(sums, values.unbind(), strict=True)}
 
-    def backward(
-        self, forward: Forward, inputs: Tensors, labels: Targets, num_masked: int | torch.Tensor, num_pairs: int
-    ) -> Sums:
-        """Add the gradients of a micro-batch to those of the parameters; see losses() for arguments and results."""
-        with self.autocast():
-            sums = losses(forward, inputs, labels, num_masked, num_pairs)
-        total(sums).backward()
-        return {key: value.detach() for key, value in sums.items()}
+def with_graphs(step: Step) -> "Step | GraphedStep":
+    """The step as graphs, where machine.cuda_graphs asks for them on a GPU; else the step itself.
+
+    With a budget in seconds, auto takes none: rows with and without them would not have the same time.
+
+    Raises:
+        ConfigError: machine.cuda_graphs=true, and settings with which a step cannot be recorded.
+    """
+    config, asked = step.config, step.config.machine.cuda_graphs
+    if asked is False or (asked == "auto" and config.budget.unit == "seconds") or step.device.type != "cuda":
+        return step
+    has_own_code = any(name not in BUILT_IN[key] for key, name in config.names)  # may wait, or draw random numbers
+    is_whole = step.micro_batch_size == config.batch_size
+    parts = config.dropout == 0 and not config.machine.compile and not has_own_code and is_whole
+    if parts and config.optimizer.name in _RECORDED:
+        return GraphedStep(step)
+    if asked is True:
+        raise ConfigError(
+            f"machine.cuda_graphs=true needs optimizer={' or '.join(_RECORDED)}, dropout=0, no own code,"
+            " machine.compile=false, machine.processes=1 and machine.micro_batch_size=null"
+        )
+    return step
+
+
+def captured(work: Work, stream: torch.cuda.Stream | None) -> Work:
+    """Records the kernels of `work`, which must not wait for the GPU; the returned function launches them."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        results = work()
+    return lambda: graph.replay() or results
+
+
+class GraphedStep:
+    """Takes the steps of `step`: the first of each shape as they are, and the later ones by a graph if there is memory.
+
+    A graph reads its batch, its learning rate and its number of masked tokens from the same memory each time.
+    """
+
+    def __init__(self, step: Step, capture: Callable[[Work, torch.cuda.Stream | None], Work] = captured) -> None:
+        self._step, self._capture, self._device = step, capture, step.device
+        self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
+        self._shape: tuple[int, ...] | None = None
+        self._num_warm = 0
+        self._memory: list[torch.Tensor] = []
+        self._num_masked = torch.zeros((), device=self._device)
+        self._replay: Work | None = None
+        for group in step.optimizer.param_groups:
+            group["lr"] = torch.full((), float(group["lr"]), device=self._device)
+
+    def take(self, forward: Forward, batch: Batch, number: int = 0) -> Sums:
+        """See Step.take()."""
+        if batch.input_ids.shape != self._shape:
+            self._shape, self._num_warm, self._replay = batch.input_ids.shape, 0, None
+        if self._num_warm < WARM_UP:
+            self._num_warm += 1
+            synchronize(self._device)
+            with torch.cuda.stream(self._stream):  # that of the recording, as torch asks for the steps before it
+                sums = self._step.take(forward, batch, number)
+            synchronize(self._device)
+            return sums
+        if self._replay is None and self._stream and not self._has_room():
+            return self._step.take(forward, batch, number)
+        # The number of masked tokens differs from step to step; that of predictions must not.
+        fixed = batch.with_masked(len(batch) * self._step.config.masking.most_predictions(batch.input_ids.shape[1]))
+        self._num_masked.fill_(len(batch.masked_labels))
+        inputs, labels = inputs_of(fixed, self._device, needs_mask=True), labels_of(fixed, self._device)
+        coming = [tensor for tensor in (*inputs.values(), *labels.values()) if tensor is not None]
+        if self._replay is None:
+
+            def work() -> Sums:
+                sums = self._step.backward(forward, inputs, labels, self._num_masked, len(batch))
+                return sums | {"gradient_norm": self._step.update()}
+
+            self._memory, groups = coming, self._step.optimizer.param_groups
+            for group in groups:  # torch's AdamW asks for it while it is recorded, and warns of it otherwise
+                group["capturable"] = True
+            self._replay = self._capture(work, self._stream)
+            for group in groups:
+                group["capturable"] = False
+        for tensor, value in zip(self._memory, coming, strict=True):
+            tensor.copy_(value)
+        return {name: value.clone() for name, value in self._replay().items()}
+
+    def _has_room(self) -> bool:
+        memory = torch.cuda.get_device_properties(self._device).total_memory
+        return peak_memory_bytes(self._device) < _LARGEST_SHARE * memory

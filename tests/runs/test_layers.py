@@ -12,7 +12,7 @@ from albert_lab.model.encoder import PretrainingModel
 from albert_lab.runs import layers, worker
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
-from albert_lab.training.evaluate import make_sets
+from albert_lab.training.evaluate import Evaluator
 from albert_lab.training.layers import hidden_states_of, measure_layers
 
 
@@ -31,9 +31,9 @@ def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(f
     train, dev = (open_shards(prepare(config, silent), split, tokenizer) for split in ("train", "dev"))
     model = PretrainingModel.from_config(config)
     checkpoint.load_weights(checkpoint.last_weights(finished / "checkpoint", finished.name), model)
-    batch = make_sets(train, dev, tokenizer, config).batch(catalog.MLM)
+    batch = Evaluator(config, train, dev, tokenizer, {}, torch.device("cpu")).batch(catalog.MLM)
     expected = measure_layers(
-        hidden_states_of(model, batch, config.evaluation.batch_size, torch.device("cpu")), "files"
+        hidden_states_of(model.eval(), batch, config.evaluation.batch_size, torch.device("cpu")), "files"
     )
     assert [layer.degrees for layer in result] == pytest.approx([change.degrees for change in expected], abs=1e-4)
     assert [layer.n for layer in result] == [change.n for change in expected]

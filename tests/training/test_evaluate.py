@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -13,24 +11,21 @@ from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.measures import catalog
 from albert_lab.measures.catalog import labels, of_kind
-from albert_lab.measures.measure import HeldOutPairs, PairMeasure, TokenMeasure
+from albert_lab.measures.measure import HeldOutPairs, OwnTextMeasure, PairMeasure, TokenMeasure
 from albert_lab.model.encoder import PretrainingModel, PretrainingOutput
+from albert_lab.score import Documents, share
 from albert_lab.training import evaluate
-from albert_lab.training.device import autocast, inputs_of
-from albert_lab.training.evaluate import Evaluator, StoppedError, make_sets, margin
+from albert_lab.training.device import inputs_of
+from albert_lab.training.evaluate import Evaluator, StoppedError, margin
 
 CPU = torch.device("cpu")
 
 
-def sets_of(config):
+def evaluator(config, is_stopped=lambda: False) -> Evaluator:
     shards = prepare(config, lambda line: None)
     tokenizer = load_model(find_tokenizer(config))
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
-    return make_sets(train, dev, tokenizer, config)
-
-
-def evaluator(config, kinds, is_stopped=lambda: False) -> Evaluator:
-    return Evaluator(sets_of(config), kinds, 16, CPU, autocast("fp32", CPU), is_stopped)
+    return Evaluator(config, train, dev, tokenizer, {}, CPU, is_stopped)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +43,8 @@ def test_a_head_chooses_between_consecutive_and_the_kind_of_a_set_or_all_its_oth
 
 
 def test_the_sets_are_the_same_for_every_seed_and_objective(corpus):
-    first = sets_of(toy_config(corpus, "seed=1", "inter_sentence=sop"))
-    second = sets_of(toy_config(corpus, "seed=2", "inter_sentence=none"))
+    first = evaluator(toy_config(corpus, "seed=1", "inter_sentence=sop"))
+    second = evaluator(toy_config(corpus, "seed=2", "inter_sentence=none"))
     batches = [[sets.batch(measure) for measure in of_kind(HeldOutPairs)] for sets in (first, second)]
     probed = [measure for measure in of_kind(PairMeasure) if measure.probe]
     batches = [[*of, *map(sets.probe, probed)] for of, sets in zip(batches, (first, second), strict=True)]
@@ -59,10 +54,10 @@ def test_the_sets_are_the_same_for_every_seed_and_objective(corpus):
         assert np.array_equal(one.pair_labels, other.pair_labels)
 
 
-@pytest.mark.parametrize("kinds", [["consecutive", "swapped"], []])
+@pytest.mark.parametrize("kinds", ["sop", ""])
 def test_every_model_has_every_score_and_along_the_way_those_of_its_own_heads(corpus, kinds):
-    config = toy_config(corpus, f"inter_sentence={'sop' if kinds else 'none'}")
-    model, result = PretrainingModel.from_config(config), evaluator(config, kinds)
+    config = toy_config(corpus, f"inter_sentence={kinds or 'none'}")
+    model, result = PretrainingModel.from_config(config), evaluator(config)
     scores = result.evaluate(model).scores
     assert set(scores) == set(labels())
     by = {name: score.by for name, score in scores.items()}
@@ -72,7 +67,7 @@ def test_every_model_has_every_score_and_along_the_way_those_of_its_own_heads(co
         assert scores["sop_probe"] == scores["sop_accuracy"]
     without_mlm = result.evaluate(model, without=[TokenMeasure]).scores
     assert set(without_mlm) == set(labels()) - {"mlm_accuracy"}
-    _, counts = np.unique(result.sets.batch(catalog.MLM).masked_labels, return_counts=True)
+    _, counts = np.unique(result.batch(catalog.MLM).masked_labels, return_counts=True)
     assert scores["mlm_accuracy"].floor == pytest.approx(100 * counts.max() / counts.sum())
     pair_scores = {"nsp_accuracy", "sop_accuracy", "sop_across_documents", "coherence"} if kinds else set()
     assert set(result.along_the_way(model, 8)) == {"mlm_accuracy"} | pair_scores
@@ -82,10 +77,10 @@ def test_scores_follow_from_what_is_kept_by_document(corpus):
     config = toy_config(corpus, "evaluation.num_pairs=40")
     model = PretrainingModel.from_config(config)
     rng = np.random.default_rng(0)
-    sets = sets_of(config)
+    sets = evaluator(config)
     sizes = {measure.name: len(sets.batch(measure)) for measure in of_kind(PairMeasure)}
-    sets = replace(sets, floors={name: rng.random(size) < 0.6 for name, size in sizes.items()})
-    done = Evaluator(sets, ["consecutive", "swapped"], 16, CPU, autocast("fp32", CPU), lambda: False).evaluate(model)
+    sets.floors = {name: rng.random(size) < 0.6 for name, size in sizes.items()}
+    done = sets.evaluate(model)
     for name, score in done.scores.items():
         kept = done.documents[name]
         assert score.n == sum(kept.n)
@@ -114,14 +109,14 @@ class Scoring(PretrainingModel):
 
 def test_a_model_that_scores_each_segment_by_itself_has_no_coherence(tmp_path):
     config = toy_config(write_corpus(tmp_path, documents=600), "evaluation.num_pairs=2000")
-    score = evaluator(config, ["consecutive", "swapped"]).along_the_way(Scoring.from_config(config), 2000)["coherence"]
+    score = evaluator(config).along_the_way(Scoring.from_config(config), 2000)["coherence"]
     assert score.n > 500
     assert abs(score.value) < 5
 
 
 def test_a_head_that_relates_the_segments_has_coherence(corpus):
     config = toy_config(corpus, "evaluation.num_pairs=60")
-    sets = sets_of(config)
+    sets = evaluator(config)
     batch = sets.batch(catalog.SOP)
     known = {ids.tobytes(): float(label) for ids, label in zip(batch.input_ids, batch.pair_labels, strict=True)}
 
@@ -131,28 +126,35 @@ def test_a_head_that_relates_the_segments_has_coherence(corpus):
             told = torch.tensor([known.get(ids.numpy().tobytes(), 1.0) for ids in input_ids])
             return PretrainingOutput(output.mlm_logits, torch.stack([1 - told, told], 1), output.pooled)
 
-    result = Evaluator(sets, ["consecutive", "swapped"], 16, CPU, autocast("fp32", CPU), lambda: False)
-    scores = result.along_the_way(Relating.from_config(config), 60)
+    scores = sets.along_the_way(Relating.from_config(config), 60)
     assert scores["sop_accuracy"].value == scores["sop_accuracy"].auc == 100
     assert scores["coherence"].value == pytest.approx(50, abs=2)
     assert (scores["coherence"].low or 0) > 30
+
+
+def test_a_measure_on_text_of_its_own_is_scored_with_the_others(corpus, monkeypatch):
+    score, documents = share(3, 4, floor=50, by="head"), Documents(n=(4,), sum=(3,))
+    monkeypatch.setitem(catalog.MEASURES, "own", OwnTextMeasure("own", "Own", take=lambda *_: (score, documents)))
+    config = toy_config(corpus)
+    done = evaluator(config).evaluate(PretrainingModel.from_config(config))
+    assert (done.scores["own"], done.documents["own"]) == (score, documents)
 
 
 def test_an_evaluation_does_not_change_the_model(corpus):
     config = toy_config(corpus)
     model = PretrainingModel.from_config(config).train()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    evaluator(config, ["consecutive", "swapped"]).evaluate(model)
+    evaluator(config).evaluate(model)
     assert model.training
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
 def test_inference_is_timed_pass_by_pass_until_its_seconds_are_over(corpus, monkeypatch):
-    config = toy_config(corpus, "inter_sentence=none", "evaluation.num_pairs=40")
+    config = toy_config(corpus, "inter_sentence=none", "evaluation.num_pairs=40", "evaluation.batch_size=16")
     ticks = iter(range(10_000))
     monkeypatch.setattr(evaluate, "perf_counter", lambda: next(ticks))
-    result = evaluator(config, [])
-    batch = result.sets.batch(catalog.MLM)
+    result = evaluator(config)
+    batch = result.batch(catalog.MLM)
     speed = result.tokens_per_second(PretrainingModel.from_config(config), 4.0)
     first = next(micro_batches(batch, 16)).num_tokens
     assert speed == (batch.num_tokens + first) / 4, "40 pairs are three passes of a tick each, and the first once more"
@@ -160,7 +162,7 @@ def test_inference_is_timed_pass_by_pass_until_its_seconds_are_over(corpus, monk
 
 def test_a_probe_finds_information_in_the_pooled_output(corpus):
     config = toy_config(corpus, "inter_sentence=none", "evaluation.num_pairs=48")
-    sets = sets_of(config)
+    sets = evaluator(config)
     told = {}
     for batch in (sets.batch(catalog.SOP), sets.probe(catalog.SOP)):
         told |= {ids.tobytes(): float(label) for ids, label in zip(batch.input_ids, batch.pair_labels, strict=True)}
@@ -171,25 +173,23 @@ def test_a_probe_finds_information_in_the_pooled_output(corpus):
             labels = torch.tensor([told.get(ids.numpy().tobytes(), 0.5) for ids in input_ids])
             return PretrainingOutput(output.mlm_logits, None, torch.cat([labels[:, None], output.pooled[:, 1:]], 1))
 
-    scores = Evaluator(sets, [], 16, CPU, autocast("fp32", CPU), lambda: False).evaluate(Telling.from_config(config))
-    assert scores.scores["sop_probe"].value > 90
-    assert (scores.scores["sop_probe"].auc or 0) > 95
+    score = sets.evaluate(Telling.from_config(config)).scores["sop_probe"]
+    assert score.value > 90
+    assert (score.auc or 0) > 95
 
 
 def test_a_stop_ends_the_evaluation_before_the_next_forward_pass(corpus):
     config = toy_config(corpus)
     with pytest.raises(StoppedError):
-        evaluator(config, ["consecutive", "swapped"], is_stopped=lambda: True).evaluate(
-            PretrainingModel.from_config(config)
-        )
+        evaluator(config, is_stopped=lambda: True).evaluate(PretrainingModel.from_config(config))
 
 
 def test_losses_are_the_cross_entropies_of_the_answers(corpus):
     config = toy_config(corpus, "evaluation.num_pairs=40")
     model = PretrainingModel.from_config(config).eval()
-    result = evaluator(config, ["consecutive", "swapped"])
+    result = evaluator(config)
     scores = result.evaluate(model).scores
-    tokens, pairs = result.sets.batch(catalog.MLM), result.sets.batch(catalog.SOP)
+    tokens, pairs = result.batch(catalog.MLM), result.batch(catalog.SOP)
     with torch.inference_mode():
         mlm_logits = model(**inputs_of(tokens, CPU)).mlm_logits
         pair_logits = model(**inputs_of(pairs, CPU)).pair_logits
@@ -204,5 +204,5 @@ def test_the_area_under_the_curve_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=300)
     margins = np.round(rng.normal(size=300) + labels, 1)  # with ties
-    result = evaluate.auc_of(evaluate.PairAnswers(margins, labels, "head"))
+    result = evaluate.auc_of(margins, labels)
     assert result == pytest.approx(100 * roc_auc_score(labels, margins))

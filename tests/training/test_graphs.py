@@ -8,8 +8,8 @@ from toy import toy_config
 from toy_training import pretrainer
 
 from albert_lab.errors import ConfigError
-from albert_lab.training.graphs import WARM_UP, GraphedStep, with_graphs
 from albert_lab.training.optimizer import set_learning_rate
+from albert_lab.training.step import WARM_UP, GraphedStep, with_graphs
 
 STAGES = "length_schedule.stages=[{share: 0.5, fraction: 0.5}]"
 
@@ -58,15 +58,15 @@ def test_a_graph_gives_results_that_later_steps_do_not_overwrite(corpus, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("overrides", "obstacle"),
+    "overrides",
     [
-        (["optimizer=lamb"], "optimizer=lamb"),
-        (["optimizer=adamw", "dropout=0.1"], "dropout=0.1"),
-        (["optimizer=adamw", "machine.compile=true"], "machine.compile=true"),
-        (["optimizer=adamw", "machine.micro_batch_size=4"], "micro-batches"),
+        ["optimizer=lamb"],
+        ["optimizer=adamw", "dropout=0.1"],
+        ["optimizer=adamw", "machine.compile=true"],
+        ["optimizer=adamw", "machine.micro_batch_size=4"],
     ],
 )
-def test_a_step_that_cannot_be_recorded_stays_as_it_is_or_is_refused(corpus, tmp_path, overrides, obstacle):
+def test_a_step_that_cannot_be_recorded_stays_as_it_is_or_is_refused(corpus, tmp_path, overrides):
     for asked in ("auto", "true"):
         trainer = pretrainer(toy_config(corpus, f"machine.cuda_graphs={asked}", *overrides), tmp_path / asked)
         assert with_graphs(trainer.step) is trainer.step, "on a CPU graphs change nothing"
@@ -74,7 +74,7 @@ def test_a_step_that_cannot_be_recorded_stays_as_it_is_or_is_refused(corpus, tmp
         if asked == "auto":
             assert with_graphs(on_gpu) is on_gpu
         else:
-            with pytest.raises(ConfigError, match=obstacle):
+            with pytest.raises(ConfigError, match="machine.cuda_graphs=true needs"):
                 with_graphs(on_gpu)
 
 

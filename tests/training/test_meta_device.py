@@ -23,7 +23,6 @@ from albert_lab.tasks.finetune import take_step
 from albert_lab.tasks.model import build_model, load_kind
 from albert_lab.training import evaluate
 from albert_lab.training.device import inputs_of
-from albert_lab.training.evaluate import Evaluator
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.step import Step
 
@@ -32,7 +31,7 @@ META = torch.device("meta")
 
 def on_meta(config):
     model = PretrainingModel.from_config(config).to(META)
-    return Step(config, model, build_optimizer(model, config.optimizer, 0.01), META, nullcontext)
+    return Step(config, model, build_optimizer(model, config.optimizer, 0.01), META)
 
 
 @pytest.mark.parametrize(
@@ -58,9 +57,8 @@ def test_an_evaluation_waits_only_for_its_results(corpus, tmp_path, monkeypatch,
         return np.random.default_rng(0).random(shape, dtype=np.float32)
 
     monkeypatch.setattr(evaluate, "fetch", fetch)
-    kinds = trainer.evaluator.kinds
-    evaluator = Evaluator(trainer.evaluator.sets, kinds, 16, META, nullcontext, lambda: False)
-    evaluator.along_the_way(on_meta(config).model, 10)
+    trainer.evaluator.device = META
+    trainer.evaluator.along_the_way(on_meta(config).model, 10)
     pairs = 0 if objective == "none" else sum(measure.in_curves for measure in of_kind(PairMeasure))
     assert len(fetched) == 2 + 2 * pairs, "correct and loss of masked tokens; margin and pooled output of pairs"
 

@@ -118,9 +118,9 @@ def test_predicted_tokens_and_pairs_are_counted_over_all_batches(corpus, tmp_pat
     done = trainer.run()
     assert done is not None
     batches = [trainer.batches.batch(step) for step in range(4)]
-    assert done.shown.masked == sum(len(batch.masked_labels) for batch in batches)
+    assert done.progress.masked == sum(len(batch.masked_labels) for batch in batches)
     assert done.tokens == sum(batch.num_tokens for batch in batches)
-    assert sum(done.shown.labels) == done.shown.pairs == 4 * config.batch_size
+    assert sum(done.progress.labels) == done.progress.pairs == 4 * config.batch_size
 
 
 def test_initial_weights_depend_only_on_the_seed(corpus):
