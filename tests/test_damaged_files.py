@@ -24,7 +24,7 @@ from albert_lab.data.fingerprint import remembered_fingerprints
 from albert_lab.data.shards import SPLITS, open_shards, read_meta
 from albert_lab.data.vocabulary import find_or_train
 from albert_lab.errors import FIXABLE, DamagedFileError
-from albert_lab.interop import layout, loading, tokenizer_files
+from albert_lab.interop import layout, loading
 from albert_lab.report import markdown, report
 from albert_lab.runs import layers, reported, results, states
 from albert_lab.runs import run as runs
@@ -139,9 +139,9 @@ ALONE: dict[str, tuple[Any, Callable[[Path], object]]] = {
     "best.npz": (scores(), load_scores),
     "mine.yaml": (files.read_yaml(paths.CONF / "task" / "mnli.yaml"), lambda file: load_task(str(file))),
     "meta.json": (META, read_shards),
-    tokenizer_files.CONFIG_FILE: (
+    loading.TOKENIZER_CONFIG: (
         {"do_lower_case": True, "keep_accents": False, "model_max_length": 512},
-        lambda file: tokenizer_files.read_flags(file.parent),
+        lambda file: loading.read_tokenizer_settings(file.parent),
     ),
     records.record_file(Path(), "sst2", 0).name: (
         json.loads(toy_finetuning("x", "sst2", 70.0).model_dump_json()),

@@ -63,19 +63,19 @@ def config_list(as_json: Json = False) -> None:
     print(json.dumps(groups(), indent=2) if as_json else "\n".join(lines))
 
 
-@app.command(**shown(MODELS, "albert-lab export RUN exported", "albert-lab export RUN exported --layout albert"))
+@app.command(**shown(MODELS, "albert-lab export RUN exported"))
 def export(
     run: RunOrFolder,
     target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; must not exist yet or be empty.")],
-    layout: Annotated[str, option("albert, bert, or auto: depending on sharing.")] = "auto",
 ) -> None:
     """Export a run as a folder that transformers loads, with a model card.
 
-    It counts as written if transformers computes the same. Then `hf upload REPO DIR` uploads it.
+    It is a BERT if no layer is shared and E = H, else an ALBERT; it counts as written if transformers computes the
+    same. Then `hf upload REPO DIR` uploads it.
     """
     from albert_lab.interop.export import export
 
-    to_stderr(f"written in the layout {export(run, target, layout, to_stderr)}")
+    to_stderr(f"written as {export(run, target, to_stderr)}")
     print(target)
 
 
@@ -100,31 +100,25 @@ _OF_TEXT = (
     "Settings of the text and its scoring, such as corpus.dev_share=0.5, evaluation.num_pairs=500 or"
     " max_sequence_length=64; settings that the model determines cannot be changed."
 )
-_CORPUS = (
-    "Score on all of this text: a corpus by its name, or a file, a folder or a glob of your own. By default, and if"
-    " the run was trained on it, on the held-out documents of the run's own corpus."
-)
 
 
 @app.command(
-    **shown(MODELS, "albert-lab evaluate RUN --corpus my-texts", "albert-lab evaluate exported corpus=sotu --json")
+    **shown(
+        MODELS,
+        "albert-lab evaluate RUN corpus=files corpus.path=my-texts",
+        "albert-lab evaluate exported corpus=sotu --json",
+    )
 )
 def evaluate(
     run: RunOrFolder,
     overrides: Annotated[list[str] | None, settings(text=_OF_TEXT)] = None,
-    corpus: Annotated[str | None, option(_CORPUS, "NAME|PATH")] = None,
     as_json: Json = False,
 ) -> None:
-    """Score a run or model folder on text: MLM, NSP and SOP accuracy.
+    """Score a run or model folder on held-out text: MLM, NSP and SOP accuracy.
 
-    Prints a table with intervals; writes only the prepared text, below lab/cache/.
+    By default on that of the run. Prints a table with intervals; writes only the prepared text, below lab/cache/.
     """
-    from albert_lab.config.compose import groups, quoted
     from albert_lab.interop.evaluation import evaluate
 
-    chosen = list(overrides or [])
-    if corpus is not None:
-        is_option = corpus in groups()["corpus"]
-        chosen = [*([f"corpus={corpus}"] if is_option else ["corpus=files", f"corpus.path={quoted(corpus)}"]), *chosen]
-    evaluation = evaluate(run, chosen, to_stderr, whole=corpus is not None)
-    print(json.dumps(evaluation.as_dict(), indent=2) if as_json else evaluation.as_text())
+    scored = evaluate(run, overrides or [], to_stderr)
+    print(json.dumps(scored.as_dict(), indent=2) if as_json else scored.as_text())

@@ -1,76 +1,98 @@
 """Export of a run: a folder of transformers with a model card, compared with the run before it is written."""
 
+import json
+import shutil
 from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from tabulate import tabulate
 
 from albert_lab import __version__
+from albert_lab.config.schema import RunConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data.cleaning import cleaning_of
 from albert_lab.data.corpus import sentences
-from albert_lab.data.tokenizer import load as load_model
+from albert_lab.data.tokenizer import Tokenizer, as_json
+from albert_lab.data.tokenizer import load as load_tokenizer
+from albert_lab.data.vocabulary import MODEL_FILE, find_tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.interop import layout as layouts
-from albert_lab.interop import tokenizer_files
-from albert_lab.interop.loading import Opened, open_run
+from albert_lab.interop import layout
+from albert_lab.interop.loading import TOKENIZER, TOKENIZER_CONFIG, Opened, open_run
 from albert_lab.messages import Say
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 from albert_lab.score import PRINTED, printed
 from albert_lab.storage import check_folder, replacing
 
-AUTO = "auto"
-LAYOUTS = (AUTO, *get_args(layouts.Family))
 CARD = "README.md"
 # Float32 on both sides, in another order of sums.
 _TOLERANCE = 1e-3
 _SENTENCES, _ROWS = 1000, 16
 
 
-def export(text: str, target: Path, layout: str, say: Say) -> str:
-    """Writes a finished or imported run atomically as a separate folder; returns the layout.
+def export(text: str, target: Path, say: Say) -> str:
+    """Writes a finished or imported run atomically as a separate folder; returns the class that loads it.
 
-    auto: as ALBERT if whole layers are shared, as BERT if none are shared and E = H. What transformers computes from
-    the folder is compared with the run first.
+    It is a BERT if no layer is shared and E = H, else an ALBERT. What transformers computes from the folder is compared
+    with the run first.
 
     Args:
         target: folder to write; it must be empty or not exist.
 
     Raises:
-        ConfigError: unknown layout or run, an unfinished run, a target that is not empty or cannot be written, a model
-            that the layout does not support, or a folder from which transformers computes something else.
+        ConfigError: an unknown or unfinished run, a target that is not empty or cannot be written, a model that
+            transformers does not have, or a folder from which it computes something else.
         MissingDataError: transformers is not installed, or the run's weights or tokenizer do not exist.
     """
-    if layout not in LAYOUTS:
-        raise ConfigError(f"--layout {layout} is unknown (allowed: {', '.join(LAYOUTS)})")
-    layouts.package("export")
+    layout.package("export")
     folder = runs.find(text)
     states.read_finished(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target} already exists and is not empty")
     check_folder(target.parent, f"DIR {target}:")
     opened = open_run(folder)
+    ids = {name: getattr(opened.tokenizer, f"{name}_id") for name in ("pad", "cls", "sep")}
     with replacing(target) as partial:
         partial.mkdir()
+        write_tokenizer(opened.run.config, partial)
         try:
-            family = layouts.choose_family(opened.model.encoder.shape) if layout == AUTO else layout
-            model_class = _write(opened, family, partial)
+            model_class = layout.write(opened.model, opened.missing, opened.pair_labels, ids, partial)
         except ConfigError as error:
             raise ConfigError(f"{error}; albert_lab.load({folder.name!r}) opens the run itself") from error
         say(_prove(opened, model_class, partial))
         (partial / CARD).write_text(_card(folder, opened, model_class), encoding="utf-8")
-    return family
+    return model_class
 
 
-def _write(opened: Opened, family: str, folder: Path) -> str:
-    tokenizer = opened.tokenizer
-    special_ids = {"pad": tokenizer.pad_id, "cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
-    tokenizer_files.write(opened.tokenizer_file, opened.run.config, folder)
-    return layouts.write(opened.model, opened.missing, opened.pair_labels, family, special_ids, folder)
+def write_tokenizer(config: RunConfig, folder: Path) -> None:
+    """Writes the tokenizer of a run: the model file, and what transformers reads, with the cleaning of its corpus."""
+    model, corpus = find_tokenizer(config), config.corpus
+    if model.suffix == ".json":
+        shutil.copyfile(model, folder / TOKENIZER)
+    else:
+        shutil.copyfile(model, folder / MODEL_FILE)
+        _write_json(folder / TOKENIZER, as_json(model.read_bytes(), cleaning_of(corpus)))
+    tokenizer = load_tokenizer(model)
+    tokens, special = tokenizer.tokens(), ("pad", "unk", "cls", "sep", "mask")
+    content = {
+        # This class of transformers reads the file; the others build another normalization from the vocabulary.
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "do_lower_case": corpus.lower_case,
+        "keep_accents": not corpus.strip_accents,
+        "model_max_length": config.max_sequence_length,
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        **{f"{name}_token": tokens[getattr(tokenizer, f"{name}_id")] for name in special},
+        "language": corpus.language,
+        "digit_commas": config.tokenizer.digit_commas,
+    }
+    _write_json(folder / TOKENIZER_CONFIG, content)
+
+
+def _write_json(file: Path, content: dict[str, Any]) -> None:
+    file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _card(folder: Path, opened: Opened, model_class: str) -> str:
@@ -104,31 +126,31 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     Raises:
         ConfigError: they differ; names the part.
     """
-    transformers, config = layouts.package("export"), opened.run.config
-    theirs = layouts.load(transformers.AutoTokenizer, folder)
-    ours = load_model(opened.tokenizer_file, cleaning_of(config.corpus))  # tokenizer.json keeps digit_commas
-    compared = _sentences(opened)
+    transformers, config = layout.package("export"), opened.run.config
+    # tokenizer.json keeps digit_commas
+    ours = load_tokenizer(find_tokenizer(config), cleaning_of(config.corpus))
+    theirs = layout.load(transformers.AutoTokenizer, folder)
+    compared = _sentences(config, ours)
     encoded = ours.encode(compared)
-    for sentence, mine, their in zip(
-        compared, encoded, theirs(compared, add_special_tokens=False)["input_ids"], strict=True
-    ):
+    of_theirs = theirs(compared, add_special_tokens=False)["input_ids"]
+    for sentence, mine, their in zip(compared, encoded, of_theirs, strict=True):
         if mine != their:
-            raise _differs("ids", f"for {sentence!r}")
+            raise ConfigError(f"ids of {sentence!r} differ in transformers: nothing was written; please report it")
     length = min(config.max_sequence_length, opened.model.encoder.shape.max_position_embeddings) - 2
     chosen = sorted(filter(None, encoded), key=len)
     rows = [torch.tensor([ours.cls_id, *ids[:length], ours.sep_id]) for ids in chosen[:: len(chosen) // _ROWS + 1]]
-    model = layouts.load(getattr(transformers, model_class), folder, attn_implementation="eager").eval()
-    for part, mine, their in _outputs(opened, model, torch.nn.utils.rnn.pad_sequence(rows, batch_first=True), rows):
+    model = layout.load(getattr(transformers, model_class), folder, attn_implementation="eager").eval()
+    for part, mine, their in _outputs(opened, model, rows):
         if not (error := float((mine - their).abs().max() / their.abs().max())) <= _TOLERANCE:
-            raise _differs(part, f"by {error:.2g} of their largest")
+            said = f"{part} differ in transformers by {error:.2g} of their largest"
+            raise ConfigError(f"{said}: nothing was written; please report it")
     version = transformers.__version__
     return f"compared with transformers {version}: ids of {len(compared):,} sentences, hidden states, logits"
 
 
-def _outputs(
-    opened: Opened, model: Any, batch: torch.Tensor, rows: list[torch.Tensor]
-) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
-    """Outputs of padded rows by name, here and in a model of transformers, where they are not padding."""
+def _outputs(opened: Opened, model: Any, rows: list[torch.Tensor]) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
+    """Outputs of rows by name, here and in a model of transformers, where they are not padding."""
+    batch = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     lengths, places = torch.tensor([len(row) for row in rows])[:, None], torch.arange(batch.shape[1])
     mask = places < lengths
     types = (mask & (places >= lengths // 2)).long()
@@ -146,17 +168,13 @@ def _outputs(
             yield "logits of the pair head", output.pair_logits, expected[name]
 
 
-def _differs(part: str, how: str) -> ConfigError:
-    return ConfigError(f"{part} differ in transformers {how}: nothing was written; please report it")
-
-
-def _sentences(opened: Opened) -> list[str]:
+def _sentences(config: RunConfig, tokenizer: Tokenizer) -> list[str]:
     """Sentences of the run's text, a few of each document; without the text, the tokens of its vocabulary."""
-    corpus, special = opened.run.config.corpus, ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
+    special = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
     try:
-        of_documents = (islice(sentences(document.text, corpus), 10) for document in texts.iterate(corpus))
+        of_documents = (islice(sentences(one.text, config.corpus), 10) for one in texts.iterate(config.corpus))
         found = list(islice(chain.from_iterable(of_documents), _SENTENCES))
     except (ConfigError, MissingDataError):
-        found = [token.replace("▁", " ") for token in opened.tokenizer.tokens()]
+        found = [token.replace("▁", " ") for token in tokenizer.tokens()]
     # In transformers, these words in a text are special tokens.
     return [sentence for sentence in found if not any(word in sentence for word in special)]

@@ -1,7 +1,7 @@
 """ALBERT and BERT of transformers: their names of tensors, and folders, read and written by its own classes."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -32,14 +32,10 @@ _IN_LAYERS = (
 # Our module, and that of ALBERT and of BERT.
 _AROUND = (
     *(
-        (f"encoder.embeddings.{ours}", f"albert.embeddings.{theirs}", f"bert.embeddings.{theirs}")
-        for ours, theirs in {
-            "word_embeddings": "word_embeddings",
-            "token_type_embeddings": "token_type_embeddings",
-            "position_embeddings": "position_embeddings",
-            "layer_norm": "LayerNorm",
-        }.items()
+        (f"encoder.embeddings.{name}", f"albert.embeddings.{name}", f"bert.embeddings.{name}")
+        for name in ("word_embeddings", "token_type_embeddings", "position_embeddings")
     ),
+    ("encoder.embeddings.layer_norm", "albert.embeddings.LayerNorm", "bert.embeddings.LayerNorm"),
     ("pooler.dense", "albert.pooler", "bert.pooler.dense"),
     ("mlm_head", "predictions", "cls.predictions"),
     ("mlm_head.dense", "predictions.dense", "cls.predictions.transform.dense"),
@@ -53,24 +49,23 @@ _ACTIVATIONS |= {name: name for name in ("gelu_new", "gelu", "relu")}
 _KEYS = {key: key for key in ("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size")}
 _KEYS |= {key: key for key in ("max_position_embeddings", "layer_norm_eps", "initializer_range")}
 _KEYS |= {"num_layers": "num_hidden_layers", "dropout": "hidden_dropout_prob"}
-# Keys of a config.json that change what is computed, with the one value that both sides have.
-_ONLY = {
-    "position_embedding_type": "absolute",
-    "is_decoder": False,
-    "add_cross_attention": False,
-    "tie_word_embeddings": True,
-    "type_vocab_size": 2,
-    "inner_group_num": 1,
+# Keys of a config.json that change what is computed, with the values that both sides have.
+_ALLOWED = {
+    "model_type": get_args(Family),
+    "hidden_act": tuple(_ACTIVATIONS),
+    "position_embedding_type": ("absolute",),
+    "is_decoder": (False,),
+    "add_cross_attention": (False,),
+    "tie_word_embeddings": (True,),
+    "type_vocab_size": (2,),
+    "inner_group_num": (1,),
 }
 # The pair labels of the pre-training head of each family, unless the folder sets others by our key, pair_labels.
 _PAIR_LABELS = {"albert": ("consecutive", "swapped"), "bert": ("consecutive", "other-document")}
 # Parts that published checkpoints often lack, by a part of their names in transformers.
-_PART_OF = {
-    "pooler": "pooler",
-    "predictions": "mlm_head",
-    "sop_classifier": "pair_head",
-    "seq_relationship": "pair_head",
-}
+_PART_OF = {"pooler": "pooler", "predictions": "mlm_head"} | dict.fromkeys(
+    ("sop_classifier", "seq_relationship"), "pair_head"
+)
 PARTS = ("pooler", "mlm_head", "pair_head")
 # Where trainers keep the weights in what they save, and what they put before their names.
 _WRAPPERS, _PREFIXES = ("state_dict", "model_state_dict", "model"), re.compile(r"^(?:module\.|_orig_mod\.)+")
@@ -88,31 +83,28 @@ class FolderModel:
     missing: tuple[str, ...]
 
 
-def modules(shape: EncoderShape, family: str) -> dict[str, str]:
+def family_of(shape: EncoderShape, num_pair_labels: int) -> Family:
+    """The model of transformers for a shape: BERT if no layer is shared, E = H and it has two labels, else ALBERT."""
+    is_shared = shape.num_layers == 1 or len({*shape.ffn_blocks}) < shape.num_layers
+    return "albert" if is_shared or shape.projection or num_pair_labels > 2 else "bert"
+
+
+def modules(shape: EncoderShape, family: Family) -> dict[str, str]:
     """The name in AlbertForPreTraining or BertForPreTraining of each of our modules.
 
     Raises:
-        ConfigError: the family cannot compute an encoder of this shape; says why.
+        ConfigError: transformers cannot compute an encoder of this shape; names the setting.
     """
-    blocks, groups = shape.ffn_blocks, len(set(shape.ffn_blocks))
+    blocks, groups = shape.ffn_blocks, len({*shape.ffn_blocks})
     if shape.other_parts:
         raise ConfigError(f"{', '.join(shape.other_parts)}: ALBERT and BERT in transformers do not have this")
-    if shape.attention_blocks != blocks:
+    # The groups of layers as transformers computes them.
+    theirs = [int(layer / (shape.num_layers / groups)) for layer in range(shape.num_layers)]
+    if not shape.attention_blocks == blocks == theirs:
         raise ConfigError(
-            f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={shape.ffn_groups} differ;"
-            " transformers shares only whole layers"
-        )
-    if family == "albert" and blocks != [int(layer / (shape.num_layers / groups)) for layer in range(shape.num_layers)]:
-        raise ConfigError(
-            f"sharing: the layers have blocks {', '.join(map(str, blocks))}; ALBERT in transformers divides"
-            f" {shape.num_layers} layers into {groups} runs of neighbours, by its own rounding"
-        )
-    if family == "bert" and groups < shape.num_layers:
-        raise ConfigError("layers share blocks, but in BERT each layer has separate blocks: sharing=not-shared")
-    if family == "bert" and shape.projection:
-        raise ConfigError(
-            f"embedding_size={shape.embedding_size} is projected to model.hidden_size={shape.hidden_size};"
-            " BERT's embeddings have the hidden size"
+            f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={shape.ffn_groups}: transformers"
+            f" shares only whole layers, and divides {shape.num_layers} into {groups} runs of neighbours by its own"
+            " rounding"
         )
     column = 1 + get_args(Family).index(family)
     names = {row[0]: row[column] for row in _AROUND}
@@ -122,18 +114,15 @@ def modules(shape: EncoderShape, family: str) -> dict[str, str]:
     return names | ({"encoder.embeddings.projection": PROJECTION} if shape.projection else {})
 
 
-def to_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, family: str) -> Tensors:
+def to_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, family: Family) -> Tensors:
     """The state of a PretrainingModel with the names of transformers, tied weights once.
 
     Raises:
-        ConfigError: see modules(); or not exactly two pair labels, which BERT does not allow.
+        ConfigError: see modules().
     """
-    names, renamed = modules(shape, family), Tensors()
-    if family == "bert" and (labels := len(tensors.get("pair_head.bias", (0, 1)))) != 2:
-        raise ConfigError(f"inter_sentence has {labels} labels; BertForPreTraining allows only 2")
-    for name, tensor in tensors.items():
-        module, _, kind = name.rpartition(".")
-        renamed[f"{names[module]}.{kind}"] = tensor
+    names = modules(shape, family)
+    split = {name.rpartition("."): tensor for name, tensor in tensors.items()}
+    renamed = {f"{names[module]}.{kind}": tensor for (module, _, kind), tensor in split.items()}
     if family == "albert" and not shape.projection:
         # transformers always projects, so that equal sizes need the identity.
         dtype = tensors["encoder.embeddings.word_embeddings.weight"].dtype
@@ -142,7 +131,7 @@ def to_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, fa
     return renamed
 
 
-def from_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, family: str) -> Tensors:
+def from_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, family: Family) -> Tensors:
     """The state of a PretrainingModel from that of AlbertForPreTraining or BertForPreTraining.
 
     Heads that the source does not have are absent; a projection that the shape does not have is left out.
@@ -189,6 +178,7 @@ def read(folder: Path) -> FolderModel:
         MissingDataError: transformers is not installed.
         ConfigError: another model, a variant that cannot be computed here, or damaged or missing weights.
     """
+    _refuse_tensorflow(folder)
     transformers = package(f"the model in {folder}")
     config = load(transformers.AutoConfig, folder)
     family, shape = config.model_type, _shape(config, folder)
@@ -196,34 +186,34 @@ def read(folder: Path) -> FolderModel:
     weights = _weights(folder)
     source: dict[str, Any] = {"config": config, "state_dict": weights} if weights else {}
     theirs, report = load(loader, folder, output_loading_info=True, dtype=torch.float32, **source)
-    tensors = theirs.state_dict()
-    lacking = {_part_of(key) for key in report["missing_keys"]}
-    if None in lacking:
-        raise ConfigError(_lacking(folder, report))
-    for key, tensor in tensors.items():
-        if _part_of(key) not in lacking and not tensor.isfinite().all():
-            raise ConfigError(f"{folder}: {key} has values that are no finite numbers")
+    lacking = {key: _part_of(key) for key in sorted(report["missing_keys"])}
+    if encoder := [key for key, part in lacking.items() if part is None]:
+        raise ConfigError(
+            f"{folder} lacks {len(encoder)} tensors of its encoder, {encoder[0]} among them: save it again with the"
+            " names of transformers"
+        )
+    missing = tuple(part for part in PARTS if part in lacking.values())
+    tensors = {name: tensor for name, tensor in theirs.state_dict().items() if _part_of(name) not in missing}
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise ConfigError(f"{folder}: {name} has values that are no finite numbers")
     if shape.projection and shape.embedding_size == shape.hidden_size and _is_identity(tensors):
         shape = replace(shape, projection=False)  # as in exports of this package
-    missing = tuple(part for part in PARTS if part in lacking)
     labels = tuple(getattr(config, "pair_labels", _PAIR_LABELS[family])) if "pair_head" not in missing else ()
     model = PretrainingModel(shape, len(labels), seed=0).eval()
-    state = from_transformers(tensors, shape, family)
-    kept = {key: tensor for key, tensor in state.items() if key.split(".")[0] not in missing}
-    model.load_state_dict(kept, strict=False)
+    model.load_state_dict(from_transformers(tensors, shape, family), strict=False)
     return FolderModel(model, labels, missing)
 
 
-def refuse_tensorflow(folder: Path) -> None:
+def _refuse_tensorflow(folder: Path) -> None:
     """Raise ConfigError, with what converts it, for a checkpoint as Google released ALBERT and BERT."""
-    found = folder.glob("*.index") if folder.is_dir() else folder.parent.glob(f"{folder.name}.index")
-    for file in sorted(found):
+    for file in (*sorted(folder.glob("*.index")), *folder.parent.glob(f"{folder.name}.index")):
         family = "albert" if list(file.parent.glob("albert_config*.json")) else "bert"
         raise ConfigError(
             f"{file} is of TensorFlow: convert it where tensorflow and transformers 4 are installed, by `python -m"
             f" transformers.models.{family}.convert_{family}_original_tf_checkpoint_to_pytorch --tf_checkpoint_path"
-            f" {file.with_suffix('')} --{family}_config_file {family}_config.json --pytorch_dump_path {PICKLED}`;"
-            f" then import a folder of {PICKLED}, the configuration as {CONFIG_FILE}, and spiece.model or vocab.txt"
+            f" {file.with_suffix('')} --{family}_config_file {family}_config.json --pytorch_dump_path {PICKLED}`; then"
+            f" import a folder of {PICKLED}, the configuration as {CONFIG_FILE}, and spiece.model or tokenizer.json"
         )
 
 
@@ -240,28 +230,20 @@ def _weights(folder: Path) -> Tensors | None:
     try:
         is_safe = file.name == WEIGHTS
         content = safetensors.torch.load_file(file) if is_safe else torch.load(file, "cpu", weights_only=True)
+        content = next((content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)), dict(content))
     except Exception as error:  # of any class, as the damage of the file has it
-        raise ConfigError(f"{file} is damaged, or has more than tensors: save model.state_dict() again") from error
-    if not isinstance(content, Mapping):
-        raise ConfigError(f"{file} has a {type(content).__name__}, not tensors by name: save model.state_dict()")
-    content = next((content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)), content)
+        raise ConfigError(f"{file} is damaged, or is no dict of tensors by name: save model.state_dict()") from error
     for name, tensor in content.items():
-        is_tensor = isinstance(tensor, torch.Tensor)
-        if not is_tensor or tensor.is_meta or tensor.layout is not torch.strided:
-            kind = type(tensor).__name__ if not is_tensor else "meta" if tensor.is_meta else str(tensor.layout)
+        if not isinstance(tensor, torch.Tensor) or tensor.is_meta or tensor.layout is not torch.strided:
+            kind = getattr(tensor, "device" if getattr(tensor, "is_meta", False) else "layout", type(tensor).__name__)
             raise ConfigError(f"{file}: {name} is {kind}, not a dense tensor: save model.state_dict() with its values")
     return {_PREFIXES.sub("", name): tensor for name, tensor in content.items()}
 
 
 def _shape(config: Any, folder: Path) -> EncoderShape:
-    if config.model_type not in get_args(Family):
-        raise ConfigError(f"{folder / CONFIG_FILE}: model_type={config.model_type} (allowed: albert, bert)")
-    for key, only in _ONLY.items():
-        if getattr(config, key, only) != only:
-            raise ConfigError(f"{folder / CONFIG_FILE}: {key}={getattr(config, key)} (allowed: {only})")
-    if config.hidden_act not in _ACTIVATIONS:
-        allowed = ", ".join(_ACTIVATIONS)
-        raise ConfigError(f"{folder / CONFIG_FILE}: hidden_act={config.hidden_act} (allowed: {allowed})")
+    for key, allowed in _ALLOWED.items():
+        if (value := getattr(config, key, allowed[0])) not in allowed:
+            raise ConfigError(f"{folder / CONFIG_FILE}: {key}={value} (allowed: {', '.join(map(str, allowed))})")
     is_albert = config.model_type == "albert"
     groups = config.num_hidden_groups if is_albert else config.num_hidden_layers
     return EncoderShape(
@@ -274,15 +256,6 @@ def _shape(config: Any, folder: Path) -> EncoderShape:
     )
 
 
-def _lacking(folder: Path, report: Mapping[str, Iterable[str]]) -> str:
-    """What a folder lacks, and what to do if a trainer gave its tensors other names."""
-    keys = sorted(key for key in report["missing_keys"] if _part_of(key) is None)
-    text = f"{folder} lacks {len(keys)} tensors of its encoder, {keys[0]} among them"
-    others = sorted(report["unexpected_keys"])
-    own = next((other for other in others if other.endswith(keys[0].partition(".")[2])), others[0] if others else "")
-    return f"{text}; it has {own} instead: save it again with the names of transformers" if own else text
-
-
 def _part_of(key: str) -> str | None:
     return next((part for name, part in _PART_OF.items() if name in key.split(".")), None)
 
@@ -292,27 +265,10 @@ def _is_identity(tensors: Mapping[str, torch.Tensor]) -> bool:
     return torch.equal(weight, torch.eye(len(weight))) and not bias.any()
 
 
-def choose_family(shape: EncoderShape) -> Family:
-    """The model of transformers for a shape by common usage: BERT if no layer is shared, else ALBERT.
-
-    Raises:
-        ConfigError: no layer is shared, and E is projected to H, which BERT does not do.
-    """
-    own = list(range(shape.num_layers))
-    if shape.num_layers == 1 or not shape.attention_blocks == shape.ffn_blocks == own:
-        return "albert"
-    try:
-        modules(shape, "bert")
-    except ConfigError as error:
-        raise ConfigError(f"{error}; --layout albert writes an ALBERT with a group a layer") from error
-    return "bert"
-
-
 def write(
     model: PretrainingModel,
     missing: tuple[str, ...],
     pair_labels: tuple[str, ...],
-    family: str,
     special_ids: Mapping[str, int],
     folder: Path,
 ) -> str:
@@ -322,15 +278,16 @@ def write(
         special_ids: ids of pad, cls and sep in the tokenizer.
 
     Raises:
-        ConfigError: the family cannot compute the model; names the part.
+        ConfigError: transformers cannot compute the model; names the part.
     """
-    transformers, shape, is_albert = package("export"), model.encoder.shape, family == "albert"
+    transformers, shape = package("export"), model.encoder.shape
+    family = family_of(shape, len(pair_labels))
     state = {name: tensor for name, tensor in model.state_dict().items() if name.split(".")[0] not in missing}
-    tensors = to_transformers(state, shape, family)
+    tensors = {name: tensor.contiguous() for name, tensor in to_transformers(state, shape, family).items()}
     # Without a pair head, ForPreTraining cannot be loaded.
     head = "Model" if "mlm_head" in missing else "ForPreTraining" if pair_labels else "ForMaskedLM"
     content: dict[str, Any] = {
-        "architectures": [f"{'Albert' if is_albert else 'Bert'}{head}"],
+        "architectures": [f"{family.title()}{head}"],
         **{theirs: getattr(shape, ours) for ours, theirs in _KEYS.items()},
         "hidden_act": shape.hidden_act,
         "attention_probs_dropout_prob": shape.dropout,
@@ -338,7 +295,7 @@ def write(
         "pad_token_id": special_ids["pad"],
         "pair_labels": list(pair_labels),
     }
-    if is_albert:
+    if family == "albert":
         content |= {
             "embedding_size": shape.embedding_size,
             "num_hidden_groups": len(set(shape.ffn_blocks)),
@@ -347,7 +304,6 @@ def write(
         }
         if len(pair_labels) > 2:  # transformers uses it as the size of the pair head
             content["id2label"] = dict(enumerate(pair_labels))
-    (transformers.AlbertConfig if is_albert else transformers.BertConfig)(**content).save_pretrained(folder)
-    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    safetensors.torch.save_file(contiguous, folder / WEIGHTS, metadata={"format": "pt"})  # transformers requires it
+    (transformers.AlbertConfig if family == "albert" else transformers.BertConfig)(**content).save_pretrained(folder)
+    safetensors.torch.save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})  # transformers requires it
     return content["architectures"][0]

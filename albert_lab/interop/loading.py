@@ -1,4 +1,4 @@
-"""A model from a run, an export, or a folder in the Hugging Face layout; and the import of such a folder as a run."""
+"""A model from a run, an export or a folder of transformers; and the import of such a folder as a run."""
 
 import hashlib
 import json
@@ -8,48 +8,50 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from albert_lab import __version__, files, own_code
-from albert_lab.config.compose import groups, load_option, parse, validate
-from albert_lab.config.compose import load as compose
+from albert_lab.config.compose import content_of, groups, load_option, parse, quoted, validate
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.build import find_or_build
-from albert_lab.data.cleaning import cleaning_of
 from albert_lab.data.tokenizer import Tokenizer
-from albert_lab.data.tokenizer import load as load_model
-from albert_lab.data.vocabulary import MODEL_FILE, find_tokenizer
-from albert_lab.errors import ConfigError
-from albert_lab.files import check_name
-from albert_lab.interop import layout, tokenizer_files
+from albert_lab.data.vocabulary import MODEL_FILE, load_tokenizer
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.interop import layout
 from albert_lab.messages import Say
 from albert_lab.model.encoder import PretrainingModel
+from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import run as runs
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
+
+TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
+LONGEST_NAME = 60
 
 
 @dataclass(frozen=True)
 class Opened:
     """A model in evaluation mode with its tokenizer, and the run that it is, or would be if it was imported.
 
-    pair_labels: the kinds of pair that the pair head classifies; empty without one. missing: parts that the folder
-    lacks. is_imported: the model was not trained by this package.
+    missing: parts that the folder lacks (layout.PARTS). is_imported: the model was not trained by this package.
     """
 
     run: runs.Run
     model: PretrainingModel
     tokenizer: Tokenizer
-    tokenizer_file: Path
-    pair_labels: tuple[str, ...]
-    missing: tuple[str, ...]
-    is_imported: bool
+    missing: tuple[str, ...] = ()
+    is_imported: bool = False
+
+    @property
+    def pair_labels(self) -> tuple[str, ...]:
+        """The kinds of pair that the pair head classifies; empty without one."""
+        return tuple(label.kind for label in self.run.config.inter_sentence.labels)
 
 
 def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
@@ -60,16 +62,6 @@ def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
     `model.encoder(input_ids, token_type_ids, attention_mask, output_hidden_states=True)`: `last_hidden_state` [batch,
     sequence, hidden] and `hidden_states`, the input of the first layer and then the output of each. `model.pooler` and
     `model.mlm_head` are its heads, and `model.pair_head` is None if it has none.
-
-    Example:
-        >>> import albert_lab, torch
-        >>> model, tokenizer = albert_lab.load("my-albert")
-        >>> (ids,) = tokenizer.encode(["a sentence"])
-        >>> input_ids = torch.tensor([[tokenizer.cls_id, *ids, tokenizer.sep_id]])
-        >>> with torch.inference_mode():
-        ...     states = model.encoder(input_ids, torch.zeros_like(input_ids), None, output_hidden_states=True)
-        >>> kept = states.hidden_states
-        >>> cosines = [torch.cosine_similarity(a, b, dim=-1).mean() for a, b in zip(kept, kept[1:])]
 
     Raises:
         ConfigError: the folder does not exist or cannot be used; names the file.
@@ -88,77 +80,63 @@ def open_folder(text: str) -> Opened:
         ConfigError, MissingDataError: see load.
     """
     path = runs.find(text)
-    if (path / runs.RUN_FILE).is_file():
-        return open_run(path)
-    layout.refuse_tensorflow(path)
-    return open_transformers(path, tokenizer_files.find(path))
+    return open_run(path) if (path / runs.RUN_FILE).is_file() else open_transformers(path)
 
 
-def open_transformers(
-    folder: Path, tokenizer_file: Path, overrides: Sequence[str] = (), name: str | None = None
-) -> Opened:
+def open_transformers(folder: Path, overrides: Sequence[str] = (), name: str | None = None) -> Opened:
     """The model of a folder of transformers, with the configuration that it has as a run.
 
     Args:
         overrides: `key=value` of keys that the folder does not determine: scale, corpus, budget.
-        name: model name, for the run's name; None: the folder's name.
+        name: model name, of which letters, digits and dots stay, for the run's name; None: the folder's name.
 
     Raises:
         ConfigError: see layout.read; a tokenizer with another vocabulary; an override of a key that the folder
-            determines; an invalid name.
+            determines.
+        MissingDataError: there is no tokenizer, or transformers is not installed.
     """
     read = layout.read(folder)
-    config = _configure(read, folder, tokenizer_file, overrides, _model_name(folder, name))
-    tokenizer = load_model(tokenizer_file, cleaning_of(config.corpus), config.tokenizer.digit_commas)
-    if tokenizer.vocab_size != (size := read.model.encoder.shape.vocab_size):
+    shape = read.model.encoder.shape
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", name or folder.resolve().name).strip("-.")[:LONGEST_NAME] or "imported"
+    config = _configure(shape, _inter_sentence(read.pair_labels), folder, overrides, name)
+    tokenizer = load_tokenizer(config)
+    if tokenizer.vocab_size != (size := shape.vocab_size):
         remedy = f"; if it is padded: model.resize_token_embeddings({tokenizer.vocab_size}), and save it again"
         raise ConfigError(
-            f"{tokenizer_file} has {tokenizer.vocab_size} tokens, but the model's vocab_size is {size}"
+            f"{config.tokenizer.model_file} has {tokenizer.vocab_size} tokens, but the model's vocab_size is {size}"
             + remedy * (size > tokenizer.vocab_size)
         )
     fingerprints = {"tokenizer": tokenizer.fingerprint, "weights": digest_tensors(read.model.state_dict())}
-    run = runs.Run(config, fingerprints)
-    return Opened(run, read.model, tokenizer, tokenizer_file, read.pair_labels, read.missing, is_imported=True)
+    return Opened(runs.Run(config, fingerprints), read.model, tokenizer, read.missing, is_imported=True)
 
 
 def _configure(
-    read: layout.FolderModel, folder: Path, tokenizer_file: Path, overrides: Sequence[str], name: str
+    shape: EncoderShape, inter_sentence: dict[str, Any], folder: Path, overrides: Sequence[str], name: str
 ) -> RunConfig:
-    shape, flags = read.model.encoder.shape, tokenizer_files.read_flags(folder)
-    groups = len(set(shape.ffn_blocks))
-    content = compose(["length_schedule=constant", *overrides]).model_dump(mode="json")
-    named = {override.key_or_group for override in parse(overrides)} if overrides else set()
+    tokenizer, given = find_tokenizer_file(folder), {override.key_or_group for override in parse(overrides)}
+    own = read_tokenizer_settings(folder)
+    longest = min(own.pop("max_sequence_length"), shape.max_position_embeddings)
+    base = ["length_schedule=constant", "tokenizer=model-file", f"tokenizer.model_file={quoted(str(tokenizer))}"]
+    base += [f"{key}={str(value).lower()}" for key, value in own.items()]
+    content = content_of([*base, *overrides])
+    del content["launcher"]
+    number = len(set(shape.ffn_blocks))
     decided: dict[str, Any] = {
         "model": {"name": name, **{key: getattr(shape, key) for key in content["model"] if key != "name"}},
         "sharing": {
-            "name": {1: "all-shared", shape.num_layers: "not-shared"}.get(groups, "groups"),
-            "attention_groups": groups,
-            "ffn_groups": groups,
+            "name": {1: "all-shared", shape.num_layers: "not-shared"}.get(number, "groups"),
+            "attention_groups": number,
+            "ffn_groups": number,
         },
-        "inter_sentence": _inter_sentence(read.pair_labels),
+        "inter_sentence": inter_sentence,
         "embedding_size": shape.embedding_size,
         "projection": "always" if shape.projection and shape.embedding_size == shape.hidden_size else "auto",
         "dropout": shape.dropout,
     }
-    for key in named:
-        if key.split(".")[0] in decided:
-            raise ConfigError(f"{key} cannot be set: {folder} determines it")
-    longest, commas = min(flags.pop("max_length"), shape.max_position_embeddings), flags.pop("digit_commas")
-    if "max_sequence_length" not in named:
+    if wrong := [key for key in given if key.split(".")[0] in decided or key in ("tokenizer", "tokenizer.model_file")]:
+        raise ConfigError(f"{wrong[0]} cannot be set: {folder} determines it")
+    if "max_sequence_length" not in given:
         decided["max_sequence_length"] = longest
-    said = {key: value for key, value in flags.items() if value is not None}
-    content["corpus"] |= {key: value for key, value in said.items() if f"corpus.{key}" not in named}
-    content["tokenizer"] = {
-        "name": "model-file",
-        "model_file": str(tokenizer_file),
-        "vocab_size": shape.vocab_size,
-        "training_sentences": None,
-        "character_coverage": None,
-        "digit_commas": content["tokenizer"]["digit_commas"]
-        if "tokenizer.digit_commas" in named
-        # Published ALBERT was trained with commas split off, as in the release.
-        else commas or ("split" if tokenizer_file.name == MODEL_FILE else "keep"),
-    }
     return validate(content | decided)
 
 
@@ -172,20 +150,60 @@ def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
     raise ConfigError(f"pair_labels={', '.join(labels)}: no inter_sentence option has these labels")
 
 
+def find_tokenizer_file(folder: Path) -> Path:
+    """The tokenizer file of a folder: spiece.model, else tokenizer.json.
+
+    Raises:
+        MissingDataError: neither exists.
+    """
+    for name in (MODEL_FILE, TOKENIZER):
+        if (folder / name).is_file():
+            return folder / name
+    remedy = "transformers' AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) makes one of a vocab.txt"
+    raise MissingDataError(f"{folder} has no tokenizer, neither {MODEL_FILE} nor {TOKENIZER}: {remedy}")
+
+
+class _TokenizerConfig(BaseModel):
+    """The keys of tokenizer_config.json that are read, with the defaults of transformers; the last two are ours."""
+
+    model_config = ConfigDict(strict=True)
+
+    do_lower_case: bool | None = True
+    strip_accents: bool | None = None
+    keep_accents: bool | None = None
+    model_max_length: int | float | None = None
+    language: str | None = None
+    digit_commas: str | None = None
+
+
+def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
+    """The settings of a run that the tokenizer of a folder determines, by their keys.
+
+    Raises:
+        ConfigError: tokenizer_config.json is not of this form.
+    """
+    file = folder / TOKENIZER_CONFIG
+    flags = files.read_json(file, _TokenizerConfig) if file.is_file() else _TokenizerConfig()
+    strips, has_pieces = flags.strip_accents, (folder / MODEL_FILE).is_file()
+    if strips is None:  # ALBERT strips accents with either case; in BERT, they follow the case
+        is_albert = has_pieces or "keep_accents" in flags.model_fields_set
+        strips = not flags.keep_accents if is_albert else bool(flags.do_lower_case)
+    # Published ALBERT was trained with commas split off, as in the release.
+    settings = {
+        "corpus.lower_case": bool(flags.do_lower_case),
+        "corpus.strip_accents": strips,
+        "tokenizer.digit_commas": flags.digit_commas or ("split" if has_pieces else "keep"),
+        "max_sequence_length": inf if flags.model_max_length is None else flags.model_max_length,
+    }
+    return settings | ({"corpus.language": flags.language} if flags.language else {})
+
+
 def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
     hashed = hashlib.blake2b(digest_size=6)
     for name in sorted(tensors):
         hashed.update(name.encode())
         hashed.update(tensors[name].detach().contiguous().numpy().tobytes())
     return hashed.hexdigest()
-
-
-def _model_name(folder: Path, name: str | None) -> str:
-    try:
-        text = folder.resolve().name if name is None else check_name(name)
-    except ValueError as error:
-        raise ConfigError(f"--name: {error}") from error
-    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.") or "imported"
 
 
 class _Import(BaseModel):
@@ -211,17 +229,15 @@ def open_run(folder: Path) -> Opened:
     own_code.check(run.own_code, run.name)
     model = PretrainingModel.from_config(run.config).eval()
     checkpoint.load_weights(checkpoint.last_weights(folder / "checkpoint", run.name), model)
-    noted = read_import(folder)
-    file = tokenizer_files.find(folder) if noted else find_tokenizer(run.config)
-    return Opened(
-        run=run,
-        model=model,
-        tokenizer=load_model(file, cleaning_of(run.config.corpus), run.config.tokenizer.digit_commas),
-        tokenizer_file=file,
-        pair_labels=tuple(label.kind for label in run.config.inter_sentence.labels),
-        missing=noted.missing_parts if noted else (),
-        is_imported=noted is not None,
-    )
+    if (noted := read_import(folder)) is None:
+        return Opened(run, model, load_tokenizer(run.config))
+    run = _with_tokenizer(run, find_tokenizer_file(folder))
+    return Opened(run, model, load_tokenizer(run.config), noted.missing_parts, is_imported=True)
+
+
+def _with_tokenizer(run: runs.Run, file: Path) -> runs.Run:
+    settings = run.config.tokenizer.model_copy(update={"model_file": str(file)})
+    return replace(run, config=run.config.model_copy(update={"tokenizer": settings}))
 
 
 def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say: Say) -> Path:
@@ -230,31 +246,26 @@ def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say:
     It contains the weights as a checkpoint of step 0 without optimizer state, the tokenizer, and import.json.
 
     Raises:
-        ConfigError, MissingDataError: see loading.open_transformers and tokenizer_files.find_or_convert.
+        ConfigError, MissingDataError: see open_transformers.
     """
-    layout.package("import")
-    layout.refuse_tensorflow(folder)
-    with TemporaryDirectory() as scratch:
-        opened = open_transformers(folder, tokenizer_files.find_or_convert(folder, Path(scratch)), overrides, name)
-        file = opened.run.folder / opened.tokenizer_file.name
-        settings = opened.run.config.tokenizer.model_copy(update={"model_file": str(file)})
-        run = replace(opened.run, config=opened.run.config.model_copy(update={"tokenizer": settings}))
+    opened = open_transformers(folder, overrides, name)
+    source = find_tokenizer_file(folder)
+    run = _with_tokenizer(opened.run, opened.run.folder / source.name)
 
-        def build(partial: Path) -> None:
-            shutil.copyfile(opened.tokenizer_file, partial / file.name)
-            runs.write_run_file(run, partial)
-            optimizer = build_optimizer(opened.model, run.config.optimizer, run.config.learning_rate)
-            checkpoint.save(partial / "checkpoint", opened.model, optimizer, {"run_name": run.name, "step": 0})
-            record = {
-                "source": str(folder.resolve()),
-                "missing_parts": list(opened.missing),
-                "albert_lab": __version__,
-                "imported": datetime.now(UTC).date().isoformat(),
-            }
-            (partial / runs.IMPORT).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    def build(partial: Path) -> None:
+        shutil.copyfile(source, partial / source.name)
+        runs.write_run_file(run, partial)
+        optimizer = build_optimizer(opened.model, run.config.optimizer, run.config.learning_rate)
+        checkpoint.save(partial / "checkpoint", opened.model, optimizer, {"run_name": run.name, "step": 0})
+        record = {
+            "source": str(folder.resolve()),
+            "missing_parts": list(opened.missing),
+            "albert_lab": __version__,
+            "imported": datetime.now(UTC).date().isoformat(),
+        }
+        (partial / runs.IMPORT).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
-        find_or_build(run.folder, build, f"the import of {folder}", say)
+    find_or_build(run.folder, build, f"the import of {folder}", say)
     if opened.missing:
         say(f"the folder has no {' and no '.join(opened.missing)}: pre-training from it starts with new ones")
-    say("the folder has no optimizer state: pre-training from it starts with new moments")
     return run.folder

@@ -8,6 +8,8 @@ from parity import BERT, make_bert
 from toy import write_corpus
 from toy_folders import toy_run, toy_tokenizer_file
 
+from albert_lab.config.compose import quoted
+
 
 def test_a_run_is_exported_imported_and_scored(own_home, tmp_path):
     folder = toy_run(toy_tokenizer_file(tmp_path), replace(BERT, max_position_embeddings=128), "nsp")
@@ -20,7 +22,8 @@ def test_a_run_is_exported_imported_and_scored(own_home, tmp_path):
     text = write_corpus(tmp_path / "text, 'quoted'")
     options = ["scale=smoke", "corpus.sentences=line", "corpus.dev_share=0.25", "machine.device=cpu", "--json"]
     options += ["evaluation.num_pairs=32", "evaluation.num_probe_pairs=32"]
-    scored = here("evaluate", Path(imported.stdout.strip()).name, "--corpus", str(text), *options)
+    options += ["corpus=files", f"corpus.path={quoted(str(text))}"]
+    scored = here("evaluate", Path(imported.stdout.strip()).name, *options)
     assert scored.returncode == 0, scored.stderr
     assert {row["by"] for row in json.loads(scored.stdout)["rows"]} == {"head", "linear probe"}
 

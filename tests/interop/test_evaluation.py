@@ -25,19 +25,12 @@ def finished(corpus, own_home):
 
 def test_a_run_and_its_exports_get_the_scores_of_its_record(finished, own_home, corpus):
     folder, record = finished
-    export(folder.name, own_home / "albert", "auto", silent)
+    export(folder.name, own_home / "albert", silent)
     here = ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
     text = [override for override in toy_overrides(corpus) if override.startswith(("scale", "corpus"))]
     for place, overrides in ((folder.name, here), (own_home / "albert", [*here, *text])):
         scored = evaluate(str(place), overrides, silent)
         assert scored.scores == record.scores
-
-
-def test_text_given_by_its_path_is_cut_as_at_the_scale_of_the_run(finished, corpus):
-    folder, record = finished
-    text = [override for override in toy_overrides(corpus) if override.startswith("corpus")]
-    scored = evaluate(folder.name, ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1", *text], silent)
-    assert scored.scores == record.scores
 
 
 def test_another_corpus_is_read_with_the_tokens_and_cleaning_of_the_model(finished, tmp_path):
@@ -47,29 +40,13 @@ def test_another_corpus_is_read_with_the_tokens_and_cleaning_of_the_model(finish
     scored = evaluate(folder.name, [*overrides, "corpus.lower_case=false"], silent)
     assert scored.dev_documents != record.data.dev_documents
     assert str(other) in scored.corpus
-    assert not scored.reasons
+    assert not scored.without
     for key in ("model=base", "tokenizer.vocab_size=60", "embedding_size=8"):
         with pytest.raises(ConfigError, match="cannot be set: the model determines it"):
             evaluate(folder.name, [key], silent)
 
 
-def test_all_of_another_text_is_scored_and_what_it_does_not_allow_is_left_out_with_its_reason(finished, tmp_path):
-    folder, record = finished
-    other = write_corpus(tmp_path / "other", documents=60)
-    overrides = ["corpus=files", f"corpus.path={other}", "corpus.sentences=line"]
-    whole = evaluate(folder.name, overrides, silent, whole=True)
-    assert whole.dev_documents == 60
-    assert any(note.startswith("All 60 documents of the text") for note in whole.notes)
-    assert set(whole.reasons) == {"nsp_probe", "nsp_released_probe", "sop_probe"}
-    assert evaluate(folder.name, [*overrides, "corpus.dev_share=0.5"], silent, whole=True).dev_documents < 60
-    assert evaluate(folder.name, [], silent, whole=True).dev_documents == record.data.dev_documents
-    one = [overrides[0], f"corpus.path={write_corpus(tmp_path / 'one', documents=1)}"]
-    scored = evaluate(folder.name, one, silent, whole=True)
-    assert "mlm_accuracy" in scored.scores
-    assert "nsp_accuracy" in scored.reasons
-
-
-def test_an_unavailable_score_is_none_with_its_reason(corpus, own_home):
+def test_an_unavailable_score_is_named_with_what_it_lacks(corpus, own_home):
     config = toy_config(corpus)
     find_or_train(config, silent)
     shape = dataclasses.replace(ALBERT, vocab_size=56, max_position_embeddings=32)
@@ -79,5 +56,6 @@ def test_an_unavailable_score_is_none_with_its_reason(corpus, own_home):
     text = [override for override in toy_overrides(corpus) if not override.startswith("tokenizer")]
     scored = evaluate(str(own_home / "bare"), text, silent)
     assert scored.scores["nsp_accuracy"].by == scored.scores["sop_accuracy"].by == "linear probe"
-    assert scored.reasons["mlm_accuracy"] in scored.as_text()
+    assert scored.without == ["mlm_accuracy"]
+    assert "Not scored, without mlm_head, pair_head: mlm_accuracy." in scored.as_text()
     assert any("was trained on this text" in note for note in scored.notes)

@@ -76,7 +76,6 @@ def test_missing_parts_of_a_checkpoint_are_noted(published, own_home):
     assert noted["missing_parts"] == ["mlm_head", "pair_head"]
     assert runs.read(folder).config.inter_sentence.name == "none"
     assert any("mlm_head" in line for line in said)
-    assert any("optimizer state" in line for line in said)
     assert open_folder(str(folder)).missing == ("mlm_head", "pair_head")
 
 
@@ -133,11 +132,4 @@ def test_a_vocabulary_that_does_not_match_is_refused_and_nothing_is_written(publ
     (source / "spiece.model").write_bytes(other.read_bytes())
     with pytest.raises(ConfigError, match="52"):
         import_folder(source, [], None, silent)
-    assert not (own_home / "runs").exists()
-
-
-@pytest.mark.parametrize("name", ["../x", "", "a/b", ".x", "x" * 200])
-def test_an_invalid_name_is_refused_and_nothing_is_written(published, own_home, name):
-    with pytest.raises(ConfigError, match="--name"):
-        import_folder(published(make_albert, ALBERT), [], name, silent)
     assert not (own_home / "runs").exists()

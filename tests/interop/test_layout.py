@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from parity import ALBERT, BERT, assert_equal_outputs_and_gradients, make_albert, make_bert, shapes
 
 from albert_lab.errors import ConfigError
-from albert_lab.interop.layout import modules, read, refuse_tensorflow
+from albert_lab.interop.layout import modules, read
 
 
 def save(model, folder):
@@ -100,7 +100,7 @@ def test_a_checkpoint_of_tensorflow_is_refused_with_what_converts_it(tmp_path, c
         (tmp_path / name).write_bytes(b"")
     for place in (tmp_path, tmp_path / file):
         with pytest.raises(ConfigError, match=f"convert_{config.split('_')[0]}_original_tf_checkpoint_to_pytorch"):
-            refuse_tensorflow(place)
+            read(place)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from albert_lab.data.cleaning import cleaning_of
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import train
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.interop import tokenizer_files
+from albert_lab.interop.export import write_tokenizer
+from albert_lab.interop.loading import find_tokenizer_file, read_tokenizer_settings
 
 TEXT = 'Fellow-Citizens of the Senate ("House"), 92,000 people: naïve cafés -- on May 2, 2006, for £5.'
 SCRIPTS = (
@@ -37,8 +38,9 @@ def written(tmp_path_factory):
         ["corpus.lower_case=false"],
         ["corpus=files", "corpus.path=x", "corpus.language=tr"],
     ):
-        config, folder = load(["scale=smoke", *changed]), tmp_path_factory.mktemp("written")
-        tokenizer_files.write(model, config, folder)
+        folder = tmp_path_factory.mktemp("written")
+        config = load(["scale=smoke", "tokenizer=model-file", f"tokenizer.model_file={model}", *changed])
+        write_tokenizer(config, folder)
         ours = load_model(model, cleaning_of(config.corpus))
         pairs.append((ours, transformers.AutoTokenizer.from_pretrained(folder)))
     return pairs
@@ -64,8 +66,9 @@ def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pa
 
 
 def test_the_released_model_is_written_with_its_ids(shared_data, tmp_path):
-    file, config = shared_data / "sentencepiece" / "30k-clean.model", load(["scale=smoke"])
-    tokenizer_files.write(file, config, tmp_path)
+    file = shared_data / "sentencepiece" / "30k-clean.model"
+    config = load(["scale=smoke", "tokenizer=model-file", f"tokenizer.model_file={file}"])
+    write_tokenizer(config, tmp_path)
     ours = load_model(file, cleaning_of(config.corpus)).encode([TEXT])[0]
     for cls in (transformers.AutoTokenizer, transformers.AlbertTokenizer):
         assert cls.from_pretrained(tmp_path)(TEXT, add_special_tokens=False)["input_ids"] == ours
@@ -73,45 +76,35 @@ def test_the_released_model_is_written_with_its_ids(shared_data, tmp_path):
 
 def test_the_accents_of_an_albert_folder_are_stripped_with_either_case_as_transformers_does(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-    assert not tokenizer_files.read_flags(tmp_path)["strip_accents"]
+    assert not read_tokenizer_settings(tmp_path)["corpus.strip_accents"]
     (tmp_path / "spiece.model").touch()
-    assert tokenizer_files.read_flags(tmp_path)["strip_accents"]
+    assert read_tokenizer_settings(tmp_path)["corpus.strip_accents"]
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ({}, (True, True, None, None)),
-        ({"do_lower_case": False}, (False, False, None, None)),
-        ({"do_lower_case": False, "keep_accents": False}, (False, True, None, None)),
-        ({"keep_accents": True, "model_max_length": 128}, (True, False, 128, None)),
-        ({"strip_accents": False, "model_max_length": 10**30}, (True, False, None, None)),
-        ({"digit_commas": "keep"}, (True, True, None, "keep")),
+        ({}, (True, True, None, "keep")),
+        ({"do_lower_case": False}, (False, False, None, "keep")),
+        ({"do_lower_case": False, "keep_accents": False}, (False, True, None, "keep")),
+        ({"keep_accents": True, "model_max_length": 128}, (True, False, 128, "keep")),
+        ({"strip_accents": False, "model_max_length": 10**30}, (True, False, None, "keep")),
+        ({"digit_commas": "split"}, (True, True, None, "split")),
     ],
 )
-def test_flags_equal_those_of_transformers(tmp_path, content, expected):
+def test_settings_equal_those_of_transformers(tmp_path, content, expected):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(content))
-    flags = tokenizer_files.read_flags(tmp_path)
-    length = flags["max_length"] if flags["max_length"] < 10**9 else None
-    assert (flags["lower_case"], flags["strip_accents"], length, flags["digit_commas"]) == expected
+    settings = read_tokenizer_settings(tmp_path)
+    length = settings["max_sequence_length"] if settings["max_sequence_length"] < 10**9 else None
+    found = (settings["corpus.lower_case"], settings["corpus.strip_accents"], length)
+    assert (*found, settings["tokenizer.digit_commas"]) == expected
 
 
-def test_a_vocabulary_file_is_converted_to_a_tokenizer_with_the_ids_of_bert(tmp_path):
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "red", ",", "cafe"]
-    (tmp_path / "vocab.txt").write_text("\n".join(tokens) + "\n")
+def test_a_folder_without_a_tokenizer_or_with_broken_settings_is_refused(tmp_path):
+    (tmp_path / "vocab.txt").touch()
     with pytest.raises(MissingDataError, match="vocab.txt"):
-        tokenizer_files.find(tmp_path)
-    model = load_model(tokenizer_files.find_or_convert(tmp_path, tmp_path))
-    assert model.encode(["Red CATS, café!"]) == [[7, 5, 6, 8, 9, 1]]
-    assert (model.pad_id, model.unk_id, model.cls_id, model.sep_id, model.mask_id) == (0, 1, 2, 3, 4)
-
-
-def test_a_folder_without_a_tokenizer_or_with_broken_flags_is_refused(tmp_path):
-    with pytest.raises(MissingDataError, match="neither"):
-        tokenizer_files.find_or_convert(tmp_path, tmp_path)
-    (tmp_path / "tokenizer_config.json").write_text("[]")
-    with pytest.raises(ConfigError, match="tokenizer_config"):
-        tokenizer_files.read_flags(tmp_path)
-    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": "false"}')
-    with pytest.raises(ConfigError, match="do_lower_case"):
-        tokenizer_files.read_flags(tmp_path)
+        find_tokenizer_file(tmp_path)
+    for content, said in (("[]", "tokenizer_config"), ('{"do_lower_case": "false"}', "do_lower_case")):
+        (tmp_path / "tokenizer_config.json").write_text(content)
+        with pytest.raises(ConfigError, match=said):
+            read_tokenizer_settings(tmp_path)
