@@ -14,7 +14,7 @@ from albert_lab import cli
 from albert_lab.errors import UNWRITTEN
 from albert_lab.runs import worker
 from albert_lab.runs.run import is_trained
-from albert_lab.studies.jobs import PARENT_FAILED, Job, generations
+from albert_lab.studies.jobs import Job, generations
 
 PLAIN = {"COLUMNS": "120", "NO_COLOR": "1"}
 
@@ -66,8 +66,9 @@ def launch_here(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], 
     assert at_once
     with own_signals():
         for job in chain.from_iterable(generations(jobs)):
-            is_orphan = job.parent and not is_trained(job.parent)
-            code = PARENT_FAILED if is_orphan else worker.command([str(job.folder), *job.arguments])
+            if job.parent and not is_trained(job.parent):
+                continue
+            code = worker.command([str(job.folder), *job.arguments])
             if not on_end(job, code):
                 return code if code == UNWRITTEN else 0
     return 0

@@ -84,8 +84,6 @@ DryRun = Annotated[
     bool, flag("--dry-run", "Print the runs with the time and disk that they need; write nothing.", _BEFORE)
 ]
 ListFolders = Annotated[bool, flag("--list", "Print the folder and the state of each run; write nothing.", _BEFORE)]
-_ON = "With --dry-run: the time on a device with this in its name, on which a run was trained, as h100."
-On = Annotated[str | None, option(_ON, "DEVICE", _BEFORE)]
 _FAIL_ON = "Exit with code 5 if a claim of the study is not supported."
 FailOn = Annotated[Literal["not-supported"] | None, option(_FAIL_ON, "not-supported")]
 
@@ -106,6 +104,5 @@ class StudyOptions:
     retry_failed: bool
     dry_run: bool
     list_folders: bool
-    on: str | None
     fail_on: str | None
     as_json: bool

@@ -115,8 +115,6 @@ def _plans(
     from albert_lab.report import plans as as_text
     from albert_lab.studies.execute import Options, reset
 
-    if options.on is not None and not options.dry_run:
-        raise ConfigError(f"--on {options.on}: give it with --dry-run; machine.device sets where runs are trained")
     if options.dry_run and options.list_folders:
         raise ConfigError("--dry-run and --list: give one of them")
     launcher, rest = take(overrides, options.slurm)
@@ -124,7 +122,7 @@ def _plans(
         check(launcher)
     plans, how = plan(rest), Options(options.jobs, launcher)
     if options.dry_run or options.list_folders:
-        data, text = as_text.costs(plans, how, options.on) if options.dry_run else as_text.folders(plans)
+        data, text = as_text.costs(plans, how) if options.dry_run else as_text.folders(plans)
         print(json.dumps(data, indent=2) if options.as_json else text)
         raise typer.Exit
     return [reset(plan, fresh=options.fresh, retry_failed=options.retry_failed) for plan in plans], how
@@ -158,11 +156,10 @@ def _add(
         retry_failed: of.RetryFailed = False,
         dry_run: of.DryRun = False,
         list_folders: of.ListFolders = False,
-        on: of.On = None,
         fail_on: of.FailOn = None,
         as_json: of.Json = False,
     ) -> None:
-        given = StudyOptions(tasks, jobs, slurm, fresh, retry_failed, dry_run, list_folders, on, fail_on, as_json)
+        given = StudyOptions(tasks, jobs, slurm, fresh, retry_failed, dry_run, list_folders, fail_on, as_json)
         (run_paper if name == "paper" else run_study)(name, overrides or [], given)
 
     for known_as in (name, *hidden):

@@ -12,20 +12,16 @@ from albert_lab.studies.plan import Plan, family
 MOST_ROWS = 6
 
 
-def costs(plans: Sequence[Plan], how: Options, on: str | None) -> tuple[dict[str, Any], str]:
-    """What is to train: a line a study; of one its rows and scripts, of several the sum, in which a run counts once.
-
-    Args:
-        on: a part of the name of the device; None: that of this machine.
-    """
+def costs(plans: Sequence[Plan], how: Options) -> tuple[dict[str, Any], str]:
+    """What is to train: a line a study; of one its rows and scripts, of several the sum, in which a run counts once."""
     seen: set[str] = set()
     of_studies = {plan.experiment.name: prices.price(plan, seen) for plan in plans}
     if len(plans) > 1:
         of_studies["all of them"] = sum(of_studies.values(), prices.Price())
-    device = on or prices.device_of(plans[0].config)
+    device = prices.device_of(plans[0].config)
     jobs = jobs_at_once(how.jobs, plans[0].config.machine.processes)
     speed = prices.last_speed(device, jobs)
-    lines = [f"{name}: {its.as_text(device, speed, jobs, on)}" for name, its in of_studies.items()]
+    lines = [f"{name}: {its.as_text(device, speed, jobs)}" for name, its in of_studies.items()]
     lines += _rows_and_scripts(plans[0], how) if len(plans) == 1 else []
     return {name: its.as_data(device, speed, jobs) for name, its in of_studies.items()}, "\n".join(lines)
 
@@ -33,7 +29,7 @@ def costs(plans: Sequence[Plan], how: Options, on: str | None) -> tuple[dict[str
 def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
     seeds: dict[str, dict[str, None]] = {}
     for item in plan.points:
-        seeds.setdefault(item.row, {})[str(item.point.config.seed)] = None
+        seeds.setdefault(item.row, {})[str(item.config.seed)] = None
     lines = [f"  {row}, seed{'s' * (len(of_row) > 1)} {', '.join(of_row)}" for row, of_row in seeds.items()]
     if len(lines) > MOST_ROWS:
         lines[MOST_ROWS:] = [f"  and {len(lines) - MOST_ROWS} more rows"]
@@ -57,7 +53,7 @@ def folders(plans: Sequence[Plan]) -> tuple[list[dict[str, Any]], str]:
             "state": item.state,
             "job": str(states.queued(item.run.folder) or ""),
         }
-        | item.point.as_columns()
+        | item.values
         for item in family(points).values()
     ]
     lines = [f"{row['state']:<8} {row['title']:<40} {row['folder']}  {row['job']}".rstrip() for row in rows]
@@ -66,7 +62,7 @@ def folders(plans: Sequence[Plan]) -> tuple[list[dict[str, Any]], str]:
 
 def too_wide(plan: Plan) -> str:
     """That E is above H, as with the paper's sizes at a small scale; empty if it is not."""
-    configs = [item.point.config for item in plan.points]
+    configs = [item.config for item in plan.points]
     wide = [config for config in configs if config.embedding_size > config.model.hidden_size]
     if not wide:
         return ""

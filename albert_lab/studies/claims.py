@@ -80,22 +80,24 @@ class BaseClaim(Record):
             ValueError: an unknown metric, axis or label; names it and the allowed ones. Or a row is compared with
                 itself.
         """
-        check_metric("metric", self.metric, metrics)
+        check_known("metric", self.metric, metrics)
         compared = [[labels for _, labels in item.weights] for item in self.comparisons(grid)]
         for rows in compared:
             if again := [row for number, row in enumerate(rows) if row in rows[:number]]:
                 raise ValueError(f"row {again[0]} is compared with itself")
         for row in (*self.rows(grid), *chain.from_iterable(compared)):
             for axis, label in row.items():
-                if axis not in grid:
-                    raise ValueError(f"{axis} is no axis of the table (allowed: {', '.join(grid)})")
-                if label not in grid[axis]:
-                    raise ValueError(f"{axis}={label} is not among {', '.join(grid[axis])}")
+                check_known("axis", axis, grid)
+                check_known(axis, label, grid[axis])
             if absent := [axis for axis in grid if axis not in row]:
                 raise ValueError(f"row {row} leaves {absent[0]} open: name one of {', '.join(grid[absent[0]])}")
 
 
 Effect = Labels | tuple[Labels, Labels]  # the level of a row, or the first row minus the second
+
+
+def _rows(effect: Effect) -> tuple[Labels, ...]:
+    return effect if isinstance(effect, tuple) else (effect,)
 
 
 class Greater(BaseClaim):
@@ -114,22 +116,16 @@ class Greater(BaseClaim):
         return self
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        signed = [(1.0, self.row), *([] if isinstance(self.than, float) else [(-1.0, self.than)])]
-        weights = [
-            (sign * own, labels)
-            for sign, effect in signed
-            for own, labels in zip((1.0, -1.0), effect if isinstance(effect, tuple) else (effect,), strict=False)
-        ]
+        than = () if isinstance(self.than, float) else _rows(self.than)
+        weights = [*zip((1.0, -1.0), _rows(self.row), strict=False), *zip((-1.0, 1.0), than, strict=False)]
         return [Comparison(tuple(weights), low=self.level or 0.0)]
 
     def words(self, unit: str, name: Name) -> str:
-        row, than = (
-            " − ".join(map(name, effect if isinstance(effect, tuple) else (effect,)))
-            if isinstance(effect, dict | tuple)
-            else f"{effect:g}{' %' * (unit == 'points')}"
-            for effect in (self.row, self.than)
-        )
-        return f"{row} above {than}"
+        if isinstance(self.than, float):
+            than = f"{self.than:g}{' %' * (unit == 'points')}"
+        else:
+            than = " − ".join(map(name, _rows(self.than)))
+        return f"{' − '.join(map(name, _rows(self.row)))} above {than}"
 
     @property
     def level(self) -> float | None:
@@ -166,7 +162,7 @@ class AtChance(BaseClaim):
     def fit(self, grid: Grid, metrics: Collection[str]) -> None:
         super().fit(grid, metrics)
         if self.trained_for is not None:
-            check_metric("trained_for", self.trained_for, metrics)
+            check_known("trained_for", self.trained_for, metrics)
 
     @property
     def level(self) -> float | None:
@@ -296,10 +292,7 @@ def _parsed(content: Any) -> Any:
     """The claim of plain data, in the class of its check."""
     if not isinstance(content, Mapping):
         return content
-    if "check" not in content:
-        raise ValueError(f"check is missing (allowed: {', '.join(CHECKS)})")
-    if str(content["check"]) not in CHECKS:
-        raise ValueError(f"check={content['check']} is unknown (allowed: {', '.join(CHECKS)})")
+    check_known("check", str(content.get("check")), CHECKS)
     try:
         return CHECKS[str(content["check"])].model_validate(content)
     except ValidationError as error:
@@ -309,12 +302,12 @@ def _parsed(content: Any) -> Any:
 Claim = Annotated[SerializeAsAny[BaseClaim], BeforeValidator(_parsed)]
 
 
-def check_metric(key: str, metric: str, known: Collection[str]) -> None:
-    """Raise ValueError unless the metric of a key is a column of the table of runs."""
-    if metric not in known:
-        near = get_close_matches(metric, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(sorted(known))}"
-        raise ValueError(f"{key}={metric} is no column of the table of runs ({hint})")
+def check_known(place: str, value: str, known: Collection[str]) -> None:
+    """Raise ValueError unless the value of a place is among the known ones."""
+    if value not in known:
+        near = get_close_matches(value, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(filter(None, known))}"
+        raise ValueError(f"{place}={value} is unknown ({hint})")
 
 
 def is_bare(label: str) -> bool:
@@ -335,8 +328,7 @@ def _difference(row: Labels, other: Labels, *, low: float = 0.0, high: float = m
 
 
 def _check_axis(axis: str, grid: Grid) -> None:
-    if axis not in grid:
-        raise ValueError(f"{axis} is no axis of the table (allowed: {', '.join(grid)})")
+    check_known("axis", axis, grid)
     if len(grid[axis]) < 2:
         raise ValueError(f"{axis} has a single value: nothing to compare")
 

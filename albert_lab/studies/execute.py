@@ -2,19 +2,20 @@
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from albert_lab import errors, own_code, paths, storage
 from albert_lab.config.launcher import LOCAL, Launcher
-from albert_lab.errors import ConfigError
+from albert_lab.errors import ConfigError, within
 from albert_lab.machine import has_gpu, jobs_at_once
 from albert_lab.messages import duration, to_stderr
 from albert_lab.runs import finetunings, preparing, results, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import jobs, slurm
-from albert_lab.studies.jobs import PARENT_FAILED, Job
-from albert_lab.studies.plan import Plan, PlannedPoint
+from albert_lab.studies.jobs import Job
+from albert_lab.studies.plan import Plan
+from albert_lab.studies.points import Point
 from albert_lab.training.log import check_installed
 
 SOME_FAILED = 3
@@ -44,7 +45,7 @@ def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False) -> Pla
     """The plan after runs were reset, so that they no longer count as finished or failed."""
     for item in plan.family.values():
         folder = item.run.folder
-        if not item.point.existing:
+        if not item.is_existing:
             if fresh and states.taken(folder):
                 to_stderr(f"{item.title}: another process works on it, so --fresh leaves it as it is")
             elif fresh:
@@ -64,50 +65,33 @@ def execute(plan: Plan, options: Options) -> Outcome:
     """
     for item in plan.family.values():
         results.read(item.run.folder, item.run.name)  # before anything is trained
-    todo = plan.to_train
     check_installed(plan.config.machine.report_to)
-    to_stderr(f"runs: {len(plan.family)}, to train: {len(todo)}, failed before: {len(plan.failed)}")
-    outcome = Outcome(failures=_earlier_failures(plan))
-    if todo:
+    to_stderr(f"runs: {len(plan.family)}, to train: {len(plan.to_train)}, failed before: {len(plan.failed)}")
+    earlier = (failure for item in plan.failed.values() for failure in _failures(item).items())
+    outcome = Outcome(failures={name: f"{reason} (--retry-failed resumes it)" for name, reason in earlier})
+    if plan.to_train:
         if options.is_here:
-            _check_here(todo)
-            preparing.prepare_all((item.run for item in todo if item.run.name in plan.to_pretrain), to_stderr)
-        for item in todo:
+            _check_here(plan.to_train)
+            preparing.prepare_all((item.run for item in plan.to_train if item.run.name in plan.to_pretrain), to_stderr)
+        for item in plan.to_train:
             if item.pretraining == "done" and item.run.name in plan.to_pretrain:
                 to_stderr(f"{item.title} runs again: its weights were freed, and an unfinished run starts from them")
                 (item.run.folder / runs.RECORD).unlink()  # its fine-tunings are kept
-        _launch(todo, options, outcome)
+        _launch(plan.to_train, options, outcome)
     if outcome.failures and not outcome.code:
         is_any_done = any(item.again().state == "done" for item in plan.points)
         outcome.code = SOME_FAILED if is_any_done else 1
     return outcome
 
 
-def _earlier_failures(plan: Plan) -> dict[str, str]:
-    failures = {
-        name: f"{reason} (--retry-failed resumes it)"
-        for item in plan.failed.values()
-        for name, reason in _failures(item).items()
-    }
-    for item in plan.orphaned:
-        failures[item.run.name] = _orphaned(item.run, failures)
-    return failures
-
-
-def _failures(item: PlannedPoint) -> dict[str, str]:
+def _failures(item: Point) -> dict[str, str]:
     if item.pretraining == "failed":
         return {item.run.name: states.failure(item.run.folder)}
     reasons = finetunings.failures(item.missing)
     return {f"{item.run.name}, {name}": reason for name, reason in reasons.items()}
 
 
-def _orphaned(run: runs.Run, failures: Mapping[str, str]) -> str:
-    assert run.start_from is not None
-    parent = run.start_from.run
-    return f"not started: it starts from {parent}, which did not finish: {failures.get(parent, 'it was stopped')}"
-
-
-def _check_here(todo: Sequence[PlannedPoint]) -> None:
+def _check_here(todo: Sequence[Point]) -> None:
     """Check that runs can be trained on this machine; raises ConfigError (see execute)."""
     from albert_lab.training.device import check_memory
 
@@ -120,21 +104,25 @@ def _check_here(todo: Sequence[PlannedPoint]) -> None:
         try:
             check_memory(item.run.config)
         except ConfigError as error:
-            raise ConfigError(f"{item.title}: {error}") from error
+            raise within(item.title, error) from error
 
 
-def jobs_of(todo: Sequence[PlannedPoint]) -> list[Job]:
+def jobs_of(todo: Sequence[Point]) -> list[Job]:
     """What a launcher needs to know of runs."""
     folders = {item.run.folder for item in todo}
     found = []
     for item in todo:
-        parent = paths.runs() / item.run.start_from.run if item.run.start_from else None
+        seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
+        random = ["--with-random"] if item.tasks and item.with_random else []
+        own = [*own_code.options(item.run.own_code), *paths.conf_options()]
+        parent = item.parent.run.folder if item.parent else None
         processes = item.run.config.machine.processes if item.lacks_pretraining else 1
-        found.append(Job(item.run.folder, _arguments(item), parent if parent in folders else None, processes))
+        arguments = (*item.tasks.values(), *seeds, *random, *own)
+        found.append(Job(item.run.folder, arguments, parent if parent in folders else None, processes))
     return found
 
 
-def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) -> None:
+def _launch(todo: Sequence[Point], options: Options, outcome: Outcome) -> None:
     items = {runs.create(item.run): item for item in todo}
     planned = jobs_of(todo)
     if not options.is_here:
@@ -154,7 +142,7 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
             return False
         item = items[job.folder].again()
         name, place = item.run.name, f"[{next(ended)}/{len(items)}] {item.title}"
-        failed = {name: _orphaned(item.run, outcome.failures)} if code == PARENT_FAILED else _failures(item)
+        failed = _failures(item)
         if not failed and item.state != "done":
             failed = {name: _describe_exit(code)}
         outcome.failures |= failed
@@ -170,12 +158,6 @@ def _launch(todo: Sequence[PlannedPoint], options: Options, outcome: Outcome) ->
         at_once = 1
     code = jobs.launch(planned, at_once, on_end)
     outcome.code = 1 if code == errors.UNWRITTEN else code
-
-
-def _arguments(item: PlannedPoint) -> tuple[str, ...]:
-    seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
-    random = ["--with-random"] if item.tasks and item.with_random else []
-    return (*item.tasks.values(), *seeds, *random, *own_code.options(item.run.own_code), *paths.conf_options())
 
 
 def _describe_exit(code: int) -> str:

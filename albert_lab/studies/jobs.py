@@ -15,8 +15,6 @@ from albert_lab.machine import allocator_environment, cores, gpus, shared_out
 from albert_lab.runs import preparing
 from albert_lab.runs.run import Run, is_trained
 
-# In place of the exit code of a run's process: it was not started, because the run's parent did not finish.
-PARENT_FAILED = -1000
 POLL_SECONDS = 0.1
 
 
@@ -79,8 +77,8 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]
     Args:
         jobs: the runs; one that starts from another of them waits for it.
         at_once: the number of runs at a time.
-        on_end: called with a run and the exit code of its process, or minus the number of the signal that killed it, or
-            PARENT_FAILED. If it returns False, no further run is started.
+        on_end: called with a run and the exit code of its process, or minus the number of the signal that killed it. If
+            it returns False, no further run is started.
 
     Returns:
         0, or the code of an incomplete study: 130 after Ctrl-C, 75 after SIGTERM, sent to this process or to a run's,
@@ -101,8 +99,7 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]
                     break
                 waiting.remove(job)
                 if job.parent and not is_trained(job.parent):
-                    on_end(job, PARENT_FAILED)
-                    continue
+                    continue  # its parent did not finish
                 slot = min(set(range(at_once)) - {slot for _, slot in running.values()})
                 own = {"CUDA_VISIBLE_DEVICES": ",".join(visible[slot])} if visible[slot] else {}
                 # A group of its own: Ctrl-C in the terminal reaches this process alone.

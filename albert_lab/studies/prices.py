@@ -1,6 +1,7 @@
 """What the runs of a plan take before they are trained: FLOPs, time at the last measured speed, and disk."""
 
 import math
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +12,8 @@ from albert_lab.machine import gpu_model
 from albert_lab.messages import duration, size
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import results
-from albert_lab.studies.plan import Plan, PlannedPoint
+from albert_lab.studies.plan import Plan
+from albert_lab.studies.points import Point
 from albert_lab.tasks.task import KINDS
 
 # Weights and two moments in float32, in each of the two checkpoints that are kept.
@@ -44,13 +46,13 @@ class Price:
     def as_data(self, device: str, speed: float | None, jobs: int) -> dict[str, Any]:
         return asdict(self) | {"device": device, "seconds": self.time(speed, jobs)}
 
-    def as_text(self, device: str, speed: float | None, jobs: int, on: str | None = None) -> str:
+    def as_text(self, device: str, speed: float | None, jobs: int) -> str:
         runs = f"{self.runs} run{'' if self.runs == 1 else 's'}"
         tuned = f", {self.finetunings} fine-tunings" if self.finetunings else ""
         if (seconds := self.time(speed, jobs)) is None:
             took = f"{self.flops:.1e} FLOPs (no speed known for {device})"
         else:
-            took = f"about {duration(seconds)} {f'on {on}' if on else 'here'}"
+            took = f"about {duration(seconds)} here"
         return f"{runs}{tuned}, {took}, {size(self.disk_bytes)}"
 
 
@@ -108,21 +110,19 @@ def last_speed(device: str, jobs: int = 1) -> float | None:
     files = sorted(paths.runs().glob(f"*/{results.RECORD}"), key=lambda file: file.stat().st_mtime, reverse=True)
     speeds: dict[bool, float] = {}
     for file in files[:_NEWEST]:
-        try:
+        with suppress(ConfigError):  # of an earlier version
             record = results.read(file.parent)
-        except ConfigError:  # of an earlier version
-            continue
-        if (
-            record
-            and record.training.steps >= _FEWEST_STEPS
-            and device.lower() in record.provenance.device_names.lower()
-        ):
-            positions = record.training.tokens_per_second / (1 - record.data.padding_share)
-            speeds.setdefault(record.provenance.jobs == jobs, positions * record.train_flops_per_token)
+            if (
+                record
+                and record.training.steps >= _FEWEST_STEPS
+                and device.lower() in record.provenance.device_names.lower()
+            ):
+                positions = record.training.tokens_per_second / (1 - record.data.padding_share)
+                speeds.setdefault(record.provenance.jobs == jobs, positions * record.train_flops_per_token)
     return speeds.get(True, speeds.get(False))
 
 
-def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, str, int], float]:
+def finetuning_flops(item: Point) -> dict[tuple[str, str, int], float]:
     """FLOPs of each fine-tuning that is to be made, by start, task and seed, at the full length of every example."""
     flops_of = {}
     for start, task, seed in item.missing:
@@ -138,10 +138,10 @@ def finetuning_flops(item: PlannedPoint) -> dict[tuple[str, str, int], float]:
     return flops_of
 
 
-def work(item: PlannedPoint) -> float:
+def work(item: Point) -> float:
     """FLOPs of the pre-training of a run by itself, by the lengths of its stages; of seconds, at an assumed speed."""
-    config, point = item.run.config, item.point
-    trained = point.parent.config.budget.stop_at if point.parent and point.keep == "training" else 0.0
+    config = item.run.config
+    trained = item.parent.config.budget.stop_at if item.parent and item.keep == "training" else 0.0
     share = config.budget.stop_at - trained
     if config.budget.unit == "seconds":
         return config.budget.value * share * _ASSUMED_SPEED

@@ -18,7 +18,8 @@ from albert_lab.runs.reported import REMEDY, ReportedRun
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
 from albert_lab.studies.experiment import read as read_experiment
-from albert_lab.studies.plan import Plan, PlannedPoint
+from albert_lab.studies.plan import Plan
+from albert_lab.studies.points import Point
 from albert_lab.tasks.records import output_folder, summarize
 from albert_lab.tasks.task import load_task
 
@@ -179,7 +180,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     return Study(experiment, points, collected, averaged)
 
 
-def collect_runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool = False) -> Iterator[ReportedRun]:
+def collect_runs(points: Sequence[Point], say: Say, *, with_layers: bool = False) -> Iterator[ReportedRun]:
     """The finished runs of some points, each once."""
     for item in {item.run.name: item for item in points}.values():
         folder = item.run.folder
@@ -192,17 +193,17 @@ def collect_runs(points: Sequence[PlannedPoint], say: Say, *, with_layers: bool 
             )
 
 
-def _point(item: PlannedPoint, failures: Mapping[str, str], command: str) -> StudyPoint:
-    config, is_done = item.point.config, item.pretraining == "done"
+def _point(item: Point, failures: Mapping[str, str], command: str) -> StudyPoint:
+    config, is_done = item.config, item.pretraining == "done"
     failed = finetunings.failures(item.missing)
     lacking = [missing.name for missing in item.missing] if is_done else []
     return StudyPoint(
-        values={axis: item.point.value(axis) for axis in item.point.row},
-        labels=item.point.row,
+        values=item.values,
+        labels=item.labels,
         seed=config.seed,
         run=item.run.name,
         state=item.pretraining,
-        reason=failures.get(item.run.name, "" if is_done else "stopped before its end"),
+        reason="" if is_done else _reason(item, failures),
         failed_tasks="; ".join(f"{name}: {failed.get(name, 'not trained')}" for name in lacking),
         scale=config.scale.name,
         corpus=config.corpus.name,
@@ -210,7 +211,15 @@ def _point(item: PlannedPoint, failures: Mapping[str, str], command: str) -> Stu
     )
 
 
-def ensembles(planned: Sequence[PlannedPoint], members: int) -> list[EnsembleLine]:
+def _reason(item: Point, failures: Mapping[str, str]) -> str:
+    for above in reversed(item.lineage):
+        if reason := failures.get(above.run.name):
+            start = f"not started: it starts from {above.run.name}, which did not finish: "
+            return reason if above is item else start + reason
+    return "stopped before its end"
+
+
+def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
     """One line per task: the fine-tunings of its best run, single and averaged (Tables 9 and 10).
 
     The best run is the one with the highest median over its fine-tunings; a task with no finished run has no line.
@@ -238,7 +247,7 @@ def ensembles(planned: Sequence[PlannedPoint], members: int) -> list[EnsembleLin
                 column=column,
                 title=task.title,
                 run=run.name,
-                row=", ".join(item.point.row.values()),
+                row=", ".join(item.labels.values()),
                 n=records[0].best.main.n,
                 single=summarize(records).best.value,
                 members=tuple(averaged.members.values()),

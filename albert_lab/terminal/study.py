@@ -61,7 +61,7 @@ def _shown(plan: Plan, options: Options) -> Iterator[Path | None]:
     jobs = jobs_at_once(options.jobs, plan.config.machine.processes)
     seconds = prices.price(plan).time(prices.last_speed(prices.device_of(plan.config), jobs), jobs)
     about = "" if seconds is None else f" About {duration(seconds)} here."
-    rows, seeds = ({*of} for of in zip(*((item.row, item.point.config.seed) for item in plan.points), strict=True))
+    rows, seeds = ({*of} for of in zip(*((item.row, item.config.seed) for item in plan.points), strict=True))
     what = ", ".join(f"{len(of)} {name}{'s' * (len(of) > 1)}" for of, name in ((rows, "row"), (seeds, "seed")))
     name, config = plan.experiment.title, plan.config
     title = f"{name}{'' if name[-1] in '.?!' else '.'}  {what}, scale {config.scale.name}, corpus {config.corpus.name}."
@@ -85,13 +85,13 @@ def _shown(plan: Plan, options: Options) -> Iterator[Path | None]:
 def _watched(plan: Plan) -> list[live.WatchedRun]:
     """The runs of a plan: its rows, and those that are trained for them."""
     watched = []
-    for item in {item.run.name: item for item in (*plan.rows, *plan.to_train)}.values():
+    for item in {item.run.name: item for item in (*plan.points, *plan.to_train)}.values():
         flops = prices.finetuning_flops(item)
         tuned = tuple(
             (record_file(start.folder, task.name, seed), flops[start.name, task.name, seed])
             for start, task, seed in item.missing
         )
-        watched.append(live.WatchedRun(item.row, item.point.config.seed, item.run.folder, prices.work(item), tuned))
+        watched.append(live.WatchedRun(item.row, item.config.seed, item.run.folder, prices.work(item), tuned))
     return watched
 
 

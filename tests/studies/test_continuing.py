@@ -49,7 +49,7 @@ def continued(run, settings) -> Plan:
 def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corpus, finished):
     before = load_file(max((imported(finished).folder / "checkpoint").glob("step-*")) / "model.safetensors")
     (item,) = planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").points
-    assert item.lineage[0] == finished
+    assert item.lineage[0].run == finished
     assert planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").to_pretrain == {item.run.name}
     assert worker.main(runs.create(item.run)) == 0
     record = results.read(item.run.folder)
