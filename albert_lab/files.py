@@ -187,13 +187,9 @@ def details_of(error: ValidationError) -> list[Any]:
     return [detail for detail in details if detail["type"] != "too_short"] or details
 
 
-def describe(detail: Any, key: str | None = None) -> str:
-    """A detail of a pydantic.ValidationError in one line: the key, its value and the allowed values.
-
-    Args:
-        key: the key as the user knows it, where pydantic has another one.
-    """
-    key = ".".join(str(part) for part in detail["loc"]) if key is None else key
+def describe(detail: Any) -> str:
+    """A detail of a pydantic.ValidationError in one line: the key, its value and the allowed values."""
+    key = ".".join(str(part) for part in detail["loc"])
     match detail["type"]:
         case "extra_forbidden":
             return f"unknown key {key}"

@@ -250,7 +250,7 @@ def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
                 row=", ".join(item.labels.values()),
                 n=records[0].best.main.n,
                 single=summarize(records).best.value,
-                members=tuple(averaged.members.values()),
+                members=tuple(averaged.members),
                 ensemble=averaged.main,
             )
         )

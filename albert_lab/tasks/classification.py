@@ -55,23 +55,20 @@ class Kind(TaskKind):
     def predict(self, examples: Sequence[TextExample], scores: Scores) -> Predictions:
         """The most probable label, or the number."""
         values, labels = scores["values"], self.labels
-        answers = values[:, 0].tolist() if labels is None else [labels[index] for index in values.argmax(axis=1)]
-        return Predictions(dict(zip((example.id for example in examples), answers, strict=True)))
+        return Predictions(values[:, 0].tolist() if labels is None else [labels[at] for at in values.argmax(axis=1)])
 
     def constant(self, examples: Sequence[TextExample]) -> Predictions:
         """The most frequent label of the examples, or the mean of their numbers."""
         labels = [example.label for example in examples]
-        answer = Counter(labels).most_common(1)[0][0]
-        if self.labels is None:
-            answer = float(np.mean([float(label) for label in labels]))
-        return Predictions({example.id: answer for example in examples})
+        is_number = self.labels is None
+        answer = float(np.mean(np.array(labels, float))) if is_number else Counter(labels).most_common(1)[0][0]
+        return Predictions([answer] * len(examples))
 
     def score(self, examples: Sequence[TextExample], predictions: Predictions) -> Scored:
         """GLUE's scores."""
-        answers, functions = predictions.answers, metrics.OF_NUMBERS
-        sides = [[example.label for example in examples], [answers[example.id] for example in examples]]
+        sides, functions = [[example.label for example in examples], predictions.answers], metrics.OF_NUMBERS
+        right = [float(label == answer) for label, answer in zip(*sides, strict=True)]
         if self.labels is not None:
             sides, functions = [[self.labels.index(str(label)) for label in side] for side in sides], metrics.OF_CLASSES
-        right = {example.id: float(answers[example.id] == example.label) for example in examples}
         shares = {"accuracy": right} if "accuracy" in self.task.metrics else {}
-        return Scored(answers, {name: functions[name](*sides) for name in self.task.metrics}, shares)
+        return Scored(predictions.answers, {name: functions[name](*sides) for name in self.task.metrics}, shares)

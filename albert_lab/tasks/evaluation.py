@@ -1,7 +1,7 @@
 """From a model to the scores of examples, floors, and one Score per metric; ensembles of fine-tunings."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from albert_lab.data.fingerprint import digest_path
 from albert_lab.errors import ConfigError
 from albert_lab.score import Score, wilson
 from albert_lab.tasks.features import Features, evaluation_items
 from albert_lab.tasks.metrics import bag_of_words
 from albert_lab.tasks.model import Predictions, Scored, Scores, TaskKind, TaskModel, load_kind
-from albert_lab.tasks.records import Evaluation, load_scores, read_record
+from albert_lab.tasks.records import Evaluation, load_scores
 from albert_lab.tasks.task import TaskConfig
 
 _BATCH_ITEMS = 64
@@ -76,11 +75,8 @@ def evaluate_scores(kind: TaskKind, examples: Sequence[Any], scores: Scores, flo
     logs = kind.log_likelihoods(examples, scores)
     loss = None if logs is None or np.isnan(logs).all() else -float(np.nanmean(logs))
     main = _score(task.main_score(scored.values), shares_of_main(task, scored), n, task.main_score(constant))
-    of = {
-        name: _score(value, [*scored.shares[name].values()] if name in scored.shares else None, n, constant[name])
-        for name, value in scored.values.items()
-    }
     main = main.model_copy(update={"lexical_floor": of_words, "loss": loss})
+    of = {name: _score(value, scored.shares.get(name), n, constant[name]) for name, value in scored.values.items()}
     return Evaluation(step=step, main=main, scores=of, threshold=scored.threshold)
 
 
@@ -88,8 +84,7 @@ def shares_of_main(task: TaskConfig, scored: Scored) -> list[float] | None:
     """The main score of each example, from 0 to 1; None if it is no mean over examples, such as a correlation."""
     if not set(task.main) <= scored.shares.keys():
         return None
-    columns = zip(*(scored.shares[name].values() for name in task.main), strict=True)
-    return [sum(column) / len(column) for column in columns]
+    return [sum(column) / len(column) for column in zip(*(scored.shares[name] for name in task.main), strict=True)]
 
 
 def _score(value: float, shares: Sequence[float] | None, n: int, floor: float) -> Score:
@@ -97,7 +92,7 @@ def _score(value: float, shares: Sequence[float] | None, n: int, floor: float) -
     return Score(value=value, n=n if shares is None else len(shares), low=low, high=high, floor=floor, by="fine-tuned")
 
 
-def signs_of(end_loss: float, chance_loss: float, last: Score, answers: Collection[Any]) -> tuple[str, ...]:
+def signs_of(end_loss: float, chance_loss: float, last: Score, answers: Sequence[Any]) -> tuple[str, ...]:
     """The signs that a fine-tuning did not learn; empty if it learnt.
 
     It did not if it gives every dev example the same answer, or if both its training loss and its score end near
@@ -123,11 +118,11 @@ def signs_of(end_loss: float, chance_loss: float, last: Score, answers: Collecti
 
 
 class Ensemble(NamedTuple):
-    """Answers of an ensemble with their scores, its main score, and that of each member by its file."""
+    """Answers of an ensemble with their scores, its main score, and that of each member, the best first."""
 
     outcome: Scored
     main: float
-    members: dict[Path, float]
+    members: list[float]
 
 
 def ensemble(task: TaskConfig, files: Sequence[Path], data: Path, *, scale: str, best: int | None = None) -> Ensemble:
@@ -136,32 +131,23 @@ def ensemble(task: TaskConfig, files: Sequence[Path], data: Path, *, scale: str,
     Members may have different runs, seeds and checkpoints, and for spans even different tokenizers.
 
     Args:
-        files: Scores of the members, as written by fine-tunings (best.npz or last.npz).
+        files: Scores of the members, as written by fine-tunings (best.npz).
         best: Number of members to use, those with the highest main score; None: all.
 
     Raises:
         MissingDataError: a file or the task's data does not exist.
         ConfigError: members with scores of different examples, or examples that are not in the data.
     """
-    members = {file: load_scores(file) for file in files}
-    ids, file_of_dev = members[files[0]]["ids"].tolist(), task.file(data, "dev")
+    kind, read = load_kind(task, task.at(scale)), [load_scores(file) for file in files]
     by_id = {example.id: example for example in task.read(data, "dev")[0]}
-    for file, scores in members.items():
-        name, _, seed = file.parent.name.rpartition("-seed")
-        record = read_record(file.parents[2], name, int(seed)) if seed.isdecimal() else None
-        is_same = record is None or record.dev.digest in ("", digest_path(file_of_dev))
-        if scores["ids"].tolist() != ids or not by_id.keys() >= {*ids} or not is_same:
-            raise ConfigError(
-                f"{file} has scores of other examples than {files[0]} or {file_of_dev} has today: put the"
-                " former file back, or repeat the fine-tuning"
-            )
-    kind, examples = load_kind(task, task.at(scale)), [by_id[id] for id in ids]
+    if any([*scores["ids"]] != [*read[0]["ids"]] or not by_id.keys() >= {*scores["ids"]} for scores in read):
+        raise ConfigError(f"{', '.join(map(str, files))}: scores of other examples than those of {task.name} today")
+    examples = [by_id[id] for id in read[0]["ids"].tolist()]
 
     def outcome(scores: Scores) -> tuple[float, Scored]:
         scored = kind.score(examples, kind.predict(examples, scores))
         return task.main_score(scored.values), scored
 
-    mains = {file: outcome(scores)[0] for file, scores in members.items()}
-    mains = {file: mains[file] for file in sorted(mains, key=lambda file: -mains[file])[:best]} if best else mains
-    main, averaged = outcome(kind.average([members[file] for file in mains]))
-    return Ensemble(averaged, main, mains)
+    members = sorted(((outcome(scores)[0], scores) for scores in read), key=lambda member: -member[0])[:best]
+    main, averaged = outcome(kind.average([scores for _, scores in members]))
+    return Ensemble(averaged, main, [score for score, _ in members])

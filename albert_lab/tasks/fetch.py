@@ -11,8 +11,8 @@ from tabulate import tabulate
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
 from albert_lab.storage import replacing
-from albert_lab.tasks.examples import JSON_LINES, describe
-from albert_lab.tasks.formats import GlueFormat, RaceFormat
+from albert_lab.tasks.examples import describe
+from albert_lab.tasks.formats import JSON_LINES, GlueFormat, RaceFormat
 from albert_lab.tasks.task import SPLITS, HubSource, TaskConfig, load_task, task_names
 
 
@@ -47,7 +47,7 @@ def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> l
 
 
 def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """One row per task: name, title, examples by existing split, missing files by split, problems by split, folder.
+    """One row per task: name, title, examples by existing split, missing files by split, problems by split.
 
     Args:
         names: tasks by name or file; None: all tasks of the project.
@@ -67,8 +67,7 @@ def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, A
                 row["missing"][split] = str(task.file(folder, split))
             except ConfigError as error:
                 row["problems"][split] = str(error)
-        own = task.file(folder, "train").parent if task.folder else folder / task.family
-        rows.append(row | {"looked_for_in": str(own)})
+        rows.append(row)
     return rows
 
 
@@ -128,13 +127,12 @@ def _table(form: GlueFormat, rows: list[dict[str, Any]], names: Sequence[str] | 
     texts = [key for key, value in rows[0].items() if isinstance(value, str)]
     columns = [column for column in (form.text_a, form.text_b) if column]
     yield from [form.columns] if form.header else []
-    for number, row in enumerate(rows):
+    for row in rows:
         # Numbers are stored in 32 bits: 3.8 is read as 3.799999952316284.
         label = f"{row['label']:.7g}"
         if form.labels and label not in form.labels:
             label = form.labels[form.labels.index((names or ())[row["label"]])]
-        cells = {"index": str(number), "id": str(number), form.label: label}
-        cells |= {ours: row[theirs] for ours, theirs in zip(columns, texts, strict=True)}
+        cells = {form.label: label} | {ours: row[theirs] for ours, theirs in zip(columns, texts, strict=True)}
         yield [cells.get(name, "") for name in form.columns]
 
 

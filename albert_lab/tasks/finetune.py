@@ -2,40 +2,36 @@
 
 import json
 import math
-import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from copy import deepcopy
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
 from albert_lab.config.schema import digest
 from albert_lab.data.fingerprint import digest_path, remember_fingerprints
-from albert_lab.files import Record
 from albert_lab.messages import Say
 from albert_lab.score import by_block
 from albert_lab.storage import write_atomically
 from albert_lab.tasks import records
 from albert_lab.tasks.evaluation import END_SHARE, evaluate_scores, floors_of, score_examples, shares_of_main, signs_of
 from albert_lab.tasks.examples import describe, subsample
-from albert_lab.tasks.features import TaskBatch, training_items
-from albert_lab.tasks.model import InitialModel, TaskModel, build_model, load_kind
+from albert_lab.tasks.features import Features, TaskBatch, training_items
+from albert_lab.tasks.model import InitialModel, Scores, TaskModel, build_model, load_kind
 from albert_lab.tasks.records import WEIGHTS, Attempt, Evaluation, ExampleSet, FinetuningRecord, output_folder
-from albert_lab.tasks.task import TaskConfig, load_start
+from albert_lab.tasks.task import SPLITS, TaskConfig, load_start
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, autocast, choose_device, choose_precision
 from albert_lab.training.evaluate import DivergedError
 from albert_lab.training.optimizer import Lamb, can_fuse, learning_rate_factor, split_parameters
 
-CHECKPOINTS = "checkpoint"
-BEST, LAST = "best.npz", "last.npz"  # the scores of these evaluations, with their answers beside them
 # Of optimization.py of the release.
 MAX_GRAD_NORM = 1.0
 BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-6, 0.01
@@ -53,8 +49,7 @@ def finetune(
 ) -> FinetuningRecord | None:
     """The record of a fine-tuning; runs it first if it is not finished. None if stopped before the end.
 
-    A stopped fine-tuning resumes from its last checkpoint. If the task has start_from, that task is fine-tuned first,
-    with the same seed.
+    A stopped fine-tuning starts again. If the task has start_from, that task is fine-tuned first, with the same seed.
 
     Args:
         task: The task; its settings are those of the run's scale, its lengths at most the run's.
@@ -69,23 +64,65 @@ def finetune(
         DamagedFileError: the weights are damaged.
     """
     identity = records.identity_of(start.name, start.config, task, seed)
+    outputs, name = output_folder(start.folder, task.name, seed), f"{task.title}, seed {seed}"
     record = records.read_record(start.folder, task.name, seed)
     is_current = (
         record is not None and record.identity == identity and records.has_same_data(record, task, start.folder, data)
     )
-    if is_current and (not keep_weights or (output_folder(start.folder, task.name, seed) / WEIGHTS).exists()):
+    if is_current and (not keep_weights or (outputs / WEIGHTS).exists()):
         return record
     if record is not None and not is_current:
-        say(f"{task.title}, seed {seed}: its settings or its data have changed, so it runs again")
+        say(f"{name}: its settings or its data have changed, so it runs again")
     before = load_start(task)
     if before and not finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True):
         return None
     if not is_current:
         records.remove_record(start.folder, task.name, seed)
-    record = _Finetuning(start, task, seed, identity, before, data, say, is_stopped, keep_weights).run()
-    if record is not None:
-        records.write_record(start.folder, record)
-        remember_fingerprints()
+    tuning = _Finetuning(start, task, before, seed, data, say)
+    attempts: list[Attempt] = []
+    while not attempts or (attempts[-1].diverged and len(attempts) <= tuning.settings.retries):
+        if attempts:
+            # Differs from the paper, which mentions no fine-tuning that does not learn.
+            say(f"{name}: {'; '.join(attempts[-1].diverged)}; again at half the learning rate")
+        attempt = tuning.train(tuning.settings.learning_rate / 2 ** len(attempts), is_stopped, keep_weights)
+        if attempt is None:
+            return None
+        attempts.append(attempt)
+    if attempts[-1].end_loss is None:
+        raise DivergedError(f"{name}: {'; '.join(attempts[-1].diverged)}")
+    outputs.mkdir(parents=True, exist_ok=True)
+    if keep_weights:
+        checkpoint.save_weights(outputs / WEIGHTS, tuning.best.model)
+    else:
+        (outputs / WEIGHTS).unlink(missing_ok=True)
+    examples = tuning.dev.examples
+    scored = tuning.kind.score(examples, tuning.kind.predict(examples, tuning.best.scores))
+    answers = {example.id: answer for example, answer in zip(examples, scored.answers, strict=True)}
+    records.save_scores(tuning.best.scores, outputs / "best.npz")
+    write_atomically(outputs / "best.json", json.dumps(answers, ensure_ascii=False))
+    shares = shares_of_main(task, scored)
+    record = FinetuningRecord(
+        task=task.name,
+        title=task.title,
+        identity=identity,
+        run=start.name,
+        weights="random" if start.weights is None else "pre-trained",
+        start_from=task.start_from,
+        seed=seed,
+        scale=start.config.scale.name,
+        settings=tuning.settings,
+        train=tuning.training.record,
+        dev=tuning.dev.record,
+        best=tuning.best.evaluation,
+        last=tuning.evaluations[-1],
+        evaluations=tuple(tuning.evaluations),
+        documents=by_block(shares) if shares else None,
+        attempts=tuple(attempts),
+        diverged=attempts[-1].diverged,
+        total_seconds=tuning.clock.total_seconds,
+    )
+    records.write_record(start.folder, record)
+    remember_fingerprints()
     return record
 
 
@@ -105,10 +142,7 @@ def build_optimizer(model: nn.Module, name: str, learning_rate: float) -> Optimi
 
 
 def take_step(
-    model: TaskModel,
-    optimizer: Optimizer,
-    batch: TaskBatch,
-    autocast: Callable[[], AbstractContextManager[object]],
+    model: TaskModel, optimizer: Optimizer, batch: TaskBatch, autocast: Callable[[], AbstractContextManager[object]]
 ) -> torch.Tensor:
     """Updates the weights by one batch; returns its loss on the device, for which it does not wait."""
     with autocast():
@@ -120,84 +154,56 @@ def take_step(
     return loss.detach()
 
 
-class _Progress(Record, frozen=False):
-    """Progress of a fine-tuning: the content of a checkpoint besides weights and moments."""
-
-    step: int = 0
-    end_losses: list[float] = Field(default_factory=list)
-    evaluations: list[Evaluation] = Field(default_factory=list)
-    attempts: list[Attempt] = Field(default_factory=list)  # earlier attempts
-
-    @property
-    def best(self) -> Evaluation:
-        return max(self.evaluations, key=lambda evaluation: evaluation.main.value)
-
-
-class _Split:
+class _Split(NamedTuple):
     """The used examples of a split, in order, with their sequences; record describes both."""
 
-    def __init__(self, tuning: "_Finetuning", name: str) -> None:
-        file = tuning.task.file(tuning.data, name)
-        examples, issues = tuning.task.read(tuning.data, name)
+    examples: list[Any]
+    features: Features
+    record: ExampleSet
+
+
+class _Best(NamedTuple):
+    """The best evaluation of an attempt: the scores of the examples, and the model if its weights are kept."""
+
+    evaluation: Evaluation
+    scores: Scores
+    model: TaskModel
+
+
+class _Finetuning:
+    """What all attempts of a fine-tuning share, and the evaluations of the last one."""
+
+    best: _Best
+    evaluations: list[Evaluation]
+
+    def __init__(
+        self, start: InitialModel, task: TaskConfig, before: TaskConfig | None, seed: int, data: Path, say: Say
+    ) -> None:
+        self.start, self.before, self.seed = start, before, seed
+        self.settings = task.fitted(start.config)
+        self.kind = load_kind(task, self.settings)
+        machine = start.config.machine
+        self.device = choose_device(machine.device)
+        self.autocast = autocast(choose_precision(machine.precision, self.device), self.device)
+        self.clock = Clock(self.device)
+        self.training, self.dev = (self._read(split, data, say) for split in SPLITS)
+        self.floors = floors_of(self.kind, self.training.examples, self.dev.examples)
+
+    def _read(self, split: str, data: Path, say: Say) -> _Split:
+        file = self.kind.task.file(data, split)
+        usable, issues = self.kind.task.read(data, split)
         if issues:
-            tuning.say(f"{file}: {describe(issues)}")
-        self.examples = subsample(examples, getattr(tuning.settings, f"{name}_examples"))
-        is_train = name == "train"
-        self.features = tuning.kind.make_features(self.examples, tuning.start.tokenizer, training=is_train)
-        self.record = ExampleSet(
-            used=len(self.examples),
-            available=len(examples),
-            fingerprint=digest([asdict(example) for example in self.examples]),
+            say(f"{file}: {describe(issues)}")
+        examples = subsample(usable, getattr(self.settings, f"{split}_examples"))
+        features = self.kind.make_features(examples, self.start.tokenizer, training=split == "train")
+        record = ExampleSet(
+            used=len(examples),
+            available=len(usable),
+            fingerprint=digest([asdict(example) for example in examples]),
             digest=digest_path(file),
             issues=describe(issues),
         )
-
-
-@dataclass
-class _Finetuning:
-    start: InitialModel
-    task: TaskConfig
-    seed: int
-    identity: str
-    before: TaskConfig | None
-    data: Path
-    say: Say
-    is_stopped: Callable[[], bool]
-    keep_weights: bool
-
-    def run(self) -> FinetuningRecord | None:
-        self.settings = self.task.fitted(self.start.config)
-        self.outputs = output_folder(self.start.folder, self.task.name, self.seed)
-        self.outputs.mkdir(parents=True, exist_ok=True)
-        self.kind = load_kind(self.task, self.settings)
-        machine = self.start.config.machine
-        self.device = choose_device(machine.device)
-        self.precision = choose_precision(machine.precision, self.device)
-        self.autocast = autocast(self.precision, self.device)
-        self.clock = Clock(self.device)
-        self.train, self.dev = _Split(self, "train"), _Split(self, "dev")
-        # Named by what determines it, so that no checkpoint of other settings or data is resumed.
-        inputs = [self.identity, self.train.record.fingerprint, self.dev.record.fingerprint]
-        self.checkpoints = self.outputs / CHECKPOINTS / digest(inputs)
-        self.floors = floors_of(self.kind, self.train.examples, self.dev.examples)
-        self.progress = _Progress()
-        name = f"{self.task.title}, seed {self.seed}"
-        attempt = self._train()
-        while attempt is not None and attempt.diverged and len(self.progress.attempts) < self.settings.retries:
-            # Differs from the paper, which mentions no fine-tuning that does not learn.
-            self.say(f"{name}: {'; '.join(attempt.diverged)}; again at half the learning rate")
-            shutil.rmtree(self.checkpoints, ignore_errors=True)
-            self.progress = _Progress(attempts=[*self.progress.attempts, attempt])
-            attempt = self._train()
-        if attempt is None:
-            return None
-        if attempt.end_loss is None:
-            raise DivergedError(f"{name}: {'; '.join(attempt.diverged)}")
-        record = self._record(attempt)
-        shutil.rmtree(self.outputs / CHECKPOINTS, ignore_errors=True)
-        if not self.keep_weights:
-            (self.outputs / WEIGHTS).unlink(missing_ok=True)
-        return record
+        return _Split(examples, features, record)
 
     def _build(self) -> TaskModel:
         settings, start = self.settings, self.start
@@ -209,100 +215,48 @@ class _Finetuning:
             model = TaskModel(tuned.encoder, tuned.pooler, model.head)
         return model.to(self.device)
 
-    def _train(self) -> Attempt | None:
-        """One attempt or its remaining steps; None if stopped."""
-        model, rate = self._build(), self.settings.learning_rate / 2 ** len(self.progress.attempts)
-        optimizer = build_optimizer(model, self.settings.optimizer, rate)
-        if state := checkpoint.load_latest(self.checkpoints, model, optimizer, self.identity, self.say):
-            self.progress = _Progress.model_validate(state["progress"])
-            self.clock.load_state_dict(state["clock"])
-        progress, saved = self.progress, time.perf_counter()
-        chance_loss, end_loss, signs = self.kind.chance_loss(self.train.features), None, ()
-        steps = self._steps(model, optimizer, rate)
-        model.train()
-        while progress.step < self.settings.steps and not signs:
-            if time.perf_counter() - saved >= self.start.config.machine.checkpoint_seconds:
-                self._save(model, optimizer)
-                saved = time.perf_counter()
-            losses = []
+    def train(self, rate: float, is_stopped: Callable[[], bool], keep_weights: bool) -> Attempt | None:
+        """One attempt; None if stopped."""
+        settings, kind, dev = self.settings, self.kind, self.dev
+        model, losses, end_loss, signs = self._build(), [], None, ()
+        chance_loss = kind.chance_loss(self.training.features)
+        steps = self._steps(model, rate, is_stopped)
+        self.evaluations, scores = [], {}
+        while len(losses) < settings.steps and not signs:
+            count = min(settings.checkpoint_steps, settings.steps - len(losses))
             with self.clock.training():
-                while not (is_stopped := self.is_stopped()):
-                    losses.append(next(steps))
-                    if progress.step % self.settings.checkpoint_steps == 0 or progress.step == self.settings.steps:
-                        break
-                values = [float(loss) for loss in losses]  # waits for the device
-            first = self.settings.steps - max(1, math.floor(END_SHARE * self.settings.steps))
-            progress.end_losses += values[max(0, first - (progress.step - len(values))) :]
-            # The loss of a step is that of the weights before it.
-            if not math.isfinite(sum(values)):
-                signs = (f"the loss is {sum(values)} up to step {progress.step:,}",)
-            elif not all(weights.isfinite().all() for weights in model.parameters()):
-                signs = (f"weights are not finite at step {progress.step:,}",)
-            elif is_stopped:
-                self._save(model, optimizer)
+                taken = [float(loss) for loss in [*islice(steps, count)]]  # waits for the device once
+            if len(taken) < count:
                 return None
+            losses += taken
+            # The loss of a step is that of the weights before it.
+            if not math.isfinite(sum(taken)):
+                signs = (f"the loss is {sum(taken)} up to step {len(losses):,}",)
+            elif not all(weights.isfinite().all() for weights in model.parameters()):
+                signs = (f"weights are not finite at step {len(losses):,}",)
             else:
-                self._evaluate(model)
+                scores = score_examples(model, kind, dev.examples, dev.features, self.device, self.autocast)
+                evaluation = evaluate_scores(kind, dev.examples, scores, self.floors, len(losses))
+                if all(evaluation.main.value > earlier.main.value for earlier in self.evaluations):
+                    self.best = _Best(evaluation, scores, deepcopy(model) if keep_weights else model)
+                self.evaluations.append(evaluation)
         if not signs:
-            end_loss = float(np.mean(progress.end_losses))
-            answers = self.kind.predict(self.dev.examples, records.load_scores(self.outputs / LAST)).answers
-            signs = signs_of(end_loss, chance_loss, progress.evaluations[-1].main, answers.values())
+            end_loss = float(np.mean(losses[-max(1, math.floor(END_SHARE * settings.steps)) :]))
+            answers = kind.predict(dev.examples, scores).answers
+            signs = signs_of(end_loss, chance_loss, self.evaluations[-1].main, answers)
         return Attempt(learning_rate=rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs)
 
-    def _steps(self, model: TaskModel, optimizer: Optimizer, rate: float) -> Iterator[torch.Tensor]:
-        """The loss of each further step on the device, as it is taken."""
-        progress, settings, features = self.progress, self.settings, self.train.features
-        for items in islice(training_items(features.lengths, settings.batch_size, self.seed), progress.step, None):
-            factor = learning_rate_factor(progress.step / settings.steps, settings.warmup_steps / settings.steps)
+    def _steps(self, model: TaskModel, rate: float, is_stopped: Callable[[], bool]) -> Iterator[torch.Tensor]:
+        """The loss of each step on the device, as it is taken; the steps end if stopped."""
+        settings, features = self.settings, self.training.features
+        optimizer = build_optimizer(model, settings.optimizer, rate)
+        model.train()
+        for step, items in enumerate(training_items(features.lengths, settings.batch_size, self.seed)):
+            if is_stopped():
+                return
+            factor = learning_rate_factor(step / settings.steps, settings.warmup_steps / settings.steps)
             for group in optimizer.param_groups:
                 group["lr"] = rate * factor
-            batch = features.batch(items, self.device)
-            # Dropout depends only on seed and step, so that a resumed fine-tuning needs no generator state.
-            torch.manual_seed(int(np.random.SeedSequence([self.seed, progress.step]).generate_state(1)[0]))
-            loss = take_step(model, optimizer, batch, self.autocast)
-            progress.step += 1
-            yield loss
-
-    def _save(self, model: TaskModel, optimizer: Optimizer) -> None:
-        progress = self.progress
-        state = {"run_name": self.identity, "step": progress.step, "progress": progress.model_dump()}
-        checkpoint.save(self.checkpoints, model, optimizer, state | {"clock": self.clock.state_dict()})
-
-    def _evaluate(self, model: TaskModel) -> None:
-        """Keeps the scores of an evaluation that is the best yet or the last."""
-        dev, progress = self.dev, self.progress
-        scores = score_examples(model, self.kind, dev.examples, dev.features, self.device, self.autocast)
-        evaluation = evaluate_scores(self.kind, dev.examples, scores, self.floors, progress.step)
-        progress.evaluations.append(evaluation)
-        if progress.best is evaluation:
-            records.save_scores(scores, self.outputs / BEST)
-            if self.keep_weights:
-                checkpoint.save_weights(self.outputs / WEIGHTS, model)
-        if progress.step == self.settings.steps:
-            records.save_scores(scores, self.outputs / LAST)
-
-    def _record(self, attempt: Attempt) -> FinetuningRecord:
-        for file in (self.outputs / LAST, self.outputs / BEST):
-            scored = self.kind.score(self.dev.examples, self.kind.predict(self.dev.examples, records.load_scores(file)))
-            write_atomically(file.with_suffix(".json"), json.dumps(dict(scored.answers), ensure_ascii=False))
-        shares = shares_of_main(self.task, scored)
-        return FinetuningRecord(
-            task=self.task.name,
-            title=self.task.title,
-            identity=self.identity,
-            run=self.start.name,
-            weights="random" if self.start.weights is None else "pre-trained",
-            start_from=self.task.start_from,
-            seed=self.seed,
-            scale=self.start.config.scale.name,
-            settings=self.settings,
-            train=self.train.record,
-            dev=self.dev.record,
-            best=self.progress.best,
-            last=self.progress.evaluations[-1],
-            evaluations=tuple(self.progress.evaluations),
-            documents=by_block(shares) if shares else None,
-            attempts=(*self.progress.attempts, attempt),
-            diverged=attempt.diverged,
-            total_seconds=self.clock.total_seconds,
-        )
+            # Dropout depends only on seed and step, not on what was computed in between.
+            torch.manual_seed(int(np.random.SeedSequence([self.seed, step]).generate_state(1)[0]))
+            yield take_step(model, optimizer, features.batch(items, self.device), self.autocast)

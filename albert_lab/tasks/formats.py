@@ -4,53 +4,126 @@ read(file, training) leaves out examples without a usable label. `scores` has th
 raise MissingDataError if a file does not exist, and ConfigError if it has another form; both name the file.
 """
 
+import csv
+import json
 import math
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from albert_lab import files
 from albert_lab.config.section import Section
+from albert_lab.data.files import READERS, lines_of, suffixes
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import Distinct
 from albert_lab.tasks import metrics
-from albert_lab.tasks.examples import (
-    Answer,
-    ChoiceExample,
-    Issues,
-    SpanExample,
-    TextExample,
-    as_text,
-    collect,
-    read_rows,
-    text,
-)
+from albert_lab.tasks.examples import Answer, ChoiceExample, Issues, SpanExample, TextExample, collect
 
+JSON_LINES = (".jsonl", ".ndjson")
 LETTERS = tuple(string.ascii_uppercase)
 NUMBERS = tuple(map(str, range(len(LETTERS) + 1)))
 FEWEST = 2
-
-
-def _as_texts(labels: Any) -> Any:
-    if not isinstance(labels, list):
-        return labels
-    if any(isinstance(label, bool) for label in labels):
-        raise ValueError("write them in quotation marks: YAML reads yes, no, on, off, true and false as booleans")
-    return tuple(str(label) if isinstance(label, int) else label for label in labels)
-
-
 # Labels as written in the file; a whole number is read as its digits.
-Labels = Annotated[tuple[str, ...] | None, BeforeValidator(_as_texts), Distinct]
+Label = Annotated[str, Field(strict=False, coerce_numbers_to_str=True)]
+Labels = Annotated[tuple[Label, ...] | None, Distinct]
+
+
+def read_rows(
+    file: Path, wanted: Sequence[str | None] = (), columns: Sequence[str] = (), header: bool = True
+) -> list[tuple[str, dict[str, Any]]]:
+    """The rows of a file by the end of its name: JSON, JSON Lines, CSV, parquet; any other name is tab-separated.
+
+    Each is its place, file:line, and its values by column, none if it has more or fewer of them. Objects in JSON have
+    their keys as columns too, as in `choices.text`. In tab-separated files quotation marks are text, as in GLUE's.
+
+    Args:
+        wanted: columns that the file must have.
+        columns: the columns of a table without a header line.
+        header: whether the first line of a table is a header line.
+
+    Raises:
+        MissingDataError: the file does not exist. ConfigError: it is empty, lacks a column, or has another form.
+    """
+    suffix = suffixes(file)[0]
+    try:
+        rows: Iterable[tuple[int, Any]]
+        if suffix == ".parquet":
+            rows = READERS[suffix](file)
+        elif suffix in JSON_LINES:
+            rows = ((number, json.loads(line)) for number, line in lines_of(file))
+        elif suffix == ".json":
+            content = json.loads("\n".join(line for _, line in lines_of(file)))
+            rows = enumerate(content.get("data", ()) if isinstance(content, dict) else content, 1)
+        else:
+            rows = _table(file, suffix == ".csv", columns, header)
+        named = [(f"{file.name}:{number}", _flat(row)) for number, row in rows]
+    except ConfigError:
+        raise
+    except (ValueError, TypeError, RecursionError, csv.Error) as error:
+        raise ConfigError(f"{file} cannot be read as {suffix or 'a table'}: {error}") from error
+    names = dict.fromkeys(name for _, cells in named for name in cells)
+    if not named:
+        raise ConfigError(f"{file} has no examples")
+    if lacking := [name for name in wanted if name and name not in names]:
+        raise ConfigError(f"{file}: no column {', '.join(lacking)}; its columns: {', '.join(names)}")
+    return named
+
+
+def _flat(row: Any) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise ValueError(f"{json.dumps(row)[:40]} is no object")
+    inner = {f"{name}.{key}": value for name, of in row.items() if isinstance(of, dict) for key, value in of.items()}
+    return row | inner
+
+
+def _table(file: Path, is_csv: bool, columns: Sequence[str], header: bool) -> Iterator[tuple[int, dict[str, str]]]:
+    """The cells of each line by column, none if it has more or fewer of them."""
+    table: Iterator[tuple[int, list[str]]] = ((number, line.split("\t")) for number, line in lines_of(file))
+    if is_csv:
+        first = next((line for _, line in lines_of(file)), "")
+        lines = (f"{line}\n" for _, line in lines_of(file))
+        reader = csv.reader(lines, delimiter=";" if first.count(";") > first.count(",") else ",", strict=True)
+        table = ((reader.line_num, row) for row in reader)
+    names = next(table, (0, []))[1] if header else list(columns)
+    for number, cells in table:
+        if len(cells) != len(names) and not is_csv and cells[-1].startswith('"') and cells[-1].count('"') % 2:
+            raise ConfigError(
+                f'{file}:{number}: a quoted cell of several lines; write it as CSV: python -c "import pandas as p;'
+                " p.read_csv('IN.tsv', sep='\\t').to_csv('OUT.csv', index=False)\""
+            )
+        yield number, dict(zip(names, cells, strict=True)) if len(cells) == len(names) else {}
+
+
+def _as_text(value: Any) -> str | None:
+    """A cell as text: a whole number without a decimal point; None for anything but text, numbers and booleans."""
+    if isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def _text(cells: dict[str, Any], name: str) -> str:
+    """The text or number of a column, as text.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if not cells:
+        raise ValueError("more or fewer columns than in the first line")
+    if (found := _as_text(cells.get(name))) is None:
+        raise ValueError(f"no text in {name}")
+    return found
 
 
 def _place(cell: str, labels: Sequence[str]) -> int:
     """The place of a cell among labels; `2` is also `2.0`."""
     try:
-        number = as_text(float(cell))
+        number = _as_text(float(cell))
     except ValueError:
         number = None
     for label in (cell, number):
@@ -66,10 +139,6 @@ class TableFormat(Section):
     header: bool
     label: str
     labels: Labels
-
-    def rows(self, file: Path, *wanted: str | None) -> list[tuple[str, dict[str, Any]]]:
-        """The rows of a file, which must have the wanted columns, and that of the label."""
-        return read_rows(file, [*wanted, self.label], self.columns, self.header)
 
 
 class GlueFormat(TableFormat):
@@ -87,11 +156,11 @@ class GlueFormat(TableFormat):
 
     def read(self, file: Path, training: bool) -> tuple[list[TextExample], Issues]:
         """The examples of a file. Their ids are the line numbers after the header, from 0."""
-        return collect(self.rows(file, self.text_a, self.text_b), self._example)
+        return collect(read_rows(file, [self.text_a, self.text_b, self.label], self.columns, self.header), self._make)
 
-    def _example(self, number: int, cells: dict[str, Any]) -> TextExample:
-        text_a, text_b = text(cells, self.text_a), text(cells, self.text_b) if self.text_b else None
-        label: str | float = text(cells, self.label)
+    def _make(self, number: int, cells: dict[str, Any]) -> TextExample:
+        text_a, text_b = _text(cells, self.text_a), _text(cells, self.text_b) if self.text_b else None
+        label: str | float = _text(cells, self.label)
         if self.labels is not None:
             label = self.labels[_place(label, self.labels)]
         elif not math.isfinite(label := float(label)):
@@ -126,31 +195,31 @@ class ChoicesFormat(TableFormat):
             ConfigError: the label is a letter in one row and a number in another, or the numbers do not start at 0.
         """
         named = (self.options,) if isinstance(self.options, str) else self.options
-        rows = self.rows(file, self.passage, self.question, *named)
-        keys = {as_text(cells.get(self.label)) or "" for _, cells in rows}
+        rows = read_rows(file, [self.passage, self.question, *named, self.label], self.columns, self.header)
+        keys = {_as_text(cells.get(self.label)) or "" for _, cells in rows}
         numbers, letters = sorted(key for key in keys if key[:1].isdecimal()), sorted(keys.intersection(LETTERS))
         if numbers and letters and not self.labels and not any(self._labels_of_options in cells for _, cells in rows):
             raise ConfigError(
                 f"{file}: {self.label} is a letter in some rows and a number in others ({letters[0]}, {numbers[0]}):"
                 " write it in one way, or give the labels of each row's options (choices: {text: [...], label: [...]})"
             )
-        return collect(rows, partial(self._example, file, NUMBERS if numbers else LETTERS))
+        return collect(rows, partial(self._make, file, NUMBERS if numbers else LETTERS))
 
     @property
     def _labels_of_options(self) -> str:
         return f"{self.options.removesuffix('.text')}.label" if isinstance(self.options, str) else ""
 
-    def _example(self, file: Path, usual: tuple[str, ...], number: int, cells: dict[str, Any]) -> ChoiceExample:
-        passage, question = (text(cells, name) if name else "" for name in (self.passage, self.question))
+    def _make(self, file: Path, usual: tuple[str, ...], number: int, cells: dict[str, Any]) -> ChoiceExample:
+        passage, question = (_text(cells, name) if name else "" for name in (self.passage, self.question))
         listed = [*map(cells.get, self.options)]
         if isinstance(self.options, str):
             listed = cells.get(f"{self.options.removesuffix('.text')}.text", cells.get(self.options))
         labels = self.labels or cells.get(self._labels_of_options) or usual
-        options = [as_text(option) or "" for option in listed] if isinstance(listed, list) else []
+        options = [_as_text(option) or "" for option in listed] if isinstance(listed, list) else []
         while options and not options[-1]:
             options.pop()
-        label = text(cells, self.label)
-        index = _place(label, [as_text(name) or "" for name in labels] if isinstance(labels, list | tuple) else [])
+        label = _text(cells, self.label)
+        index = _place(label, [_as_text(name) or "" for name in labels] if isinstance(labels, list | tuple) else [])
         if index >= len(options) > 0 and labels is NUMBERS:
             raise ConfigError(
                 f"{file}: {self.label}={label} of {len(options)} options, numbered from 0; if the first one is 1:"
@@ -182,38 +251,52 @@ class RaceFormat(Section):
 
     def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], Issues]:
         """The questions of a split's folder. Their ids are level/file/number, the number from 0."""
-        # The release reads a folder from an additional file, all.txt, which repeats the others.
-        names = sorted(path.relative_to(file).as_posix() for path in file.rglob("*.txt") if path.name != "all.txt")
-        if not names:
-            raise MissingDataError(f"{file} has no passage (*.txt in one sub-folder per level)")
         asked: list[tuple[str, Any]] = []
-        for name in names:
-            passage = files.read_json(file / name, _Passage)
+        # The release reads a folder from an additional file, all.txt, which repeats the others.
+        for place in sorted((of for of in file.rglob("*.txt") if of.name != "all.txt"), key=lambda of: of.as_posix()):
+            name, passage = place.relative_to(file).as_posix(), files.read_json(place, _Passage)
             parts = (passage.questions, passage.options, passage.answers)
             if len({*map(len, parts)}) > 1:
-                raise ConfigError(f"{file / name}: as many questions as options and answers, not {[*map(len, parts)]}")
+                raise ConfigError(f"{place}: as many questions as options and answers, not {[*map(len, parts)]}")
             for number, of_question in enumerate(zip(*parts, strict=True)):
                 asked.append((f"{name}/{number}", (f"{name}/{number}", passage.article, *of_question)))
+        if not asked:
+            raise MissingDataError(f"{file} has no passage (*.txt in one sub-folder per level)")
         return collect(asked, lambda _, parts: _choice(_place(parts[-1], LETTERS), *parts[:-1]))
+
+
+def _paired(answers: Any) -> Any:
+    """Answers as `datasets` has them, a list of texts and one of starts, as SQuAD's list of answers."""
+    if not isinstance(answers, dict) or not all(isinstance(of, list) for of in answers.values()):
+        return answers
+    return [dict(zip(answers, pair, strict=True)) for pair in zip(*answers.values(), strict=True)]
 
 
 class _Answer(BaseModel):
     text: str
     answer_start: int
 
-    def located(self, context: str) -> Answer:
-        start = self.answer_start
-        is_there = self.text and start >= 0 and context.startswith(self.text, start)
-        return Answer(self.text, start if is_there else None)
-
 
 class _Question(BaseModel):
     model_config = ConfigDict(coerce_numbers_to_str=True)
     id: str
     question: str
-    context: str
+    answers: Annotated[tuple[_Answer, ...], BeforeValidator(_paired)] = ()
+
+
+class _Row(_Question):
     title: str = ""
-    answers: tuple[_Answer, ...] = ()
+    context: str
+
+
+class _Paragraph(BaseModel):
+    context: str
+    qas: list[_Question]
+
+
+class _Article(BaseModel):
+    title: str = ""
+    paragraphs: list[_Paragraph]
 
 
 class SquadFormat(Section):
@@ -231,36 +314,32 @@ class SquadFormat(Section):
 
     def read(self, file: Path, training: bool) -> tuple[list[SpanExample], Issues]:
         """The questions of a file, in order; for training, only those with a usable answer."""
-        items, seen = [cells for _, cells in read_rows(file)], set()
-        try:
-            if any("paragraphs" in item for item in items):
-                items = [
-                    {"context": paragraph["context"], "title": article.get("title", ""), **question}
-                    for article in items
-                    for paragraph in article["paragraphs"]
-                    for question in paragraph["qas"]
-                ]
-            for item in items:
-                if "answers.text" in item:  # as `datasets` has them: a list of texts and one of starts
-                    pairs = zip(item["answers.text"], item["answers.answer_start"], strict=True)
-                    item["answers"] = [{"text": text, "answer_start": start} for text, start in pairs]
-            questions = TypeAdapter(list[_Question]).validate_python(items)
-        except (ValueError, KeyError, TypeError) as error:
-            of = files.describe(files.details_of(error)[0]) if isinstance(error, ValidationError) else repr(error)
-            raise ConfigError(
-                f"{file}: {of}; SQuAD's form has data: [{{title, paragraphs: [{{context, qas}}]}}], that of `datasets`"
-                " rows of id, context, question and answers: {text, answer_start}"
-            ) from error
+        rows, seen = [cells for _, cells in read_rows(file)], set()
+        form = (
+            "SQuAD's form has data: [{title, paragraphs: [{context, qas}]}], that of `datasets` rows of id, context,"
+            " question and answers: {text, answer_start}"
+        )
+        if any("paragraphs" in row for row in rows):
+            articles = [
+                (of.title, part) for of in files.check(file, rows, list[_Article], form) for part in of.paragraphs
+            ]
+            asked = [(one.id, (title, part.context, one)) for title, part in articles for one in part.qas]
+        else:
+            asked = [(row.id, (row.title, row.context, row)) for row in files.check(file, rows, list[_Row], form)]
 
-        def example(_: int, asked: _Question) -> SpanExample:
-            if asked.id in seen:
+        def example(_: int, parts: tuple[str, str, _Question]) -> SpanExample:
+            title, context, question = parts
+            if question.id in seen:
                 raise ValueError("its id occurs twice")
-            seen.add(asked.id)
-            if not asked.answers and not self.unanswerable:
+            seen.add(question.id)
+            if not question.answers and not self.unanswerable:
                 raise ValueError("no answer")
-            answers = tuple(answer.located(asked.context) for answer in asked.answers)
+            answers = []
+            for text, start in ((answer.text, answer.answer_start) for answer in question.answers):
+                is_there = text and start >= 0 and context.startswith(text, start)
+                answers.append(Answer(text, start if is_there else None))
             if training and answers and all(answer.start is None for answer in answers):
                 raise ValueError("no answer is in the context where it says")
-            return SpanExample(asked.id, asked.question, asked.context, answers, not answers, asked.title)
+            return SpanExample(question.id, question.question, context, tuple(answers), not answers, title)
 
-        return collect(((asked.id, asked) for asked in questions), example)
+        return collect(asked, example)

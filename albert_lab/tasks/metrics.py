@@ -7,7 +7,7 @@ in this case. So a model with constant answers scores 0, and its score is not mi
 import re
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial, reduce
 from operator import add
 from typing import Any
@@ -19,7 +19,7 @@ from albert_lab.tasks.examples import ChoiceExample, SpanExample, subsample
 
 OF_SQUAD1 = ("exact_match", "f1")
 OF_SQUAD2 = ("exact", "f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1")
-Answers = Mapping[str, Sequence[str]]  # gold texts by question id; none for an unanswerable question
+Answers = Sequence[Sequence[str]]  # gold texts of each question; none of an unanswerable one
 MOST_EXAMPLES = 10_000  # of training a bag of words: a few seconds of one core
 _EPOCHS, _DECAY = 20, 1e-4
 _PUNCTUATION = frozenset(string.punctuation + "。，、；：？！“”‘’（）《》「」『』【】…—～·")
@@ -64,31 +64,28 @@ def normalize_answer(text: str, by_character: bool = False) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", apart(text) if by_character else text).split())
 
 
-def match_squad(answers: Answers, predictions: Mapping[str, str], unanswerable: bool) -> dict[str, dict[str, float]]:
-    """The share, from 0 to 1, of each question by name of the score and question id.
+def match_squad(answers: Answers, predictions: Sequence[str], unanswerable: bool) -> dict[str, list[float]]:
+    """The share, from 0 to 1, of each question by name of the score; of those with or without an answer, as it says.
 
-    As in evaluate-v1.1.py, or evaluate-v2.0.py if questions may be unanswerable. A question without a prediction counts
-    as wrong.
+    As in evaluate-v1.1.py, or evaluate-v2.0.py if questions may be unanswerable.
     """
     # F1 counts characters, as in the scripts of DRCD, if most gold texts have no spaces between words.
-    texts = [text for gold in answers.values() for text in gold]
+    texts = [text for gold in answers for text in gold]
     normalize = partial(normalize_answer, by_character=2 * sum(map(is_unspaced, texts)) > len(texts))
-    golds = {id: [normalize(text) for text in gold] for id, gold in answers.items()}
+    golds = [[normalize(text) for text in gold] for gold in answers]
     if unanswerable:  # a gold text that consists of articles and punctuation is ignored
-        golds = {id: [text for text in gold if text] or [""] for id, gold in golds.items()}
-    matches = {
-        id: _match(gold, normalize(predictions[id]), float(unanswerable)) if id in predictions else (0.0, 0.0)
-        for id, gold in golds.items()
-    }
-    has_answer = {id for id, gold in answers.items() if gold}
-    parts = {"": set(answers)}
+        golds = [[text for text in gold if text] or [""] for gold in golds]
+    pairs = zip(golds, map(normalize, predictions), strict=True)
+    matches = np.array([_match(gold, text, float(unanswerable)) for gold, text in pairs])
+    has_answer = np.array([bool(gold) for gold in answers])
+    parts = {"": has_answer | True}
     if unanswerable:
-        parts |= {"HasAns_": has_answer, "NoAns_": answers.keys() - has_answer}
+        parts |= {"HasAns_": has_answer, "NoAns_": ~has_answer}
     return {
-        f"{part}{name}": {id: match[at] for id, match in matches.items() if id in ids}
-        for part, ids in parts.items()
+        f"{part}{name}": matches[chosen, at].tolist()
+        for part, chosen in parts.items()
         for at, name in enumerate(OF_SQUAD2[:2] if unanswerable else OF_SQUAD1)
-        if ids
+        if chosen.any()
     }
 
 
@@ -105,18 +102,18 @@ def _match(gold: Sequence[str], prediction: str, f1_of_none: float) -> tuple[flo
     return exact, f1
 
 
-def best_threshold(answers: Answers, predictions: Mapping[str, str], na_probs: Mapping[str, float]) -> float:
+def best_threshold(answers: Answers, predictions: Sequence[str], na_probs: Sequence[float]) -> float:
     """The no-answer threshold that gives the best F1, as in evaluate-v2.0.py.
 
     Questions are answered in the order of na_probs, the no-answer probabilities.
     """
     matches = match_squad(answers, predictions, unanswerable=True)["f1"]
-    score = best = float(sum(not texts for texts in answers.values()))
+    score = best = float(sum(not texts for texts in answers))
     threshold = 0.0
-    for id in sorted(na_probs, key=na_probs.__getitem__):
-        score += matches[id] if answers[id] else -bool(predictions[id])
+    for place in sorted(range(len(matches)), key=na_probs.__getitem__):
+        score += matches[place] if answers[place] else -bool(predictions[place])
         if score > best:
-            best, threshold = score, na_probs[id]
+            best, threshold = score, na_probs[place]
     return threshold
 
 
@@ -125,8 +122,8 @@ def percent(values: Sequence[float]) -> float:
     return 100.0 * reduce(add, values) / len(values)
 
 
-def bag_of_words(train: Sequence[Any], examples: Sequence[Any]) -> dict[str, Any] | None:
-    """The answers by example id of a linear model of words, which knows neither their order nor a pre-trained model.
+def bag_of_words(train: Sequence[Any], examples: Sequence[Any]) -> list[Any] | None:
+    """The answers to examples by a linear model of words, which knows neither their order nor a pre-trained model.
 
     It is a logistic regression, for numbers a ridge regression; None for answers that are spans.
     The words of each text (characters, where a script has no spaces between them) count by themselves; of an option,
@@ -138,23 +135,23 @@ def bag_of_words(train: Sequence[Any], examples: Sequence[Any]) -> dict[str, Any
 
     if isinstance(examples[0], SpanExample):
         return None
-    train, ids = subsample(train, MOST_EXAMPLES), [example.id for example in examples]
+    train = subsample(train, MOST_EXAMPLES)
     has_options = isinstance(train[0], ChoiceExample)
     rows, asked = ([row for example in of for row in _rows(example)] for of in (train, examples))
     targets = [example.label for example in train]
     if has_options:
         targets = [place == example.label for example in train for place in range(len(example.options))]
     if len(set(targets)) == 1:  # in a small subsample
-        return dict.fromkeys(ids, targets[0])
+        return [targets[0]] * len(examples)
     # Averaged weights need no search for a rate; L-BFGS takes ten times as long on pairs of texts.
     fixed: Any = {"tol": None, "max_iter": _EPOCHS}  # all epochs
     classifier = SGDClassifier(loss="log_loss", alpha=_DECAY, average=True, random_state=0, **fixed)
     hasher = FeatureHasher(alternate_sign=False)
     model: Any = make_pipeline(hasher, Ridge() if isinstance(targets[0], float) else classifier).fit(rows, targets)
     if not has_options:
-        return dict(zip(ids, model.predict(asked).tolist(), strict=True))
+        return model.predict(asked).tolist()
     ends = np.cumsum([len(example.options) for example in examples])[:-1]
-    return {id: int(of.argmax()) for id, of in zip(ids, np.split(model.decision_function(asked), ends), strict=True)}
+    return [int(of.argmax()) for of in np.split(model.decision_function(asked), ends)]
 
 
 def _rows(example: Any) -> list[Counter[str]]:

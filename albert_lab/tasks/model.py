@@ -25,22 +25,22 @@ Scores = dict[str, np.ndarray]
 
 
 class Predictions(NamedTuple):
-    """Answers by example id: label, text or index; also no-answer probabilities if questions may be unanswerable."""
+    """The answer to each example: label, text or index; also no-answer probabilities if there may be no answer."""
 
-    answers: Mapping[str, Any]
-    na_probs: Mapping[str, float] | None = None
+    answers: Sequence[Any]
+    na_probs: Sequence[float] | None = None
 
 
 class Scored(NamedTuple):
-    """Final answers by example id, and their official scores in percent by name, the metrics of the task first.
+    """The final answer to each example, and the official scores in percent by name, the metrics of the task first.
 
-    shares has the score of each answer, from 0 to 1, by name of the score and example id, of scores that are means over
-    examples: not of correlations or GLUE's F1. threshold is that of no answer, if there is one.
+    shares has the score of each answer, from 0 to 1, by name of the score, of scores that are means over examples: not
+    of correlations or GLUE's F1. threshold is that of no answer, if there is one.
     """
 
-    answers: Mapping[str, Any]
+    answers: Sequence[Any]
     values: dict[str, float]
-    shares: dict[str, dict[str, float]]
+    shares: dict[str, list[float]]
     threshold: float | None = None
 
 

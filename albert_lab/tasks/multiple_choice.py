@@ -51,30 +51,25 @@ class Kind(TaskKind):
 
     def predict(self, examples: Sequence[ChoiceExample], scores: Scores) -> Predictions:
         """The index of the most probable option."""
-        best = scores["values"].argmax(axis=1)
-        return Predictions({example.id: int(index) for example, index in zip(examples, best, strict=True)})
+        return Predictions(scores["values"].argmax(axis=1).tolist())
 
     def constant(self, examples: Sequence[ChoiceExample]) -> Predictions:
         """The place that is right most often, or the last option of a question with fewer."""
-        lasts = [len(example.options) - 1 for example in examples]
-
-        def right(place: int) -> int:
-            return sum(example.label == min(place, last) for example, last in zip(examples, lasts, strict=True))
-
-        answer = max(range(max(lasts) + 1), key=right)
-        return Predictions({example.id: min(answer, last) for example, last in zip(examples, lasts, strict=True)})
+        labels, lasts = np.array([(example.label, len(example.options) - 1) for example in examples]).T
+        answers = [np.minimum(place, lasts) for place in range(lasts.max() + 1)]
+        return Predictions(max(answers, key=lambda of: (of == labels).sum()).tolist())
 
     def score(self, examples: Sequence[ChoiceExample], predictions: Predictions) -> Scored:
         """The accuracy of all questions, and of those of each of RACE's levels."""
-        answers = predictions.answers
-        right = {example.id: float(answers[example.id] == example.label) for example in examples}
-        levels = sorted({level(id) for id in right})
-        shares = {"accuracy": right} | {
-            f"accuracy_{one}": {id: share for id, share in right.items() if level(id) == one}
-            for one in levels
-            if len(levels) > 1
-        }
-        return Scored(answers, {name: 100 * (sum(of.values()) / len(of)) for name, of in shares.items()}, shares)
+        shares: dict[str, list[float]] = {"accuracy": []}
+        for example, answer in zip(examples, predictions.answers, strict=True):
+            right = float(answer == example.label)
+            shares["accuracy"].append(right)
+            shares.setdefault(f"accuracy_{level(example.id)}", []).append(right)
+        if len(shares) < 3:  # one level
+            shares = {"accuracy": shares["accuracy"]}
+        values = {name: 100 * (sum(of) / len(of)) for name, of in sorted(shares.items())}
+        return Scored(predictions.answers, values, shares)
 
 
 def level(id: str) -> str:

@@ -23,6 +23,7 @@ FOLDER = "finetuning"
 WEIGHTS = "model.safetensors"  # in the output folder, for fine-tunings that start from them
 # Increment it with every change of results: older fine-tunings are then repeated.
 FINETUNING_VERSION = 2
+REMEDY = "remove finetuning/TASK-seedN.json of the run, and the same command makes the fine-tuning again"
 
 
 class ExampleSet(Record):
@@ -113,17 +114,12 @@ def _median(scores: Sequence[Score]) -> Score:
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:
     """Short identifier of a fine-tuning's inputs, besides its data: run, task, settings, seed, own code.
 
-    A task of the user's own that it starts from counts, too; one of the package is part of the version.
-
     Raises:
         ConfigError: the task has no settings for the run's scale, or needs longer sequences.
     """
     content = task.model_dump(mode="json", exclude={"settings", "hub", "official_examples"})
-    own = []
-    if not (module := KINDS[task.kind].module).startswith("albert_lab."):
-        own.append(module)  # its name has the digest of the file
-    if task.start_from is not None and task.start_from.endswith(".yaml") and (first := load_start(task)):
-        own.append(identity_of(run, config, first, seed))
+    module = KINDS[task.kind].module
+    own = [] if module.startswith("albert_lab.") else [module]  # its name has the digest of the file
     return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).identity(), *own])
 
 
@@ -144,9 +140,7 @@ def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
         DamagedFileError: the file is not a record.
     """
     file = record_file(folder, task, seed)
-    if not file.exists():
-        return None
-    return files.read_json(file, FinetuningRecord, "remove it, and the same command makes the fine-tuning again")
+    return files.read_json(file, FinetuningRecord, REMEDY) if file.exists() else None
 
 
 def write_record(folder: Path, record: FinetuningRecord) -> None:
@@ -156,13 +150,11 @@ def write_record(folder: Path, record: FinetuningRecord) -> None:
 
 
 def remove_record(folder: Path, task: str, seed: int) -> None:
-    """Removes the record of a fine-tuning; before it those of the fine-tunings that started from its weights."""
-    end = f"-seed{seed}.json"
-    for name in [file.name.removesuffix(end) for file in (folder / FOLDER).glob(f"*{end}")]:
-        other = read_record(folder, name, seed)
-        if other is not None and other.start_from == task:
-            remove_record(folder, name, seed)
-    record_file(folder, task, seed).unlink(missing_ok=True)
+    """Removes the record of a fine-tuning, and those of the fine-tunings that started from its weights."""
+    for file in (folder / FOLDER).glob(f"*-seed{seed}.json"):
+        record = files.read_json(file, FinetuningRecord, REMEDY)
+        if task in (record.task, record.start_from):
+            file.unlink()
 
 
 def has_same_data(record: FinetuningRecord, task: TaskConfig, folder: Path, data: Path) -> bool:
@@ -198,8 +190,7 @@ def load_scores(file: Path) -> dict[str, np.ndarray]:
     """
     if not file.exists():
         raise MissingDataError(f"{file} does not exist")
-    remedy = "remove its folder and the record next to the folder, and the same fine-tuning recreates it"
-    scores = files.read_arrays(file, remedy)
+    scores = files.read_arrays(file, REMEDY)
     if "ids" not in scores:
-        raise DamagedFileError(file, "has no scores of examples: ids are missing", remedy)
+        raise DamagedFileError(file, "has no scores of examples: ids are missing", REMEDY)
     return scores

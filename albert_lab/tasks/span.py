@@ -135,7 +135,7 @@ class Kind(TaskKind):
         if self.unanswerable:
             np.minimum.at(lowest, rows, outputs["no_answer"])
             no_answer = -np.logaddexp(0, -lowest)  # log-sigmoid of the logit
-            right = np.where([example.is_impossible for example in examples], no_answer, right)
+            right = np.where([not example.answers for example in examples], no_answer, right)
         packed = self.pack(np.array([example.id for example in examples]), spans, lowest, self.settings.n_best)
         return packed | {"right": np.where(np.isfinite(right), right, np.nan)}
 
@@ -168,11 +168,10 @@ class Kind(TaskKind):
     def predict(self, examples: Sequence[SpanExample], scores: Scores) -> Predictions:
         """The text of the most probable span (empty if there is none) and the probability of no answer."""
         places = [next(iter(spans), (0, 0)) for spans in _unpack(scores)]
-        answers = {e.id: e.context[start:end] for e, (start, end) in zip(examples, places, strict=True)}
+        answers = [example.context[slice(*place)] for example, place in zip(examples, places, strict=True)]
         if not self.unanswerable:
             return Predictions(answers)
-        probabilities = 1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))
-        return Predictions(answers, dict(zip(answers, probabilities.tolist(), strict=True)))
+        return Predictions(answers, (1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))).tolist())
 
     def log_likelihoods(self, examples: Sequence[SpanExample], scores: Scores) -> np.ndarray | None:
         """Log-probabilities of the true spans, or of no answer for unanswerable questions [examples]."""
@@ -180,8 +179,8 @@ class Kind(TaskKind):
 
     def constant(self, examples: Sequence[SpanExample]) -> Predictions:
         """The whole context, or no answer if some of the questions are unanswerable."""
-        is_empty = any(example.is_impossible for example in examples)
-        return Predictions({example.id: "" if is_empty else example.context for example in examples})
+        is_empty = not all(example.answers for example in examples)
+        return Predictions(["" if is_empty else example.context for example in examples])
 
     def score(self, examples: Sequence[SpanExample], predictions: Predictions) -> Scored:
         """SQuAD's scores. A question whose no-answer probability is above the threshold gets no answer.
@@ -189,12 +188,12 @@ class Kind(TaskKind):
         The threshold is that with the best F1 on these examples, as the release chooses it on dev.
         """
         (answers, na_probs), threshold = predictions, None
-        gold = {example.id: [answer.text for answer in example.answers] for example in examples}
+        gold = [[answer.text for answer in example.answers] for example in examples]
         if na_probs is not None:
             threshold = metrics.best_threshold(gold, answers, na_probs)
-            answers = {id: "" if na_probs[id] > threshold else text for id, text in answers.items()}
+            answers = ["" if of > threshold else text for of, text in zip(na_probs, answers, strict=True)]
         shares = metrics.match_squad(gold, answers, self.unanswerable)
-        values = {name: metrics.percent([*of.values()]) for name, of in shares.items()}
+        values = {name: metrics.percent(of) for name, of in shares.items()}
         values = {name: values[name] for name in self.task.metrics if name in values} | values
         return Scored(answers, values, shares, threshold)
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -10,14 +10,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import Field, ValidationError, model_validator
+from yaml import YAMLError
 
 from albert_lab import paths
-from albert_lab.config.compose import groups, parse
+from albert_lab.config.compose import groups
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import PositiveInt, Section, Seed
 from albert_lab.data.corpus import split_of
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.files import Distinct, Name, describe, details_of, read_yaml
+from albert_lab.files import Distinct, Name, check, read_yaml
 from albert_lab.tasks import examples as of_file
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 
@@ -141,24 +142,20 @@ class TaskConfig(Section):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskConfig":
-        if wrong := "; ".join(self._wrong()):
-            raise ValueError(wrong)
-        return self
-
-    def _wrong(self) -> Iterator[str]:
         data, form, like = self.data, self.format, KINDS[self.kind].like
         if "train" not in data or ("dev" in data) == (self.split is not None):
-            yield f"data={data}: train must be given, and either dev or instead of it `split: 0.2`"
-        elif data["train"] == data.get("dev"):
-            yield f"data.train and data.dev are both {data['dev']}: name two files, or instead of dev `split: 0.2`"
+            raise ValueError(f"data={data}: train must be given, and either dev or instead of it `split: 0.2`")
+        if data["train"] == data.get("dev"):
+            raise ValueError(f"data.train and data.dev are both {data['dev']}: name two files, or for dev `split: 0.2`")
         allowed = {"format.name": ([form.name], FORMATS[like]), "metrics": (self.metrics, form.scores)}
         allowed |= {"main": (self.main, self.metrics), "settings": (self.settings, groups()["scale"])}
         for key, (names, known) in allowed.items():
             if unknown := [name for name in names if name not in known]:
-                yield f"{key}={unknown[0]} is unknown (allowed: {', '.join(known)})"
+                raise ValueError(f"{key}={unknown[0]} is unknown (allowed: {', '.join(known)})")
         for scale, settings in self.settings.items():
             if missing := [key for key in NEEDS[like] if getattr(settings, key) is None]:
-                yield f"settings.{scale}.{missing[0]} must be given if kind is {like}"
+                raise ValueError(f"settings.{scale}.{missing[0]} must be given if kind is {like}")
+        return self
 
     @property
     def family(self) -> str:
@@ -262,70 +259,53 @@ def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
     A user's file with the name of a task of the project becomes the task `own-NAME`.
 
     Raises:
-        ConfigError: unknown task, invalid YAML, an invalid key or value, or a cycle of start_from; the message names
-            file and key.
+        ConfigError: unknown task, invalid YAML, or an invalid key or value; the message names file and key.
     """
-    task = step = _find(name, overrides)
-    chain: list[str] = []
-    while step is not None:
-        if step.name in chain:
-            raise ConfigError(f"{name}: start_from leads in a circle: {' -> '.join([*chain, step.name])}")
-        chain.append(step.name)
-        step = load_start(step)
+    file = Path(name) if name.endswith(".yaml") else paths.conf_file(f"task/{name}.yaml")
+    if not file.is_file():
+        raise ConfigError(f"task {name} is unknown (allowed: {', '.join(task_names())}, or a .yaml file)")
+    task = _load(file, file.stat().st_mtime_ns, tuple(overrides))
+    if (start := load_start(task)) and start.start_from is not None:
+        raise ConfigError(f"{name}: start_from={start.name} starts from {start.start_from}: name that task, or another")
     return task
 
 
 def load_start(task: TaskConfig) -> TaskConfig | None:
-    """The task to fine-tune on first (start_from); the path of a file is relative to the file that names it.
+    """The task to fine-tune on first (start_from), which has a name and starts from no other.
 
     Raises: see load_task().
     """
     if task.start_from is None:
         return None
-    folder = task.folder if task.start_from.endswith(".yaml") else None
-    try:
-        return _find(str(folder / task.start_from) if folder else task.start_from, ())
-    except ConfigError as error:
-        raise ConfigError(f"{task.name}: start_from={task.start_from}: {error}") from error
-
-
-def _find(name: str, overrides: Sequence[str]) -> TaskConfig:
-    file = Path(name) if name.endswith(".yaml") else paths.conf_file(f"task/{name}.yaml")
+    file = paths.conf_file(f"task/{task.start_from}.yaml")
     if not file.is_file():
-        raise ConfigError(f"task {name} is unknown (allowed: {', '.join(task_names())}, or a .yaml file)")
-    return _load(file, file.stat().st_mtime_ns, tuple(overrides))
+        raise ConfigError(f"{task.name}: start_from={task.start_from} is unknown (allowed: {', '.join(task_names())})")
+    return _load(file, file.stat().st_mtime_ns, ())
 
 
 @paths.until_conf_changes  # a plan loads each task many times
 def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
     from albert_lab.measures.catalog import labels
 
+    content = read_yaml(file)
     try:
-        content = OmegaConf.create(read_yaml(file))
-        for override in parse(overrides) if overrides else ():  # the parser starts slowly
-            if override.is_sweep_override():
-                raise ConfigError(f"{override.input_line} has several values, but a task allows only one")
-            OmegaConf.update(content, override.key_or_group, override.value(), force_add=True)
-        plain: Any = {"name": file.stem} | OmegaConf.to_container(content, resolve=True)  # pyright: ignore[reportOperatorIssue]
-        if plain.get("kind") not in KINDS:
-            raise ConfigError(f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})")
-        plain, name = _filled(plain), plain["name"]
-        if file != paths.conf_file(f"task/{file.name}"):
-            is_score = str(name).endswith(("_loss", "_accuracy", "_probe"))
-            if is_score or name in {*COLUMNS, *RunConfig.model_fields, *labels()}:
-                raise ConfigError(f"{file}: {name} names a score, a setting or a column: name the task otherwise")
-            plain["name"] = OWN + name if name in task_names() else name
-        # JSON mode: lists are allowed for tuples, and numbers stay strict.
-        task = TaskConfig.model_validate_json(json.dumps(plain))
-        return task if file.is_relative_to(paths.CONF) else task.model_copy(update={"folder": file.parent})
-    except ValidationError as error:
-        lines = []
-        for detail in details_of(error):  # pydantic inserts the name of the format into the path of its keys
-            key = re.sub(r"^format\.(glue|squad|race|choices)\b", "format", ".".join(map(str, detail["loc"])))
-            lines.append(f"{file}: {describe(detail, key)}")
-        raise ConfigError("\n".join(lines)) from error
-    except OmegaConfBaseException as error:
-        raise ConfigError(f"{file} cannot be used: {error}") from error
+        merged = OmegaConf.merge(content, OmegaConf.from_dotlist([*overrides]))
+    except (OmegaConfBaseException, YAMLError) as error:
+        raise ConfigError(f"{file} with {' '.join(overrides)}: {error}") from error
+    plain: Any = {"name": file.stem} | OmegaConf.to_container(merged)  # pyright: ignore[reportOperatorIssue]
+    if plain.get("kind") not in KINDS:
+        raise ConfigError(f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})")
+    plain, name = _filled(plain), plain["name"]
+    if file != paths.conf_file(f"task/{file.name}"):
+        is_score = str(name).endswith(("_loss", "_accuracy", "_probe"))
+        if is_score or name in {*COLUMNS, *RunConfig.model_fields, *labels()}:
+            raise ConfigError(f"{file}: {name} names a score, a setting or a column: name the task otherwise")
+        plain["name"] = OWN + name if name in task_names() else name
+    try:  # JSON: lists are allowed for tuples, and numbers stay strict
+        task = check(file, json.dumps(plain).encode(), TaskConfig)
+    except ConfigError as error:  # pydantic inserts the name of the format into the path of its keys
+        raise ConfigError(re.sub(rf"\bformat\.{plain['format']['name']}\b", "format", str(error))) from error
+    return task if file.is_relative_to(paths.CONF) else task.model_copy(update={"folder": file.parent})
 
 
 @cache

@@ -24,7 +24,7 @@ def test_an_ensemble_of_one_member_equals_that_member(tmp_path, name):
     best = record.best
     assert {metric: result.outcome.values[metric] for metric in best.scores} == values_of(best)
     assert result.outcome.threshold == record.best.threshold
-    assert result.main == best.main.value == result.members[files[0]]
+    assert result.main == best.main.value == result.members[0]
     twice = ensemble(task, files * 2, data, scale="smoke")
     assert twice.outcome.answers == result.outcome.answers
 
@@ -36,14 +36,13 @@ def test_probabilities_are_averaged_over_members(tmp_path):
         values = np.tile([1 - probability, probability], (len(scores["ids"]), 1))
         save_scores(scores | {"values": values}, file)
     result = ensemble(task, files, data, scale="smoke")
-    assert set(result.outcome.answers.values()) == {"1"}
-    worst = ensemble(task, files, data, scale="smoke", best=1)
-    assert list(worst.members) == files[:1]
+    assert set(result.outcome.answers) == {"1"}
+    assert len(ensemble(task, files, data, scale="smoke", best=1).members) == 1
 
 
 def test_members_that_were_scored_on_other_examples_than_those_of_today_are_refused(tmp_path):
     task, data, files, _ = members(tmp_path, "mnli")
     examples, _ = task.read(data, "dev")
-    write_examples(task, task.file(data, "dev"), examples[::-1])
-    with pytest.raises(ConfigError, match=r"best\.npz has scores of other examples than .*dev_matched\.tsv has today"):
+    write_examples(task, task.file(data, "dev"), examples[:5])
+    with pytest.raises(ConfigError, match=r"best\.npz: scores of other examples than those of mnli today"):
         ensemble(task, files, data, scale="smoke")

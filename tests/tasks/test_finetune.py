@@ -45,18 +45,17 @@ def test_a_record_has_the_official_score_of_the_saved_answers_with_interval_loss
     record = make(start, task, data)
     assert record == read_record(start.folder, name, 0)
     outputs = output_folder(start.folder, name, 0)
-    for which, evaluation in (("best", record.best), ("last", record.last)):
-        answers = json.loads((outputs / f"{which}.json").read_text())
-        official = load_kind(task, task.at("smoke")).score(task.read(data, "dev")[0], Predictions(answers)).values
-        assert {metric: official[metric] for metric in evaluation.scores} == values_of(evaluation)
-        assert set(task.metrics) <= evaluation.scores.keys()
-        assert task.main_score(values_of(evaluation)) == evaluation.main.value
+    answers, examples = json.loads((outputs / "best.json").read_text()), task.read(data, "dev")[0]
+    predictions = Predictions([answers[example.id] for example in examples])
+    official = load_kind(task, task.at("smoke")).score(examples, predictions).values
+    assert {metric: official[metric] for metric in record.best.scores} == values_of(record.best)
+    assert set(task.metrics) <= record.best.scores.keys()
+    assert task.main_score(values_of(record.best)) == record.best.main.value
     main, documents = record.best.main, record.documents
     assert main.value == max(evaluation.main.value for evaluation in record.evaluations)
     assert [evaluation.step for evaluation in record.evaluations] == [3, 6]
     assert record.last == record.evaluations[-1]
     assert (record.best.threshold is not None) == (name == "squad2")
-    assert not (outputs / "checkpoint").exists()
     assert documents is not None
     assert main.n == sum(documents.n) == record.dev.used
     assert 100 * sum(documents.sum) / main.n == pytest.approx(main.value, abs=0.01)
@@ -117,10 +116,9 @@ def test_a_fine_tuning_is_repeated_when_the_data_of_the_task_that_it_started_fro
     assert read_record(start.folder, "rte", 0) is None, "its start has other weights now"
 
 
-@pytest.mark.parametrize("name", ["sst2", "squad2"])
-@pytest.mark.parametrize("stop", [0, 2, 3, 5])
-def test_a_stopped_fine_tuning_resumes_to_identical_results(tmp_path, name, stop):
-    data = tmp_path / "data"
+@pytest.mark.parametrize("stop", [0, 5])
+def test_a_stopped_fine_tuning_has_no_record_and_starts_again_with_identical_results(tmp_path, stop):
+    data, name = tmp_path / "data", "squad2"
     task = toy_task(name, data, "settings.smoke.dropout=0.1")
     whole = make(toy_start(tmp_path / "whole"), task, data)
     start = toy_start(tmp_path / "stopped")
@@ -132,14 +130,12 @@ def test_a_stopped_fine_tuning_resumes_to_identical_results(tmp_path, name, stop
 
     assert finetune(start, task, 0, data=data, say=silent, is_stopped=is_stopped) is None
     assert read_record(start.folder, name, 0) is None
-    resumed = make(start, task, data)
-    assert resumed.evaluations == whole.evaluations
-    assert resumed.attempts == whole.attempts
-    for which in ("best", "last"):
-        kept, expected = (
-            load_scores(output_folder(tmp_path / folder, name, 0) / f"{which}.npz") for folder in ("stopped", "whole")
-        )
-        assert all((kept[key] == expected[key]).all() for key in expected)
+    again = make(start, task, data)
+    assert (again.evaluations, again.attempts) == (whole.evaluations, whole.attempts)
+    kept, expected = (
+        load_scores(output_folder(tmp_path / folder, name, 0) / "best.npz") for folder in ("stopped", "whole")
+    )
+    assert all((kept[key] == expected[key]).all() for key in expected)
 
 
 def test_pretrained_weights_are_kept_and_new_ones_depend_on_the_seed_alone(tmp_path):

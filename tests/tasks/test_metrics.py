@@ -35,33 +35,30 @@ def test_scores_equal_values_calculated_by_hand():
 
 def score_squad(answers, predictions, unanswerable=False):
     shares = metrics.match_squad(answers, predictions, unanswerable)
-    return {name: metrics.percent([*of.values()]) for name, of in shares.items()}
+    return {name: metrics.percent(of) for name, of in shares.items()}
 
 
 def test_the_two_scripts_differ_on_texts_without_a_word():
-    answers, predictions = {"q": ["The"]}, {"q": "an"}
+    answers, predictions = [["The"]], ["an"]
     assert score_squad(answers, predictions) == {"exact_match": 100, "f1": 0}
     assert score_squad(answers, predictions, True)["HasAns_f1"] == 100
     # 2.0 leaves out such a gold text if there is another.
-    answers = {"q": ["The", "The Who"]}
+    answers = [["The", "The Who"]]
     assert score_squad(answers, predictions)["exact_match"] == 100
     assert score_squad(answers, predictions, True)["exact"] == 0
 
 
-ANSWERS = {"a": ["cat"], "b": ["dog"], "c": [], "d": []}
-PREDICTIONS = {"a": "cat", "b": "the big dog", "c": "", "d": "owl"}
-NA_PROBS = {"a": 0.1, "b": 0.2, "c": 0.8, "d": 0.9}
+ANSWERS = [["cat"], ["dog"], [], []]
+PREDICTIONS = ["cat", "the big dog", "", "owl"]
 
 
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4, unique=True))
 def test_no_other_threshold_is_better_than_the_best(values):
-    na_probs = dict(zip(ANSWERS, values, strict=True))
-
     def f1_at(threshold):
-        answers = {id: "" if na_probs[id] > threshold else text for id, text in PREDICTIONS.items()}
+        answers = ["" if value > threshold else text for value, text in zip(values, PREDICTIONS, strict=True)]
         return score_squad(ANSWERS, answers, True)["f1"]
 
-    best = f1_at(metrics.best_threshold(ANSWERS, PREDICTIONS, na_probs))
+    best = f1_at(metrics.best_threshold(ANSWERS, PREDICTIONS, values))
     assert all(f1_at(threshold) <= best + 1e-9 for threshold in [-1.0, *values])
 
 
@@ -71,7 +68,7 @@ def test_no_other_threshold_is_better_than_the_best(values):
 def correct(train, examples):
     answers = metrics.bag_of_words(train, examples)
     assert answers
-    return [answers[example.id] == example.label for example in examples]
+    return [answer == example.label for answer, example in zip(answers, examples, strict=True)]
 
 
 def test_words_that_tell_the_label_give_it_in_any_order():
@@ -95,7 +92,7 @@ def test_numbers_are_predicted_too():
     train = [TextExample(str(number), "so " + "alike" * (number > 2), None, float(number)) for number in range(6)]
     answers = metrics.bag_of_words(train, train)
     assert answers
-    assert list(answers.values()) == pytest.approx([1, 1, 1, 4, 4, 4], abs=1)
+    assert answers == pytest.approx([1, 1, 1, 4, 4, 4], abs=1)
 
 
 def test_an_option_may_be_told_by_the_words_of_its_passage():

@@ -123,7 +123,7 @@ def test_answers_are_substrings_of_the_context_up_to_the_maximal_length(tmp_path
     lengths = result["end"] - result["start"] + 1
     assert (lengths[torch.isfinite(result["score"])] <= 3).all()
     answers = kind.predict(examples, scores).answers
-    assert all(answers[example.id] and answers[example.id] in example.context for example in examples)
+    assert all(answer and answer in example.context for answer, example in zip(answers, examples, strict=True))
     counts = np.diff(scores["offsets"])
     assert (counts <= kind.settings.n_best).all()
     assert (scores["scores"] <= 1e-6).all()
@@ -138,7 +138,7 @@ def test_the_threshold_with_the_best_f1_is_applied():
     ]
     scores = kind.pack(np.array(["a", "b"]), [{(4, 7): -0.1}] * 2, np.array([-2.0, 3.0]))
     outcome = kind.score(examples, kind.predict(examples, scores))
-    assert outcome.answers == {"a": "cat", "b": ""}
+    assert outcome.answers == ["cat", ""]
     assert outcome.values["f1"] == 100
     assert outcome.threshold == pytest.approx(1 / (1 + math.exp(2)))
 
