@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.stats import t as t_distribution
 
 from albert_lab.analysis.frame import RANDOM, Frame
@@ -54,7 +53,9 @@ def contrast(
         KeyError: a row without a value of the metric.
     """
     column: Any = frame.of(metric)
-    runs: dict[str, tuple[str, ...]] = {row: tuple(lines["run"]) for row, lines in column.groupby("row", sort=False)}
+    runs: dict[str, tuple[str, ...]] = {}
+    for row, run in zip(column["row"], column["run"], strict=True):
+        runs[row] = (*runs.get(row, ()), run)
     first = {same: row for row, same in reversed(runs.items())}
     of_rows: dict[str, float] = {}
     for row, weight in weights.items():
@@ -78,17 +79,18 @@ def _over_seeds(column: Any, weights: Mapping[str, float], *, log: bool) -> tupl
     """A contrast by least squares on rows, and on seeds if paired: its value, variance, df, and the fewest seeds."""
     from statsmodels.regression.linear_model import OLS
 
-    seeds: list[set[int]] = [set(column.loc[column["row"] == row, "seed"]) for row in weights]
+    row, seed = column["row"].to_numpy(object), column["seed"].to_numpy(int)
+    seeds = [set(seed[row == name]) for name in weights]
     fewest, shared = min(map(len, seeds)), set.intersection(*seeds)
-    design: Any = pd.get_dummies(column["row"], dtype=float)
-    rows = list(design)
+    rows = sorted(set(row))
+    design = (row[:, None] == np.array(rows, object)).astype(float)
     if abs(sum(weights.values())) < 1e-9 and 2 * len(shared) > fewest:
-        of_seeds: Any = pd.get_dummies(column["seed"], dtype=float)
-        design = np.column_stack([design, of_seeds.iloc[:, :-1].sub(of_seeds.iloc[:, -1], axis=0)])
+        of_seeds = (seed[:, None] == np.unique(seed)).astype(float)
+        design = np.column_stack([design, of_seeds[:, :-1] - of_seeds[:, -1:]])
     vector = np.zeros(design.shape[1])
-    vector[: len(rows)] = [weights.get(row, 0.0) for row in rows]
+    vector[: len(rows)] = [weights.get(name, 0.0) for name in rows]
     values = column["value"].to_numpy(float)
-    fit: Any = OLS(np.log(values) if log else values, np.asarray(design)).fit()
+    fit: Any = OLS(np.log(values) if log else values, design).fit()
     effect = round(float(vector @ fit.params), 9) + 0.0  # no -0.0 for equal means
     if fit.df_resid <= 0:
         return effect, math.nan, 0.0, fewest

@@ -58,8 +58,12 @@ class Frame:
 
     def of(self, metric: str) -> pd.DataFrame:
         """The lines of numbers of one metric."""
+        return self._by_metric.get(metric, self.numbers.iloc[:0])
+
+    @cached_property
+    def _by_metric(self) -> dict[str, pd.DataFrame]:
         numbers: Any = self.numbers
-        return numbers[numbers["metric"] == metric]
+        return dict(iter(numbers.groupby("metric", sort=False)))
 
     def documents_of(self, metric: str) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
         """The n and the sum of a metric by document, for each run that has them. [documents]"""

@@ -127,9 +127,9 @@ class Watch:
     def left(self, found: dict[WatchedRun, Progress]) -> float | None:
         """Seconds: at the speed so far, of preparation and evaluation too, or else, early on, at the expected one."""
         done = sum(progress.work for progress in found.values())
-        now = done - (self.before or 0.0)
-        is_early = now < 0.02 * self._total
-        return self.expected if is_early else (self.gone - (self.prepared or 0.0)) * (self._total - done) / now
+        if (now := done - (self.before or 0.0)) < 0.02 * self._total:
+            return self.expected
+        return (self.gone - (self.prepared or 0.0)) * (self._total - done) / now
 
     @property
     def _total(self) -> float:
