@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 from toy_frames import toy_frame
 
 from albert_lab.analysis.contrasts import contrast, counts, holm
@@ -148,6 +149,12 @@ def test_the_variances_of_seeds_and_of_documents_add_up():
 def test_holms_adjustment_leaves_out_what_is_unknown():
     assert holm([0.01, math.nan, 0.04, 0.02]) == pytest.approx([0.03, math.nan, 0.04, 0.04], nan_ok=True)
     assert math.isnan(holm([math.nan])[0])
+
+
+@few
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
+def test_holms_adjustment_is_that_of_statsmodels(p_values):
+    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
 
 
 @pytest.mark.parametrize(
