@@ -6,8 +6,6 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from albert_lab.errors import ConfigError
 from albert_lab.files import Record
 
@@ -23,20 +21,20 @@ TOKEN = "mean"  # the choice of tokens: the mean over all real ones, which varie
 
 
 class Layer(Record):
-    """The change of n tokens of a corpus by one layer (the first is 1): means and standard deviations over the tokens.
+    """The change of n tokens of a corpus by one layer (the first is 1): means over the tokens.
 
-    token is `cls` (the first token of each sequence) or `mean` (all real tokens, including the first). degrees is the
-    mean of the angles, which is not the angle of the mean cosine.
+    token is `mean` (all real tokens, including the first); older records also have `cls` (the first token of each
+    sequence), and standard deviations. degrees is the mean of the angles, which is not the angle of the mean cosine.
     """
 
     corpus: str
     layer: int
     token: str
     l2_distance: float
-    l2_distance_sd: float
+    l2_distance_sd: float | None = None
     cosine_similarity: float
     degrees: float
-    degrees_sd: float
+    degrees_sd: float | None = None
     n: int
 
 
@@ -62,27 +60,33 @@ def _roughness(values: Sequence[float]) -> float | None:
 
 
 def measure_layers(batches: "Iterable[tuple[Sequence[torch.Tensor], torch.Tensor]]", corpus: str) -> tuple[Layer, ...]:
-    """The change by each layer of an encoder, for [CLS] and for the mean over tokens.
+    """The change by each layer of an encoder.
 
     Source: section 3.1 and Figure 1, which do not say which tokens the curves are for.
 
     Args:
         batches: hidden states of each batch (the input of layer 1 and each layer's output, [batch, sequence, hidden])
-            and its attention mask ([batch, sequence], true at real tokens; the first token must be real).
+            and its attention mask ([batch, sequence], true at real tokens).
         corpus: the name of their text.
 
     Raises:
         ConfigError: a state that is zero or not finite.
     """
-    sums: dict[tuple[str, int], _Sums] = {}
+    counts: dict[int, int] = {}
+    means: dict[int, torch.Tensor] = {}
     for states, mask in batches:
         for layer, (before, after) in enumerate(pairwise(states), 1):
-            for token, rows in (("cls", (before[:, 0], after[:, 0])), ("mean", (before[mask], after[mask]))):
-                sums.setdefault((token, layer), _Sums()).add(_changes(*rows))
-    for (_, layer), moments in sums.items():
-        if not np.isfinite(moments.means).all():
+            values = _changes(before[mask], after[mask])
+            n = counts.get(layer, 0) + values.shape[1]
+            shift = values.mean(1).cpu() - means.get(layer, 0.0)
+            means[layer], counts[layer] = means.get(layer, 0.0) + shift * (values.shape[1] / n), n
+    layers = []
+    for layer, mean in means.items():
+        if not mean.isfinite().all():
             raise ConfigError(f"layer {layer}: a hidden state is zero or not finite, so that its angle is undefined")
-    return tuple(moments.change(corpus, token, layer) for (token, layer), moments in sorted(sums.items()))
+        numbers = dict(zip(("l2_distance", "cosine_similarity", "degrees"), mean.tolist(), strict=True))
+        layers.append(Layer(corpus=corpus, layer=layer, token=TOKEN, n=counts[layer], **numbers))
+    return tuple(layers)
 
 
 def _changes(before: "torch.Tensor", after: "torch.Tensor") -> "torch.Tensor":
@@ -94,29 +98,6 @@ def _changes(before: "torch.Tensor", after: "torch.Tensor") -> "torch.Tensor":
     # Not the arc cosine, which turns the rounding error of the cosine of equal vectors into an angle.
     radians = 2 * torch.atan2((end - start).norm(dim=-1), (end + start).norm(dim=-1))
     return torch.stack([(after - before).norm(dim=-1), (start * end).sum(-1), radians * (180 / math.pi)])
-
-
-class _Sums:
-    """Running mean and spread of the three measures over tokens (Chan, Golub and LeVeque 1979)."""
-
-    def __init__(self) -> None:
-        self.n = 0
-        self.means = np.zeros(3)
-        self.squares = np.zeros(3)  # sums of squared differences from the mean
-
-    def add(self, values: "torch.Tensor") -> None:
-        n, means = values.shape[1], values.mean(1)
-        squares = ((values - means[:, None]) ** 2).sum(1).cpu().numpy()
-        shift = means.cpu().numpy() - self.means
-        self.squares += squares + shift**2 * (self.n * n / (self.n + n))
-        self.means += shift * (n / (self.n + n))
-        self.n += n
-
-    def change(self, corpus: str, token: str, layer: int) -> Layer:
-        means, sds = self.means.tolist(), np.sqrt(self.squares / max(self.n - 1, 1)).tolist()
-        numbers = dict(zip(("l2_distance", "cosine_similarity", "degrees"), means, strict=True))
-        numbers |= {"l2_distance_sd": sds[0], "degrees_sd": sds[2]}
-        return Layer(corpus=corpus, layer=layer, token=token, n=self.n, **numbers)
 
 
 def hidden_states_of(
@@ -138,6 +119,6 @@ def hidden_states_of(
         inputs = inputs_of(part, device) | {"input_ids": tensor_on(rows, device)}
         del inputs["masked_positions"]
         with torch.inference_mode():
-            output = model.encoder(**inputs, output_hidden_states=True)
-        assert output.hidden_states is not None
-        yield output.hidden_states, tensor_on(part.attention_mask, device)
+            states = model.encoder(**inputs, output_hidden_states=True).hidden_states
+        assert states is not None
+        yield states, tensor_on(part.attention_mask, device)
