@@ -1,10 +1,10 @@
 """Scores of a model from any folder in the held-out measures, on any corpus."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from omegaconf import OmegaConf
 from tabulate import tabulate
 
@@ -20,6 +20,8 @@ from albert_lab.measures.measure import Difference, OwnTextMeasure, PairMeasure,
 from albert_lab.messages import Say
 from albert_lab.runs import preparing
 from albert_lab.score import PRINTED, Score, printed
+from albert_lab.training.device import choose_device
+from albert_lab.training.evaluate import Evaluator
 
 # Keys that an evaluation may set; the model determines all others.
 SETTABLE = ("corpus", "evaluation", "machine", "masking", "max_sequence_length", "short_sequence_probability", "scale")
@@ -32,7 +34,6 @@ class Scored:
     model: str
     corpus: str
     dev_documents: int
-    max_sequence_length: int
     scores: dict[str, Score]
     without: list[str]
     notes: list[str]
@@ -56,14 +57,7 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     """
     opened = open_folder(text)
     config = without_added(_configure(opened, overrides))
-    threads = config.machine.threads or cores()
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    import torch
-
-    from albert_lab.training.device import choose_device
-    from albert_lab.training.evaluate import Evaluator
-
-    torch.set_num_threads(threads)
+    torch.set_num_threads(config.machine.threads or cores())
     data = preparing.load(config, say)
     device = choose_device(config.machine.device)
     evaluator = Evaluator(config, data.fitted_on, data.dev, data.tokenizer, data.floors, device)
@@ -76,13 +70,10 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
         missing = ", ".join(opened.missing) or "text of several sentences a document"
         notes.append(f"Not scored, without {missing}: {', '.join(without)}.")
     notes.append(f"Labels of the pair head: {', '.join(opened.pair_labels) or 'none, so a linear probe answers'}.")
-    if opened.is_imported:
-        notes.append("It is not known whether the model was trained on this text.")
     return Scored(
         model=opened.run.name,
         corpus=config.corpus.name if config.corpus.path is None else f"{config.corpus.name} ({config.corpus.path})",
         dev_documents=documents,
-        max_sequence_length=config.max_sequence_length,
         scores=scores,
         without=without,
         notes=notes,

@@ -54,14 +54,11 @@ def export(text: str, target: Path, say: Say) -> str:
         raise ConfigError(f"{target} already exists and is not empty")
     check_folder(target.parent, f"DIR {target}:")
     opened = open_run(folder)
-    ids = {name: getattr(opened.tokenizer, f"{name}_id") for name in ("pad", "cls", "sep")}
     with replacing(target) as partial:
         partial.mkdir()
         write_tokenizer(opened.run.config, partial)
-        try:
-            model_class = layout.write(opened.model, opened.missing, opened.pair_labels, ids, partial)
-        except ConfigError as error:
-            raise ConfigError(f"{error}; albert_lab.load({folder.name!r}) opens the run itself") from error
+        labels, tokenizer = opened.pair_labels, opened.tokenizer
+        model_class = layout.write(opened.model, opened.missing, labels, tokenizer, partial)
         say(_prove(opened, model_class, partial))
         (partial / CARD).write_text(_card(folder, opened, model_class), encoding="utf-8")
     return model_class

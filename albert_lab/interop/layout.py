@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import safetensors.torch
 import torch
 
+from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape
@@ -66,21 +67,10 @@ _PAIR_LABELS = {"albert": ("consecutive", "swapped"), "bert": ("consecutive", "o
 _PART_OF = {"pooler": "pooler", "predictions": "mlm_head"} | dict.fromkeys(
     ("sop_classifier", "seq_relationship"), "pair_head"
 )
-PARTS = ("pooler", "mlm_head", "pair_head")
+_REMEDY = "albert_lab.load(RUN) opens the run itself"
+PARTS = ("pooler", "mlm_head", "pair_head")  # ours
 # Where trainers keep the weights in what they save, and what they put before their names.
 _WRAPPERS, _PREFIXES = ("state_dict", "model_state_dict", "model"), re.compile(r"^(?:module\.|_orig_mod\.)+")
-
-
-@dataclass(frozen=True)
-class FolderModel:
-    """A model read from a folder, in evaluation mode.
-
-    missing: names in PARTS that the folder lacks: pooler and mlm_head get random weights, a pair head is left out.
-    """
-
-    model: PretrainingModel
-    pair_labels: tuple[str, ...]
-    missing: tuple[str, ...]
 
 
 def family_of(shape: EncoderShape, num_pair_labels: int) -> Family:
@@ -97,14 +87,14 @@ def modules(shape: EncoderShape, family: Family) -> dict[str, str]:
     """
     blocks, groups = shape.ffn_blocks, len({*shape.ffn_blocks})
     if shape.other_parts:
-        raise ConfigError(f"{', '.join(shape.other_parts)}: ALBERT and BERT in transformers do not have this")
+        raise ConfigError(f"{', '.join(shape.other_parts)}: ALBERT and BERT in transformers lack this; {_REMEDY}")
     # The groups of layers as transformers computes them.
     theirs = [int(layer / (shape.num_layers / groups)) for layer in range(shape.num_layers)]
     if not shape.attention_blocks == blocks == theirs:
         raise ConfigError(
             f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={shape.ffn_groups}: transformers"
             f" shares only whole layers, and divides {shape.num_layers} into {groups} runs of neighbours by its own"
-            " rounding"
+            f" rounding; {_REMEDY}"
         )
     column = 1 + get_args(Family).index(family)
     names = {row[0]: row[column] for row in _AROUND}
@@ -171,8 +161,10 @@ def load(loader: Any, folder: Path, **options: Any) -> Any:
         raise ConfigError(f"{folder} cannot be loaded by transformers: {' '.join(str(error).split())}") from error
 
 
-def read(folder: Path) -> FolderModel:
-    """The ALBERT or BERT in a folder, with float32 weights.
+def read(folder: Path) -> tuple[PretrainingModel, tuple[str, ...], tuple[str, ...]]:
+    """The ALBERT or BERT in a folder in evaluation mode, its pair labels, and the PARTS that it lacks.
+
+    Weights are in float32. A pooler and an MLM head that the folder lacks are random; a pair head is left out.
 
     Raises:
         MissingDataError: transformers is not installed.
@@ -197,12 +189,12 @@ def read(folder: Path) -> FolderModel:
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise ConfigError(f"{folder}: {name} has values that are no finite numbers")
-    if shape.projection and shape.embedding_size == shape.hidden_size and _is_identity(tensors):
-        shape = replace(shape, projection=False)  # as in exports of this package
+    if shape.projection and torch.equal(tensors[f"{PROJECTION}.weight"], torch.eye(shape.hidden_size)):
+        shape = replace(shape, projection=bool(tensors[f"{PROJECTION}.bias"].any()))  # as in exports of this package
     labels = tuple(getattr(config, "pair_labels", _PAIR_LABELS[family])) if "pair_head" not in missing else ()
     model = PretrainingModel(shape, len(labels), seed=0).eval()
     model.load_state_dict(from_transformers(tensors, shape, family), strict=False)
-    return FolderModel(model, labels, missing)
+    return model, labels, missing
 
 
 def _refuse_tensorflow(folder: Path) -> None:
@@ -260,22 +252,14 @@ def _part_of(key: str) -> str | None:
     return next((part for name, part in _PART_OF.items() if name in key.split(".")), None)
 
 
-def _is_identity(tensors: Mapping[str, torch.Tensor]) -> bool:
-    weight, bias = tensors[f"{PROJECTION}.weight"], tensors[f"{PROJECTION}.bias"]
-    return torch.equal(weight, torch.eye(len(weight))) and not bias.any()
-
-
 def write(
     model: PretrainingModel,
     missing: tuple[str, ...],
     pair_labels: tuple[str, ...],
-    special_ids: Mapping[str, int],
+    tokenizer: Tokenizer,
     folder: Path,
 ) -> str:
     """Writes weights and config.json of a model; returns the class of transformers that loads them.
-
-    Args:
-        special_ids: ids of pad, cls and sep in the tokenizer.
 
     Raises:
         ConfigError: transformers cannot compute the model; names the part.
@@ -292,15 +276,15 @@ def write(
         "hidden_act": shape.hidden_act,
         "attention_probs_dropout_prob": shape.dropout,
         "dtype": "float32",
-        "pad_token_id": special_ids["pad"],
+        "pad_token_id": tokenizer.pad_id,
         "pair_labels": list(pair_labels),
     }
     if family == "albert":
         content |= {
             "embedding_size": shape.embedding_size,
             "num_hidden_groups": len(set(shape.ffn_blocks)),
-            "bos_token_id": special_ids["cls"],
-            "eos_token_id": special_ids["sep"],
+            "bos_token_id": tokenizer.cls_id,
+            "eos_token_id": tokenizer.sep_id,
         }
         if len(pair_labels) > 2:  # transformers uses it as the size of the pair head
             content["id2label"] = dict(enumerate(pair_labels))

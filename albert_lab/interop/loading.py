@@ -6,11 +6,11 @@ import re
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -35,18 +35,13 @@ TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 LONGEST_NAME = 60
 
 
-@dataclass(frozen=True)
-class Opened:
-    """A model in evaluation mode with its tokenizer, and the run that it is, or would be if it was imported.
-
-    missing: parts that the folder lacks (layout.PARTS). is_imported: the model was not trained by this package.
-    """
+class Opened(NamedTuple):
+    """A model in evaluation mode, its tokenizer, the run that it is or would be, and the layout.PARTS that it lacks."""
 
     run: runs.Run
     model: PretrainingModel
     tokenizer: Tokenizer
     missing: tuple[str, ...] = ()
-    is_imported: bool = False
 
     @property
     def pair_labels(self) -> tuple[str, ...]:
@@ -95,10 +90,10 @@ def open_transformers(folder: Path, overrides: Sequence[str] = (), name: str | N
             determines.
         MissingDataError: there is no tokenizer, or transformers is not installed.
     """
-    read = layout.read(folder)
-    shape = read.model.encoder.shape
+    model, labels, missing = layout.read(folder)
+    shape = model.encoder.shape
     name = re.sub(r"[^A-Za-z0-9.]+", "-", name or folder.resolve().name).strip("-.")[:LONGEST_NAME] or "imported"
-    config = _configure(shape, _inter_sentence(read.pair_labels), folder, overrides, name)
+    config = _configure(shape, _inter_sentence(labels), folder, overrides, name)
     tokenizer = load_tokenizer(config)
     if tokenizer.vocab_size != (size := shape.vocab_size):
         remedy = f"; if it is padded: model.resize_token_embeddings({tokenizer.vocab_size}), and save it again"
@@ -106,8 +101,8 @@ def open_transformers(folder: Path, overrides: Sequence[str] = (), name: str | N
             f"{config.tokenizer.model_file} has {tokenizer.vocab_size} tokens, but the model's vocab_size is {size}"
             + remedy * (size > tokenizer.vocab_size)
         )
-    fingerprints = {"tokenizer": tokenizer.fingerprint, "weights": digest_tensors(read.model.state_dict())}
-    return Opened(runs.Run(config, fingerprints), read.model, tokenizer, read.missing, is_imported=True)
+    fingerprints = {"tokenizer": tokenizer.fingerprint, "weights": digest_tensors(model.state_dict())}
+    return Opened(runs.Run(config, fingerprints), model, tokenizer, missing)
 
 
 def _configure(
@@ -232,7 +227,7 @@ def open_run(folder: Path) -> Opened:
     if (noted := read_import(folder)) is None:
         return Opened(run, model, load_tokenizer(run.config))
     run = _with_tokenizer(run, find_tokenizer_file(folder))
-    return Opened(run, model, load_tokenizer(run.config), noted.missing_parts, is_imported=True)
+    return Opened(run, model, load_tokenizer(run.config), noted.missing_parts)
 
 
 def _with_tokenizer(run: runs.Run, file: Path) -> runs.Run:

@@ -43,10 +43,8 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
     final = folder / f"step-{state['step']:08d}"
     for partial in folder.glob(f"*{PARTIAL}*"):  # of a killed process
         remove(partial)
-    if final.exists():
-        if _damage(final) is None:  # saved twice at one step, for example by a signal right after a timed save
-            return final
-        discard(final)
+    if final.exists() and _damage(final) is None:  # saved twice at one step, by a signal right after a timed save
+        return final
     versions = {"albert_lab": __version__, "torch": torch.__version__, "python": platform.python_version()}
     content = {**state, "versions": versions}
     with _replacing(final) as partial:
@@ -70,17 +68,13 @@ def load_latest(
     Raises:
         ConfigError: the checkpoint belongs to another run, or its tensors do not fit the model.
     """
-    checkpoints = _checkpoints(folder)
-    for path in reversed(checkpoints):
-        damage = _damage(path)
-        if damage is None:
+    for path in reversed(_checkpoints(folder)):
+        if (damage := _damage(path)) is None:
             return load(path, model, optimizer, run_name)
         aside = path.with_suffix(".damaged")
         shutil.rmtree(aside, ignore_errors=True)
         path.rename(aside)
         say(f"checkpoint {path} is damaged and is not used: {damage}; set aside as {aside.name}")
-    if checkpoints:
-        say(f"WARNING: no whole checkpoint is left in {folder}; training starts over")
     return None
 
 
@@ -108,10 +102,11 @@ def set_weights(model: nn.Module, tensors: dict[str, Tensor], origin: str) -> No
         ConfigError: names, shapes or types of the tensors are not those of the model.
     """
     own = _weights(model)
-    for name in sorted(own.keys() | tensors.keys()):
-        here, there = (_describe(of.get(name)) for of in (own, tensors))
-        if here != there:
-            raise ConfigError(f"{origin} does not fit the model: {name} is {there} there, {here} in the model")
+    here, there = ({name: f"{x.dtype} {list(x.shape)}" for name, x in of.items()} for of in (own, tensors))
+    for name in sorted(here.keys() | there.keys()):
+        if here.get(name) != there.get(name):
+            said = f"{name} is {there.get(name)} there, {here.get(name)} in the model"
+            raise ConfigError(f"{origin} does not fit the model: {said}")
     for name, tensor in own.items():
         tensor.copy_(tensors[name])
 
@@ -170,10 +165,6 @@ def _weights(model: nn.Module) -> dict[str, Tensor]:
     named = model.state_dict(keep_vars=True)
     first = {id(tensor): name for name, tensor in reversed(named.items())}
     return {name: tensor.detach() for name, tensor in named.items() if first[id(tensor)] == name}
-
-
-def _describe(tensor: Tensor | None) -> str:
-    return "nothing" if tensor is None else f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
 
 def _moments(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:

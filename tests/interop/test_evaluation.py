@@ -58,4 +58,3 @@ def test_an_unavailable_score_is_named_with_what_it_lacks(corpus, own_home):
     assert scored.scores["nsp_accuracy"].by == scored.scores["sop_accuracy"].by == "linear probe"
     assert scored.without == ["mlm_accuracy"]
     assert "Not scored, without mlm_head, pair_head: mlm_accuracy." in scored.as_text()
-    assert any("was trained on this text" in note for note in scored.notes)

@@ -54,7 +54,6 @@ def test_an_import_is_a_run_with_the_same_weights_shape_and_cleaning(
     assert run.config.max_sequence_length == 16
     opened = open_folder(folder.name)
     assert opened.missing == ()
-    assert opened.is_imported
     assert not list(own_home.glob("runs/*/checkpoint/*.partial"))
     assert [row["state"] for row in states.rows(own_home / "runs")] == ["imported"]
 

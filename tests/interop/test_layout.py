@@ -40,28 +40,23 @@ def test_an_albert_of_transformers_computes_the_same_here(tmp_path_factory, shap
     folder = save(theirs, tmp_path_factory.mktemp("theirs"))
     if is_pickle:
         as_pickle(folder)
-    result = read(folder)
-    assert result.model.encoder.shape == shape
-    assert result.missing == ()
-    assert result.pair_labels == ("consecutive", "swapped")
-    assert_equal_outputs_and_gradients(result.model, theirs, "albert", shape, sequence, seed)
+    model, labels, missing = read(folder)
+    assert (model.encoder.shape, labels, missing) == (shape, ("consecutive", "swapped"), ())
+    assert_equal_outputs_and_gradients(model, theirs, "albert", shape, sequence, seed)
 
 
 @pytest.mark.parametrize("hidden_act", ["gelu", "gelu_new"])
 def test_a_bert_of_transformers_computes_the_same_here(tmp_path, hidden_act):
     shape = dataclasses.replace(BERT, hidden_act=hidden_act, layer_norm_eps=1e-3)
     theirs = make_bert(shape)
-    result = read(save(theirs, tmp_path))
-    assert result.model.encoder.shape == shape
-    assert result.pair_labels == ("consecutive", "other-document")
-    assert_equal_outputs_and_gradients(result.model, theirs, "bert", shape)
+    model, labels, _ = read(save(theirs, tmp_path))
+    assert (model.encoder.shape, labels) == (shape, ("consecutive", "other-document"))
+    assert_equal_outputs_and_gradients(model, theirs, "bert", shape)
 
 
 def test_the_missing_heads_of_a_bare_encoder_are_reported(tmp_path):
-    result = read(save(make_albert(ALBERT).base_model, tmp_path))
-    assert result.missing == ("mlm_head", "pair_head")
-    assert result.pair_labels == ()
-    assert result.model.pair_head is None
+    model, labels, missing = read(save(make_albert(ALBERT).base_model, tmp_path))
+    assert (model.pair_head, labels, missing) == (None, (), ("mlm_head", "pair_head"))
 
 
 def test_groups_that_transformers_would_round_otherwise_are_refused():
@@ -72,13 +67,13 @@ def test_groups_that_transformers_would_round_otherwise_are_refused():
 @pytest.mark.parametrize("wrap", ["prefix", "wrapped", "both"])
 def test_weights_as_a_trainer_saves_them_are_read(tmp_path, wrap):
     folder = save(make_albert(ALBERT), tmp_path)
-    expected = read(folder).model.state_dict()
+    expected = read(folder)[0].state_dict()
     tensors = safetensors.torch.load_file(folder / "model.safetensors")
     if wrap != "wrapped":
         tensors = {f"_orig_mod.module.{name}": tensor for name, tensor in tensors.items()}
     (folder / "model.safetensors").unlink()
     torch.save({"model": tensors, "optimizer": {}} if wrap != "prefix" else tensors, folder / "pytorch_model.bin")
-    state = read(folder).model.state_dict()
+    state = read(folder)[0].state_dict()
     assert all(torch.equal(tensor, expected[name]) for name, tensor in state.items())
 
 
