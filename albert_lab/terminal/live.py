@@ -235,9 +235,8 @@ def _cell(progress: Progress, has_bar: bool) -> Table | Text:
         return Text(progress.state, style=styles.get(progress.state, ""))
     if not has_bar:
         return Text(f"{progress.share:.0%}")
-    grid = Table.grid(padding=(0, 1))
-    left = "" if progress.left is None else clock(progress.left)
-    grid.add_row(ProgressBar(total=1, completed=progress.share, width=BAR), f"{progress.share:.0%}", left)
+    grid, bar = Table.grid(padding=(0, 1)), ProgressBar(total=1, completed=progress.share, width=BAR)
+    grid.add_row(bar, f"{progress.share:.0%}", "" if progress.left is None else clock(progress.left))
     return grid
 
 
