@@ -63,7 +63,7 @@ def config_list(as_json: Json = False) -> None:
     print(json.dumps(groups(), indent=2) if as_json else "\n".join(lines))
 
 
-@app.command(**shown(MODELS, "albert-lab export RUN exported"))
+@app.command(**shown(MODELS, "albert-lab export RUN exported", "albert-lab export lab/runs/NAME my-model"))
 def export(
     run: RunOrFolder,
     target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; must not exist yet or be empty.")],

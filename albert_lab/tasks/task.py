@@ -304,7 +304,7 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
     try:  # JSON: lists are allowed for tuples, and numbers stay strict
         task = check(file, json.dumps(plain).encode(), TaskConfig)
     except ConfigError as error:  # pydantic inserts the name of the format into the path of its keys
-        raise ConfigError(re.sub(rf"\bformat\.{plain['format']['name']}\b", "format", str(error))) from error
+        raise ConfigError(re.sub(r"\bformat\.(glue|choices|race|squad)\b", "format", str(error))) from error
     return task if file.is_relative_to(paths.CONF) else task.model_copy(update={"folder": file.parent})
 
 
