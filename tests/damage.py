@@ -13,38 +13,24 @@ from albert_lab.errors import FIXABLE
 STRANGE = [None, True, -1, 0, 10**30, 1e308, float("nan"), float("inf"), "", "nan", "../x", "=1+1", "é\0", [], {}, [[]]]
 
 
-def _cut(content: bytes, at: int, other: int, junk: bytes) -> bytes:
-    return content[:at]
-
-
-def _overwritten(content: bytes, at: int, other: int, junk: bytes) -> bytes:
-    return content[:at] + junk + content[at + len(junk) :]
-
-
-def _inserted(content: bytes, at: int, other: int, junk: bytes) -> bytes:
-    return content[:at] + junk + content[at:]
-
-
-def _removed(content: bytes, at: int, other: int, junk: bytes) -> bytes:
-    return content[: min(at, other)] + content[max(at, other) :]
-
-
-def _doubled(content: bytes, at: int, other: int, junk: bytes) -> bytes:
-    return content[:at] + content[min(at, other) :]
-
-
-def _zeroed(content: bytes, at: int, other: int, junk: bytes) -> bytes:
-    return content[:at] + bytes(len(content) - at)
+# What is left of content after an accident at one place or between two, with some bytes of junk.
+ACCIDENTS: list[Callable[[bytes, int, int, bytes], bytes]] = [
+    lambda content, first, end, junk: content[:first],  # cut
+    lambda content, first, end, junk: content[:first] + junk + content[first + len(junk) :],  # overwritten
+    lambda content, first, end, junk: content[:first] + junk + content[first:],  # inserted
+    lambda content, first, end, junk: content[:first] + content[end:],  # removed
+    lambda content, first, end, junk: content[:end] + content[first:],  # doubled
+    lambda content, first, end, junk: content[:first] + bytes(len(content) - first),  # zeroed
+]
 
 
 @st.composite
 def damaged(draw: st.DrawFn, content: bytes) -> bytes:
     """A file's content after one to three damages."""
     for _ in range(draw(st.integers(1, 3))):
-        accident = draw(st.sampled_from([_cut, _overwritten, _inserted, _removed, _doubled, _zeroed]))
-        places = st.integers(0, len(content))
+        first, end = sorted(draw(st.tuples(*[st.integers(0, len(content))] * 2)))
         junk = draw(st.one_of(st.binary(max_size=8), st.sampled_from([b"[" * 9000, b"9" * 6000, b"\xff", b"\0", b","])))
-        content = accident(content, draw(places), draw(places), junk)
+        content = draw(st.sampled_from(ACCIDENTS))(content, first, end, junk)
     return content
 
 

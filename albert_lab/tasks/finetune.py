@@ -16,7 +16,7 @@ from torch import nn
 from torch.optim import AdamW, Optimizer
 
 from albert_lab.config.schema import digest
-from albert_lab.data.fingerprint import digest_path, remember_fingerprints
+from albert_lab.data.fingerprint import digest_path
 from albert_lab.messages import Say
 from albert_lab.score import by_block
 from albert_lab.storage import write_atomically
@@ -122,7 +122,6 @@ def finetune(
         total_seconds=tuning.clock.total_seconds,
     )
     records.write_record(start.folder, record)
-    remember_fingerprints()
     return record
 
 

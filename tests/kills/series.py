@@ -31,8 +31,6 @@ from toy import silent, toy_config, toy_overrides, write_corpus  # noqa: E402
 from toy_reports import compose_figure, toy_report  # noqa: E402
 
 from albert_lab import cli  # noqa: E402
-from albert_lab.data import fingerprint  # noqa: E402
-from albert_lab.data.fingerprint import remember_fingerprints  # noqa: E402
 from albert_lab.data.prepare import prepare  # noqa: E402
 from albert_lab.data.shards import SPLITS, open_shards  # noqa: E402
 from albert_lab.figures import drawing  # noqa: E402
@@ -179,34 +177,12 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
     expected = digest(prepare(config, silent), "*.tokens")
     cache = home / "cache-killed"
     os.environ["ALBERT_LAB_CACHE"] = str(cache)
-    for number in range(kills):
-        if number % 3 == 0:
-            shutil.rmtree(cache, ignore_errors=True)
-
-        def work() -> None:
-            fingerprint.digests.clear()
-            fingerprint.digests["new"] = str(random_.random())
-            prepare(config, silent)
-            for _ in range(1000):
-                fingerprint.digests[f"more-{time.monotonic_ns()}"] = "x"
-                remember_fingerprints()
-
-        child = forked(work)
-        is_memory = number % 3 == 2  # the last of three: prepared text stands, its fingerprints are written
-
-        place = "" if is_memory else "*/"
-        delay = random_.uniform(0, 0.0005 if is_memory else 0.2)
-        kill_while(child, lambda child=child, place=place: is_writing_in(cache, child, place), delay)
-        if list(cache.glob(".fingerprints*.partial-*")):
-            phase = "while fingerprints were written"
-        elif partial := list(cache.glob("*/*.partial-*")):
-            phase = f"while {partial[0].parent.name} were written"
-        else:
-            phase = "between"
-        tally.fell("cache", phase)
-        for file in cache.glob(".fingerprints*.partial-*"):
-            file.unlink()
-        fingerprint.digests.clear()
+    for _ in range(kills):
+        shutil.rmtree(cache, ignore_errors=True)
+        child = forked(lambda: prepare(config, silent) and 0)
+        kill_while(child, lambda child=child: is_writing_in(cache, child, "*/"), random_.uniform(0, 0.2))
+        partial = list(cache.glob("*/*.partial-*"))
+        tally.fell("cache", f"while {partial[0].parent.name} were written" if partial else "between")
         try:
             folder = prepare(config, silent)
             tally.check(digest(folder, "*.tokens") == expected, "cache: other tokens than without kills")
