@@ -74,7 +74,7 @@ _Paths = Annotated[str | tuple[str, ...], AfterValidator(_check_path)]
 
 
 class HubDataset(Section):
-    """A data set of the Hugging Face Hub, or a local folder in a format that `datasets` reads."""
+    """A data set of the Hugging Face Hub."""
 
     path: _Path
     name: str | None

@@ -13,7 +13,7 @@ import sentencex
 
 from albert_lab.config.data import AddedCorpusConfig, AddedText, CorpusConfig
 from albert_lab.data.files import READERS, Records, files_of, lines_of, reader_of, stream, suffixes, text_of
-from albert_lab.data.fingerprint import local_folder, revision
+from albert_lab.data.fingerprint import revision
 from albert_lab.data.words import Overlap
 from albert_lab.errors import ConfigError
 
@@ -56,13 +56,14 @@ def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[
     skipped = [] if skipped is None else skipped
     if corpus.source == "hub":
         for dataset in corpus.datasets:
-            folder = local_folder(dataset)
-            where, version = (str(folder), None) if folder else (dataset.path, revision(dataset))
-            rows = stream(dataset.path, where, name=dataset.name, split=dataset.split, revision=version)
+            rows = stream(dataset.path, name=dataset.name, split=dataset.split, revision=revision(dataset))
             yield from _of_records(dataset.path, enumerate(rows), corpus, skipped)
         return
     files = [file for _, file in files_of(corpus)]
-    by_file = _ends_with_file(corpus, sum(suffixes(file)[0] not in READERS for file in files))
+    num_plain = sum(suffixes(file)[0] not in READERS for file in files)
+    by_file = "file" in (corpus.documents, corpus.source_documents)
+    # With auto: if dev_share of the files is about two files or more.
+    by_file = by_file or (corpus.source_documents == "auto" and num_plain * corpus.dev_share >= 2)
     for file in files:
         is_empty, reader = True, reader_of(file)
         found = _of_records(str(file), reader(file), corpus, skipped) if reader else _of_text(file, by_file, corpus)
@@ -85,33 +86,13 @@ def _of_records(place: str, records: Records, corpus: CorpusConfig, skipped: lis
 
 
 def _of_text(file: Path, by_file: bool, corpus: CorpusConfig) -> Iterator[Document]:
-    for blocks in _plain((line for _, line in lines_of(file)), by_file, corpus.lines == "wrapped"):
-        if corpus.document_characters is None:
-            yield Document(blocks)
-        else:
-            yield from (Document((part,)) for part in _parts("\n".join(blocks), corpus.document_characters, corpus))
-
-
-def _ends_with_file(corpus: CorpusConfig, num_files: int) -> bool:
-    """Whether a source document in plain text is a whole file; otherwise it ends at a blank line.
-
-    With corpus.source_documents=auto: if dev_share of the files is about two files or more.
-    """
-    if corpus.documents == "file" or corpus.source_documents == "file":
-        return True
-    return corpus.source_documents == "auto" and num_files * corpus.dev_share >= 2
-
-
-def _plain(lines: Iterable[str], by_file: bool, wrapped: bool) -> Iterator[tuple[str, ...]]:
-    """Blocks of each source document: a `<doc>` section of WikiExtractor, a file, or one block.
-
-    The lines of a block are joined if they are wrapped.
-    """
+    """A `<doc>` section of WikiExtractor, a file, or the text up to a blank line; or parts of it."""
+    size, wrapped = corpus.document_characters, corpus.lines == "wrapped"
     in_section = False
     blocks: list[str] = []
     block: list[str] = []
     # The end of the file is like a tag, which ends any document.
-    for line in chain(lines, ["</doc>"]):
+    for line in chain((line for _, line in lines_of(file)), ["</doc>"]):
         tag = line.startswith(("<doc ", "</doc>"))
         in_section = line.startswith("<doc ") if tag else in_section
         blank = not line.strip() or not line.strip(_INVISIBLE)
@@ -120,24 +101,24 @@ def _plain(lines: Iterable[str], by_file: bool, wrapped: bool) -> Iterator[tuple
                 blocks.append((" " if wrapped else "\n").join(block))
                 block = []
             if blocks and (tag or not (by_file or in_section)):
-                yield tuple(blocks)
+                whole = Document(tuple(blocks))
+                yield from [whole] if size is None else _parts(whole.text, size, corpus)
                 blocks = []
         elif not blank:
             block.append(line)
 
 
-def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[str]:
+def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[Document]:
     """Parts of about so many characters, which end where a line or, in a longer line, a sentence ends."""
     part = ""
     for line in text.split("\n"):
-        pieces = raw_sentences(line, corpus) if len(line) > size else [line]
-        for number, piece in enumerate(pieces):
+        for number, piece in enumerate(raw_sentences(line, corpus) if len(line) > size else [line]):
             part += (" " if number and part else "\n" * bool(part)) + piece
             if len(part) >= size:
-                yield part
+                yield Document((part,))
                 part = ""
     if part.strip():
-        yield part
+        yield Document((part,))
 
 
 def is_hard_wrapped(corpus: CorpusConfig) -> bool:

@@ -3,8 +3,6 @@
 import bz2
 import gzip
 import importlib.util
-import io
-import itertools
 import json
 import lzma
 import os
@@ -16,8 +14,6 @@ from os.path import splitext
 from pathlib import Path
 from typing import Any
 
-import zstandard
-
 from albert_lab import paths
 from albert_lab.config.data import CorpusConfig
 from albert_lab.errors import ConfigError, MissingDataError
@@ -25,13 +21,7 @@ from albert_lab.errors import ConfigError, MissingDataError
 Named = list[tuple[str, Path]]
 # Number (of a line or of a record, from 1) and content: a record, or a line of JSON.
 Records = Iterator[tuple[int, Any]]
-COMPRESSION: dict[str, Callable[..., Any]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-    ".zst": nullcontext,  # see _decompress_zstd
-}
-_CHUNK_BYTES = 1 << 20
+COMPRESSION: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _NEL = "\x85".encode()  # the end of a line on mainframes
 _MARKUP = ("<?xml", "<!doctype", "<html", "<mediawiki", "<tei", "<rss")
 _REMEDY = (
@@ -64,11 +54,11 @@ def files_of(corpus: CorpusConfig) -> Named:
 def _files_at(path: str, key: str) -> Named:
     root = paths.expanded(path)
     if has_magic(path) and not root.exists():
-        return _matches(path, key)
+        return _matches(root, key)
     if not root.exists():
         raise MissingDataError(f"{key}={path}: there is no {root.absolute()}")
     if not root.is_dir():
-        return [(root.name, _checked(root))]
+        return [(root.name, checked(root))]
     files = walk(root)
     for read in (("", ".txt", ".jsonl"), READERS):
         if chosen := [named for named in files if suffixes(named[1])[0] in read]:
@@ -97,20 +87,16 @@ def _in_package(corpus: CorpusConfig, path: str) -> Path:
     return Path(next(iter(spec.submodule_search_locations)), inside)
 
 
-def _matches(pattern: str, key: str) -> Named:
-    parts = paths.expanded(pattern).parts
-    plain = list(itertools.takewhile(lambda part: not has_magic(part), parts))
-    root, magic = Path(*plain), (*parts[len(plain) :], *["*"] * (parts[-1] == "**"))
+def _matches(pattern: Path, key: str) -> Named:
+    first = next(place for place, part in enumerate(pattern.parts) if has_magic(part))
+    root = Path(*pattern.parts[:first])
     try:
         # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or out of the folder.
-        matches = sorted(set(root.glob("/".join(magic))))
+        matches = sorted(set(root.glob("/".join(pattern.parts[first:]))))
     except ValueError as error:
         raise ConfigError(f"{key}={pattern}: {error}") from error
-    if "**" in magic:
-        walk(root)  # unlike glob(), it does not pass over folders that may not be read
-    if not any(part.startswith(".") for part in magic):
-        matches = [file for file in matches if not any(part.startswith(".") for part in file.relative_to(root).parts)]
-    files = [_checked(file) for file in matches if not file.is_dir()]
+    shown = [file for file in matches if not any(part.startswith(".") for part in file.relative_to(root).parts)]
+    files = [checked(file) for file in shown if not file.is_dir()]
     if not files:
         raise MissingDataError(f"{key}={pattern}: no file matches (looked from {Path.cwd()})")
     top = os.path.commonpath([file.parent for file in files])
@@ -132,14 +118,19 @@ def walk(folder: Path) -> Named:
     for place, folders, names in os.walk(root, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
         files += [Path(place, name) for name in names if not name.startswith(".")]
-    return sorted((file.relative_to(root).as_posix(), _checked(file)) for file in files)
+    return sorted((file.relative_to(root).as_posix(), checked(file)) for file in files)
 
 
-def _checked(file: Path) -> Path:
-    if not file.is_file():
-        what = "a link that leads to no file" if file.is_symlink() else "no ordinary file"
+def checked(file: Path) -> Path:
+    """The absolute path of a file that can be read to its end, or that is not there.
+
+    Raises:
+        ConfigError: a link that leads nowhere, a FIFO, a socket or a device; or a name that is not UTF-8.
+    """
+    if not file.is_file() and (file.exists() or file.is_symlink()):
+        what = "no ordinary file" if file.exists() else "a link that leads to no file"
         raise ConfigError(f"{file.absolute()} is {what}: remove it, or hide it by a dot at the beginning of its name")
-    if not file.name.isascii() and file.name.encode(errors="ignore").decode() != file.name:
+    if file.name.encode(errors="ignore").decode() != file.name:
         raise ConfigError(f"the name of the file {str(file)!r} is not UTF-8: rename it")
     return file.absolute()
 
@@ -159,68 +150,28 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
     Raises:
         ConfigError: binary, badly encoded or damaged, with file and line. MissingDataError: the file cannot be opened.
     """
-    number = 0
+    number, unpack = 0, COMPRESSION.get(suffixes(file)[1], nullcontext)
     try:
-        for number, line in enumerate(_split_lines(_chunks(file)), 1):
-            if b"\0" in line:
-                raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text: {_REMEDY}")
-            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
+        with open(checked(file), "rb") as packed, unpack(packed) as content:
+            for number, line in enumerate(_split_lines(content), 1):
+                if b"\0" in line:
+                    raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text: {_REMEDY}")
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
     except UnicodeDecodeError as error:
         bad = f"byte 0x{error.object[error.start]:02x} at {error.start} of the line"
         raise ConfigError(f"{file}:{number}: not UTF-8 ({bad}): {_REMEDY}") from error
-    except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError) as error:
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise MissingDataError(f"{file} cannot be read: {error.strerror} (after line {number})") from error
         raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
 
 
-def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    other: bytes | None = None  # the end of lines in a file without newlines
-    rest: list[bytes] = []  # joined once a line: adding each chunk to it would copy it as often as it has chunks
-    for chunk in chunks:
-        if other is None:
-            other = next((end for end in (b"\n", b"\r", _NEL) if end in chunk), b"\n")
-        first, *lines = chunk.replace(other, b"\n").split(b"\n")
-        rest.append(first)
-        for line in lines:
-            yield b"".join(rest)
-            rest = [line]
-    if any(rest):
-        yield b"".join(rest)
-
-
-def _chunks(file: Path) -> Iterator[bytes]:
-    compression = suffixes(file)[1]
-    with open_file(file) as packed, COMPRESSION.get(compression, nullcontext)(packed) as stream:
-        chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
-        yield from _decompress_zstd(chunks) if compression == ".zst" else chunks
-
-
-def open_file(file: Path) -> io.BufferedReader:
-    """Opens a file for reading bytes.
-
-    Raises:
-        MissingDataError: the file cannot be opened, or is none, but a pipe or a device, which may have no end.
-    """
-    try:
-        if not file.is_file() and file.exists():
-            raise MissingDataError(f"{file} is no ordinary file")
-        return open(file, "rb")
-    except OSError as error:
-        raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
-
-
-def _decompress_zstd(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    # The package's own stream readers accept a truncated file as complete.
-    decompressor, whole = zstandard.ZstdDecompressor().decompressobj(), False
-    for chunk in chunks:
-        while chunk:
-            yield decompressor.decompress(chunk)
-            chunk, whole = decompressor.unused_data, decompressor.eof
-            if whole:
-                decompressor = zstandard.ZstdDecompressor().decompressobj()
-    if not whole:
-        raise EOFError("it ends within a frame")
+def _split_lines(content: Iterable[bytes]) -> Iterator[bytes]:
+    for line in content:
+        if line.endswith(b"\n"):
+            yield line[:-1]
+        else:  # the last line; or a whole file, whose lines end as on old Macs or mainframes
+            yield from line.replace(_NEL, b"\r").splitlines()
 
 
 # ---- records ----
@@ -253,7 +204,7 @@ def _table(file: Path, separator: str = ",") -> Records:
 
 
 def _parquet(file: Path) -> Records:
-    return enumerate(stream(str(file), "parquet", data_files=str(file), split="train"), 1)
+    return enumerate(stream("parquet", data_files=str(file), split="train"), 1)
 
 
 READERS: dict[str, Callable[[Path], Records]] = {
@@ -295,8 +246,8 @@ def _parse(text: str) -> Any:
         return None
 
 
-def stream(what: str, path: str, **settings: Any) -> Iterator[Any]:
-    """The rows that datasets.load_dataset(path, ...) streams; what names them in errors.
+def stream(path: str, **settings: Any) -> Iterator[Any]:
+    """The rows that datasets.load_dataset(path, ...) streams.
 
     Raises:
         ConfigError: there is no such subset or split, or the file is damaged.
@@ -306,16 +257,15 @@ def stream(what: str, path: str, **settings: Any) -> Iterator[Any]:
         import datasets
         import datasets.config
     except ImportError as error:
-        raise MissingDataError(f"{what} needs the package datasets: pip install 'albert-lab[hub]'") from error
+        raise MissingDataError("the package `datasets` is needed: pip install 'albert-lab[hub]'") from error
     # Otherwise `datasets` imports torch if it is installed, and makes a stream a data set of torch.
     datasets.config.TORCH_AVAILABLE = False
     try:
         yield from datasets.load_dataset(path, streaming=True, **settings)
     except OSError as error:
-        raise MissingDataError(f"the data set {what} cannot be reached: {error}") from error
+        raise MissingDataError(f"the data set {path} {settings} cannot be reached: {error}") from error
     except ValueError as error:
-        part = ", ".join(f"{key}={settings[key]}" for key in ("name", "split") if settings.get(key))
-        raise ConfigError(f"{what} ({part}): {error}") from error
+        raise ConfigError(f"{path} {settings}: {error}") from error
 
 
 def text_of(record: Any, field: str, key: str) -> str:

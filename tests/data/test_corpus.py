@@ -7,16 +7,15 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import datasets
 import pandas
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_lab.config.compose import load
 from albert_lab.config.data import CorpusConfig, HubDataset
 from albert_lab.data import corpus as texts
-from albert_lab.data import files
 from albert_lab.data.corpus import sentences
 from albert_lab.data.fingerprint import fingerprint
 from albert_lab.errors import ConfigError, MissingDataError
@@ -52,13 +51,11 @@ def read(settings):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """A data set of two rows in a format that `datasets` reads."""
+def rows(monkeypatch):
+    """A data set of two rows, as the package `datasets` streams it."""
     rows = [{"id": row, "text": f"Row {row}.\n\nIts second paragraph."} for row in range(2)]
-    folder = tmp_path / "rows"
-    folder.mkdir()
-    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder
+    monkeypatch.setattr(datasets, "load_dataset", lambda path, **settings: rows)
+    monkeypatch.setattr(texts, "revision", lambda dataset: "a1b2")
 
 
 # ---- documents ----
@@ -95,10 +92,10 @@ def test_a_source_document_is_split_into_its_documents(tmp_path):
     assert divide(by_lines) == [whole], "where a line is a sentence, a blank line ends a paragraph"
 
 
-def test_the_paragraphs_of_a_record_are_its_lines(tmp_path, folder):
+def test_the_paragraphs_of_a_record_are_its_lines(tmp_path, rows):
     record = "One. Two.\n\nThree.\n  \n"
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": record}))
-    for settings, text in [(corpus(tmp_path / "a.jsonl"), record), (hub(folder), "Row 0.\n\nIts second paragraph.")]:
+    for settings, text in [(corpus(tmp_path / "a.jsonl"), record), (hub("x/y"), "Row 0.\n\nIts second paragraph.")]:
         assert divide(settings)[0] == [text]
         paragraphs = [line for line in text.split("\n") if line.strip()]
         assert divide(settings.model_copy(update={"documents": "paragraph"}))[0] == paragraphs
@@ -114,12 +111,7 @@ def test_files_are_source_documents_if_about_two_of_them_would_be_held_out(tmp_p
     assert len(list(texts.iterate(corpus(tmp_path, dev_share=0.9, source_documents="blank-line")))) == 20
 
 
-def pack_zstd(content):
-    half = len(content) // 2  # two frames, as tools that compress in parallel write them
-    return b"".join(zstandard.ZstdCompressor().compress(part) for part in (content[:half], content[half:]))
-
-
-PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": pack_zstd}
+PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
 @pytest.mark.parametrize("documents", ["blank-line", "file"])
@@ -198,7 +190,7 @@ def test_a_folder_gives_its_text_files_sorted_by_name_and_a_glob_all_that_it_mat
         read(corpus(tmp_path / "*.rst"))
 
 
-@pytest.mark.parametrize("pattern", ["", "*.txt", "**"])
+@pytest.mark.parametrize("pattern", ["", "*.txt", "**/*"])
 @pytest.mark.parametrize(
     "make", [lambda file: file.symlink_to("nowhere"), lambda file: file.symlink_to(file), os.mkfifo]
 )
@@ -272,21 +264,13 @@ def test_a_source_without_text_is_refused_before_anything_is_read(source, key):
 # ---- data sets ----
 
 
-def test_a_row_of_a_data_set_is_a_document(folder, monkeypatch):
-    result = list(texts.iterate(hub(folder)))
+def test_a_row_of_a_data_set_is_a_document(rows, monkeypatch):
+    result = list(texts.iterate(hub("x/y")))
     assert result[1] == texts.Document(("Row 1.\n\nIts second paragraph.",))
     assert len(result) == 2
-    with pytest.raises(ConfigError, match="split=test"):
-        read(hub(folder, split="test"))
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingDataError, match=r"albert-lab\[hub\]"):
-        read(hub(folder))
-
-
-def test_an_unreachable_data_set_is_missing_data():
-    for use in (read, fingerprint):
-        with pytest.raises(MissingDataError, match="someone/nowhere-at-all"):
-            use(hub("someone/nowhere-at-all"))
+        read(hub("x/y"))
 
 
 # ---- splits and repetitions ----
@@ -334,11 +318,3 @@ def test_no_sentence_is_empty_and_no_letter_is_lost(text):
     result = list(sentences(text, corpus()))
     assert all(sentence.strip() for sentence in result)
     assert "".join("".join(result).split()) == "".join(text.split())
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_lines_are_the_same_however_a_file_is_read(tmp_path, monkeypatch, size):
-    file = tmp_path / "text.txt"
-    file.write_bytes(b"ab\n\ncde\r\nf")
-    monkeypatch.setattr(files, "_CHUNK_BYTES", size)
-    assert list(files.lines_of(file)) == [(1, "ab"), (2, ""), (3, "cde"), (4, "f")]
