@@ -1,13 +1,11 @@
 """Building a folder of the cache: once, by one process at a time, completely or not at all."""
 
 import multiprocessing
-import os
 import signal
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from albert_lab import storage
 from albert_lab.errors import WriteError
@@ -47,28 +45,32 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
     return folder
 
 
-@contextmanager
-def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_end_with_parent)
+def in_process(function: Callable[..., None], *arguments: Any) -> None:
+    """Calls a function in a process of its own, whose end frees its memory; a signal here ends that process.
+
+    Raises:
+        MemoryError: the process was killed.
+        Exception: what the function raised.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_call, args=(theirs, function, arguments))
+    process.start()
+    theirs.close()
     try:
-        yield pool
-    except BaseException:
-        for process in set(multiprocessing.active_children()) - others:
-            process.kill()  # its task may run for minutes more
-        raise
+        error = ours.recv()
+    except EOFError:
+        raise MemoryError(f"the process of {function.__name__} was killed, maybe for its memory") from None
     finally:
-        pool.shutdown(cancel_futures=True)
+        process.kill()
+        process.join()
+    if error:
+        raise error
 
 
-def _end_with_parent() -> None:
-    # A worker waits for tasks on a pipe that it keeps open itself, so it would outlive a killed parent.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+def _call(pipe: Connection, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        pipe.send(function(*arguments))
+    except Exception as error:
+        pipe.send(error)

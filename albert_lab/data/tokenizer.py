@@ -1,8 +1,7 @@
-"""Text to token ids and back: by a SentencePiece model, such as ALBERT's, or by a tokenizer.json, such as BERT's."""
+"""Text to token ids: by a SentencePiece model, such as ALBERT's, or by a tokenizer.json, such as BERT's."""
 
 import hashlib
 import json
-from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
 from functools import cached_property
@@ -21,15 +20,17 @@ from albert_lab.errors import ConfigError, MissingDataError
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
 _SPECIAL = ("<pad>", "<unk>", *CONTROL_SYMBOLS)
 # In a tokenizer.json: BERT's names, and ALBERT's if a SentencePiece model was converted to one.
-_PAD, _UNK = ("[PAD]", "<pad>"), ("[UNK]", "<unk>")
-_CONTINUATION = "##"
+_JSON_SPECIAL = (("[PAD]", "<pad>"), ("[UNK]", "<unk>"), *((token,) for token in CONTROL_SYMBOLS))
 # From _is_start_piece_sp of the release: the ASCII punctuation that it lists (not all) and the letters.
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 _JOINING = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
 
 
-class Tokenizer(ABC):
-    """Text, which it cleans, to token ids and back. Special tokens are looked up by name and never come from text.
+class Tokenizer:
+    """Text, which it cleans, to token ids and back, by a tokenizer.json without its truncation and padding.
+
+    The file says how text is cleaned (in BERT: lower case, accents, punctuation); the corpus does not. Special tokens
+    are looked up by name and never come from text.
 
     Attributes:
         fingerprint: short hash of everything that determines the tokens.
@@ -37,41 +38,59 @@ class Tokenizer(ABC):
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
     """
 
-    fingerprint: str
-    vocab_size: int
-    pad_id: int
-    unk_id: int
-    cls_id: int
-    sep_id: int
-    mask_id: int
+    _continuation = "##"  # before a WordPiece that continues a word
 
-    @abstractmethod
-    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+    def __init__(self, model: bytes, origin: str) -> None:
+        """Takes the content of a tokenizer.json; origin names it in errors.
+
+        Raises:
+            ConfigError: not a tokenizer.json, or a special token is missing.
+        """
+        try:
+            self._aligned = tokenizers.Tokenizer.from_buffer(model)
+        except ValueError as error:
+            raise ConfigError(f"{origin} is not a tokenizer.json: {error}") from error
+        self._aligned.no_truncation()
+        self._aligned.no_padding()
+        self._aligned.encode_special_tokens = True  # the word [MASK] in a text is text
+        self.fingerprint = fingerprint_of(model, "keep")
+        vocabulary = self._aligned.get_vocab()
+        self.vocab_size = 1 + max(vocabulary.values())  # ids may have gaps
+        ids = [next((vocabulary[name] for name in names if name in vocabulary), -1) for names in _JSON_SPECIAL]
+        if -1 in ids:
+            raise ConfigError(f"{origin} has no token {' or '.join(_JSON_SPECIAL[ids.index(-1)])}")
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
+
+    def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Token ids of each sentence, without special tokens."""
+        return [encoding.ids for encoding in self._aligned.encode_batch(list(sentences), add_special_tokens=False)]
 
-    @abstractmethod
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Token ids of a text and, for each token, its character range [start, end) in the text before cleaning.
 
         Ranges may overlap: a character that cleaning takes apart may belong to several tokens.
         """
+        encoding = self._aligned.encode(text, add_special_tokens=False)
+        return encoding.ids, encoding.offsets
 
-    @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
         """The text of token ids; special tokens give no text."""
+        return self._aligned.decode([int(token) for token in ids])
 
-    @abstractmethod
     def tokens(self) -> list[str]:
         """The text of every token, by id."""
+        return [str(self._aligned.id_to_token(token)) for token in range(self.vocab_size)]
 
     @cached_property
     def word_starts(self) -> np.ndarray:
         """Which tokens start a word, bool [vocab]; all others join the token before them.
 
         Source: _is_start_piece_sp in create_pretraining_data.py of the release. Each punctuation mark is a separate
-        word, and so is every token with a character that is neither punctuation nor an English letter.
+        word, and so is every token with a character that is neither punctuation nor an English letter. In WordPiece,
+        every token without `##` (create_pretraining_data.py of BERT, whole word masking).
         """
-        return np.array([starts_word(token) for token in self.tokens()])
+        continues = [token.startswith(self._continuation) for token in self.tokens()]
+        return ~np.array(continues) if any(continues) else np.array([starts_word(token) for token in self.tokens()])
 
 
 def starts_word(token: str) -> bool:
@@ -90,14 +109,10 @@ def read_model(file: Path) -> bytes:
         raise MissingDataError(f"tokenizer.model_file={file} cannot be read: {error.strerror}") from error
 
 
-def digest_model(model: bytes) -> str:
-    """Short hash of a model file's content."""
-    return hashlib.blake2b(model, digest_size=6).hexdigest()
-
-
 def fingerprint_of(model: bytes, digit_commas: str) -> str:
     """Short hash of what determines the tokens of an existing model file."""
-    return digest_model(model) if digit_commas == "keep" else digest([digest_model(model), digit_commas])
+    content = hashlib.blake2b(model, digest_size=6).hexdigest()
+    return content if digit_commas == "keep" else digest([content, digit_commas])
 
 
 def load(file: Path, cleaning: Cleaning = AS_IS, digit_commas: str = "keep") -> Tokenizer:
@@ -114,11 +129,13 @@ def load(file: Path, cleaning: Cleaning = AS_IS, digit_commas: str = "keep") -> 
         return SentencePieceTokenizer(model, str(file), cleaning, digit_commas)
     if digit_commas != "keep":
         raise ConfigError(f"tokenizer.digit_commas={digit_commas}: {file} allows only keep")
-    return JsonTokenizer(model, str(file))
+    return Tokenizer(model, str(file))
 
 
 class SentencePieceTokenizer(Tokenizer):
     """Text to token ids and back by a SentencePiece model."""
+
+    _continuation = "\0"  # its words begin with ▁
 
     def __init__(self, model: bytes, origin: str, cleaning: Cleaning = AS_IS, digit_commas: str = "keep") -> None:
         """Takes a serialized SentencePiece model; origin names it in errors, digit_commas is as in TokenizerConfig.
@@ -133,24 +150,22 @@ class SentencePieceTokenizer(Tokenizer):
             raise ConfigError(f"{origin} is not a SentencePiece model") from error
         self._model, self._clean = model, cleaning
         self.fingerprint = fingerprint_of(model, digit_commas)
-        self.vocab_size: int = self._processor.GetPieceSize()
+        self.vocab_size = self._processor.GetPieceSize()
+        ids = [self._processor.PieceToId(token) for token in _SPECIAL]
+        for token, number in zip(_SPECIAL, ids, strict=True):
+            is_special = self._processor.IsUnknown if token == "<unk>" else self._processor.IsControl
+            if self._processor.IdToPiece(number) != token or not is_special(number):
+                raise ConfigError(
+                    f"{origin} has no control symbol {token}, which cannot come from text; it must have"
+                    f" {', '.join(_SPECIAL)}"
+                )
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
         self._split = self._split_tokens() if digit_commas == "split" else {}
-        self.pad_id = self._special("<pad>", origin)
-        self.unk_id = self._special("<unk>", origin)
-        self.cls_id, self.sep_id, self.mask_id = (self._special(token, origin) for token in CONTROL_SYMBOLS)
 
-    def _special(self, token: str, origin: str) -> int:
-        token_id = self._processor.PieceToId(token)
-        if self._processor.IdToPiece(token_id) != token:
-            raise ConfigError(f"{origin} has no token {token}; it must have {', '.join(_SPECIAL)}")
-        if not (self._processor.IsUnknown(token_id) if token == "<unk>" else self._processor.IsControl(token_id)):
-            raise ConfigError(f"{origin}: {token} is not a control symbol, so it could come from text; train it as one")
-        return token_id
-
-    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+    def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
         # Differs from the release: digit_commas=keep keeps a token such as "2,"; encode_pieces splits off its comma.
         cleaned = [self._clean(sentence) for sentence in sentences]
-        encoded = self._processor.Encode(cleaned, out_type=int, num_threads=1)
+        encoded = self._processor.Encode(cleaned, out_type=int, num_threads=threads)
         if not self._split:
             return encoded
         return [[part for token in ids for part in self._split.get(token, (token,))] for ids in encoded]
@@ -167,7 +182,7 @@ class SentencePieceTokenizer(Tokenizer):
         return split
 
     @cached_property
-    def _aligned(self) -> tokenizers.Tokenizer:
+    def _aligned(self) -> tokenizers.Tokenizer:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The same tokenizer, ten times slower, which knows the place of each token in the text before cleaning."""
         content = as_json(self._model, self._clean) | {"added_tokens": [], "post_processor": None}
         vocabulary = content["model"]["vocab"]
@@ -176,11 +191,10 @@ class SentencePieceTokenizer(Tokenizer):
         return tokenizers.Tokenizer.from_str(json.dumps(content))
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        encoded = self._aligned.encode(text, add_special_tokens=False)
         space = self._processor.PieceToId("▁")
         ids: list[int] = []
         offsets: list[tuple[int, int]] = []
-        for token, (first, end) in zip(encoded.ids, encoded.offsets, strict=True):
+        for token, (first, end) in zip(*super().encode_with_offsets(text), strict=True):
             parts = self._split.get(token, [token])
             ends = [first if token == space else end]
             for part in reversed(parts[1:]):  # from the back, so that the first part gets the remainder
@@ -190,7 +204,6 @@ class SentencePieceTokenizer(Tokenizer):
         return ids, offsets
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids; special tokens give no text, except the unknown token."""
         return self._processor.Decode([int(token) for token in ids])
 
     def tokens(self) -> list[str]:
@@ -232,59 +245,3 @@ def as_json(model: bytes, cleaning: Cleaning) -> dict[str, Any]:
         "decoder": metaspace,
         "model": {"type": "Unigram", "unk_id": ids["<unk>"], "vocab": vocabulary, "byte_fallback": False},
     }
-
-
-class JsonTokenizer(Tokenizer):
-    """Text to token ids and back by a tokenizer.json, without its special tokens, truncation and padding.
-
-    The file says how text is cleaned (in BERT: lower case, accents, punctuation); the corpus does not.
-    """
-
-    def __init__(self, model: bytes, origin: str) -> None:
-        """Takes the content of a tokenizer.json; origin names it in errors.
-
-        Raises:
-            ConfigError: not a tokenizer.json, or a special token is missing.
-        """
-        try:
-            self._model = tokenizers.Tokenizer.from_buffer(model)
-        except ValueError as error:
-            raise ConfigError(f"{origin} is not a tokenizer.json: {error}") from error
-        self._model.no_truncation()
-        self._model.no_padding()
-        self._model.encode_special_tokens = True  # the word [MASK] in a text is text
-        self.fingerprint = digest_model(model)
-        self.vocab_size = 1 + max(self._model.get_vocab().values())  # ids may have gaps
-        self.pad_id, self.unk_id = self._find(_PAD, origin), self._find(_UNK, origin)
-        self.cls_id, self.sep_id, self.mask_id = (self._find((token,), origin) for token in CONTROL_SYMBOLS)
-
-    def _find(self, names: Sequence[str], origin: str) -> int:
-        ids = [token for token in map(self._model.token_to_id, names) if token is not None]
-        if not ids:
-            raise ConfigError(f"{origin} has no token {' or '.join(names)}")
-        return ids[0]
-
-    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in self._model.encode_batch(list(sentences), add_special_tokens=False)]
-
-    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        encoding = self._model.encode(text, add_special_tokens=False)
-        return encoding.ids, encoding.offsets
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return self._model.decode([int(token) for token in ids])
-
-    def tokens(self) -> list[str]:
-        return [str(self._model.id_to_token(token)) for token in range(self.vocab_size)]
-
-    @cached_property
-    def word_starts(self) -> np.ndarray:
-        """Which tokens start a word, bool [vocab]; all others join the token before them.
-
-        In WordPiece, every token without `##` (create_pretraining_data.py of BERT, whole word masking); otherwise as
-        in Tokenizer.
-        """
-        tokens = self.tokens()
-        if not any(token.startswith(_CONTINUATION) for token in tokens):
-            return super().word_starts
-        return np.array([not token.startswith(_CONTINUATION) for token in tokens])

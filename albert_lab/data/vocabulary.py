@@ -1,36 +1,32 @@
 """The tokenizer of a run: its model file, trained with the flags of the released one if it is not in the cache."""
 
 import io
-import json
 import math
-import re
 import time
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import sentencepiece
 
-from albert_lab import files, paths
-from albert_lab.config.data import MIN_VOCAB_SIZE, CorpusConfig, TokenizerConfig
+from albert_lab import paths
+from albert_lab.config.data import CorpusConfig, TokenizerConfig
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
-from albert_lab.data.build import find_or_build, worker_pool
+from albert_lab.data.build import find_or_build, in_process
 from albert_lab.data.cleaning import cleaning_of
 from albert_lab.data.fingerprint import fingerprint, source_settings
-from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer, digest_model, fingerprint_of, load, read_model
-from albert_lab.errors import ConfigError, DamagedFileError
+from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer, fingerprint_of, load, read_model
+from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, duration
 
 # Increment it with every change that gives other models from the same text and settings.
 TOKENIZER_VERSION = 2
 
 MODEL_FILE = "spiece.model"
-RECORD = "tokenizer.json"
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 _SEED = 149
 # Sums over sentences are divided among the threads, so another number of threads gives another model.
@@ -76,7 +72,6 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
     Raises:
         ConfigError: the file is not a suitable model, its size is not tokenizer.vocab_size, or the corpus does not
             yield that many tokens.
-        DamagedFileError: the model in the cache changed after training.
         MissingDataError: the model file or the text does not exist.
         WriteError: no space for the model.
     """
@@ -84,38 +79,19 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
     file = find_tokenizer(config)
     if settings.model_file is None:
         find_or_build(file.parent, lambda folder: _build(config, folder, say), "the tokenizer", say)
-        _check_cached(file)
     size = load_tokenizer(config).vocab_size
     if size != settings.vocab_size:
         raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} tokens: set it to {size}")
     return file
 
 
-def _check_cached(file: Path) -> None:
-    remedy = f"the cached tokenizer is damaged: remove {file.parent}, and the same command trains it again"
-    record = files.read_json(file.with_name(RECORD), dict[str, Any], remedy)
-    if digest_model(files.read_bytes(file, remedy)) != record.get("model_fingerprint"):
-        raise DamagedFileError(file, f"is not the trained model that {RECORD} describes", remedy)
-
-
 def _build(config: RunConfig, folder: Path, say: Say) -> None:
-    corpus, settings = config.corpus, config.tokenizer
+    settings, start = config.tokenizer, time.monotonic()
     for key in ("training_sentences", "character_coverage"):
         if getattr(settings, key) is None:
             raise ConfigError(f"tokenizer.{key}=null: give a number, by which a tokenizer is trained")
     say(f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences")
-    start = time.monotonic()
-    file = folder / MODEL_FILE
-    with worker_pool(1) as pool:  # the end of the process frees hundreds of megabytes
-        pool.submit(train_on_corpus, corpus, settings, file).result()
-    record = {
-        "tokenizer": settings.model_dump(mode="json"),
-        "corpus": source_settings(corpus),
-        "corpus_fingerprint": fingerprint(corpus),
-        "model_fingerprint": digest_model(file.read_bytes()),
-        "version": TOKENIZER_VERSION,
-    }
-    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n")
+    in_process(train_on_corpus, config.corpus, settings, folder / MODEL_FILE)
     say(f"trained the tokenizer in {duration(time.monotonic() - start)}")
 
 
@@ -175,7 +151,8 @@ def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> No
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise ConfigError(_explain(error, settings)) from error
+        reason = str(error).rpartition("] ")[2]  # before it: a line of SentencePiece's source code
+        raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size} does not fit this corpus: {reason}") from error
     file.write_bytes(model.getvalue())
 
 
@@ -192,14 +169,3 @@ def sample(items: Iterable[str], size: int) -> list[str]:
         if item is None:
             return kept
         kept[random.integers(size)] = item
-
-
-def _explain(error: RuntimeError, settings: TokenizerConfig) -> str:
-    said = f"tokenizer.vocab_size={settings.vocab_size} does not fit this corpus"
-    if largest := re.search(r"Vocabulary size too high .* <= (\d+)", str(error)):
-        return f"{said}: it yields at most {largest[1]} tokens (and {MIN_VOCAB_SIZE} is the least); or give more text"
-    if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
-        return (
-            f"{said}: its characters and the special tokens need {smallest[1]}, or a lower tokenizer.character_coverage"
-        )
-    return f"no tokenizer can be trained on this corpus: {error}"

@@ -7,7 +7,7 @@ from toy import toy_config
 from albert_lab.config.compose import vocabulary_size
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
-from albert_lab.data.tokenizer import JsonTokenizer
+from albert_lab.data.tokenizer import SentencePieceTokenizer
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import load_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError
@@ -36,7 +36,7 @@ def file(tmp_path_factory):
 
 def test_it_is_recognized_by_its_suffix_and_adds_and_truncates_nothing(file):
     tokenizer = load_model(file)
-    assert isinstance(tokenizer, JsonTokenizer)
+    assert not isinstance(tokenizer, SentencePieceTokenizer)
     assert tokenizer.encode(["Red cats, red CAFÉ", ""]) == [[7, 5, 6, 8, 7, 9], []]
     special = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
     assert special == (0, 1, 2, 3, 4)

@@ -75,14 +75,6 @@ def test_special_tokens_never_come_from_text(toy, text):
     assert not {toy.pad_id, toy.cls_id, toy.sep_id, toy.mask_id} & set(toy.encode([text])[0])
 
 
-def test_decoding_restores_the_text(toy):
-    sentences = toy_sentences(20)
-    encoded = toy.encode(sentences)
-    assert [toy.decode(ids) for ids in encoded] == sentences
-    assert toy.decode(np.array(encoded[0], np.uint16)) == sentences[0]
-    assert toy.decode([toy.cls_id, *encoded[0], toy.sep_id]) == sentences[0]
-
-
 def test_the_same_sentences_give_the_same_model(toy_model, tmp_path):
     train(iter(toy_sentences()), settings(), tmp_path / "again.model")
     assert (tmp_path / "again.model").read_bytes() == toy_model.read_bytes()
@@ -100,7 +92,7 @@ def test_a_model_file_must_exist_and_match_the_settings(toy_model, tmp_path, run
     assert find_or_train(run(f"tokenizer.model_file={toy_model}"), silent) == toy_model
 
 
-@pytest.mark.parametrize(("asked", "bound"), [(5000, r"at most (\d+)"), (18, r"need (\d+)")])
+@pytest.mark.parametrize(("asked", "bound"), [(5000, "value <= (\\d+)"), (18, "vs (\\d+)")])
 def test_the_vocabulary_size_that_the_error_names_works(tmp_path, asked, bound):
     with pytest.raises(ConfigError, match=r"tokenizer\.vocab_size") as told:
         train(toy_sentences(50), settings(vocab_size=asked), tmp_path / "toy.model")
@@ -139,7 +131,7 @@ def test_spaces_punctuation_and_other_scripts_start_a_word_and_letters_join_it(t
 def test_a_tokenizer_is_trained_once_in_a_separate_process(run, monkeypatch):
     file = find_or_train(run(), silent)
     assert file.is_relative_to(paths.cache() / "tokenizers")
-    monkeypatch.setattr(training, "worker_pool", None)
+    monkeypatch.setattr(training, "in_process", None)
     assert find_or_train(run(), silent) == file
 
 
