@@ -16,8 +16,6 @@ _SPACES = "[\\t-\\r\\x1c-\\x1f\\x{85}\\x{1680}\\x{200b}-\\x{200f}\\x{2028}\\x{20
 # voicing marks of other scripts are letters and stay.
 _ACCENTS = "[\\x{0300}-\\x{036f}\\x{1ab0}-\\x{1aff}\\x{1dc0}-\\x{1dff}\\x{20d0}-\\x{20ff}\\x{fe20}-\\x{fe2f}]"
 
-MANY_ACCENTS = 0.001  # of the letters: English text has fewer
-
 
 @dataclass(frozen=True)
 class Cleaning:
@@ -55,23 +53,11 @@ class Cleaning:
             parts += [normalizers.NFKD(), normalizers.Replace(Regex(_ACCENTS), "")]
         return normalizers.Sequence([*parts, normalizers.NFKC()])
 
-    def describe(self, texts: Iterable[str]) -> str | None:
-        """Which letters of texts it changes, and what share of them, in a line; None if it changes none.
-
-        It is a warning where more than MANY_ACCENTS of the letters lose an accent.
-        """
+    def lost_accents(self, texts: Iterable[str]) -> tuple[float, str]:
+        """The share of the letters of texts that lose an accent, and the most frequent one of them."""
         letters = Counter(char for text in texts for char in normalizers.NFKC().normalize_str(text) if char.isalpha())
-        parts: list[str] = []
-        if self.lower_case and (share := _share(letters, [char for char in letters if char != char.lower()])):
-            parts.append(f"{share} to lower case (corpus.lower_case)")
-        accented = [char for char in letters if self(char.lower()) != char.lower()]
-        if self.strip_accents and (share := _share(letters, accented)):
-            usual = sorted(accented, key=lambda char: (-letters[char], char))[:5]
-            named = ", ".join(f"{char} to {self(char)}" for char in usual)
-            parts.append(f"{share} lose an accent, such as {named} (corpus.strip_accents)")
-        lost = sum(letters[char] for char in accented) if self.strip_accents else 0
-        mark = "warning: " if lost > MANY_ACCENTS * letters.total() else ""
-        return f"{mark}cleaning changes letters: {'; '.join(parts)}" if parts else None
+        lost = Counter({char: count for char, count in letters.items() if self(char.lower()) != char.lower()})
+        return lost.total() / max(1, letters.total()), next((char for char, _ in lost.most_common(1)), "")
 
 
 AS_IS = Cleaning()
@@ -80,8 +66,3 @@ AS_IS = Cleaning()
 def cleaning_of(corpus: CorpusConfig) -> Cleaning:
     """The cleaning that a corpus sets."""
     return Cleaning(corpus.lower_case, corpus.strip_accents, corpus.language)
-
-
-def _share(letters: Counter[str], changed: list[str]) -> str | None:
-    share = sum(letters[char] for char in changed) / max(1, letters.total())
-    return f"{100 * share:.2g} %" if share else None

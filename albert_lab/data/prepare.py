@@ -1,14 +1,13 @@
-"""From text to token shards: their path in the cache, and a parallel build in bounded memory."""
+"""From text to token shards: their path in the cache, and a build in bounded memory."""
 
 import json
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
-from functools import lru_cache, partial
-from itertools import chain, islice
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate, chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +15,14 @@ from albert_lab import paths
 from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
-from albert_lab.data.build import find_or_build, worker_pool
-from albert_lab.data.cleaning import Cleaning, cleaning_of
+from albert_lab.data.build import find_or_build
+from albert_lab.data.cleaning import cleaning_of
 from albert_lab.data.corpus import Split, sentences
 from albert_lab.data.files import left_out
-from albert_lab.data.fingerprint import fingerprint, remember_fingerprints, settings
+from albert_lab.data.fingerprint import fingerprint, settings
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
 from albert_lab.data.tokenizer import Tokenizer
-from albert_lab.data.tokenizer import load as load_model
-from albert_lab.data.vocabulary import find_or_train, tokenizer_fingerprint
+from albert_lab.data.vocabulary import find_or_train, load_tokenizer, tokenizer_fingerprint
 from albert_lab.data.words import Overlap
 from albert_lab.errors import ConfigError
 from albert_lab.machine import cores
@@ -34,13 +32,12 @@ from albert_lab.messages import EVERY_SECONDS, Say, duration, size
 SHARDS_VERSION = 5
 
 _BATCH_CHARACTERS = 2**19
-# One process reads for all workers; more workers than this would wait for it and use memory. For 1 MB of plain text,
-# reading takes 0.023 s of a core and encoding 0.16 s, so the reader keeps seven workers busy.
-_MAX_WORKERS = 8
-# With fewer batches, workers take longer to start than they save.
-_BATCHES_FOR_WORKERS = 32
+_MAX_THREADS = 8  # a third of the time is spent outside of them
 MANY_UNKNOWN = 0.01  # of the tokens
-SAMPLED_DOCUMENTS = 2_000  # whose letters show what cleaning changes
+_SAMPLED_DOCUMENTS = 2_000  # whose letters show what cleaning changes
+_MANY_ACCENTS = 0.001  # of the letters: English text has fewer
+_EMPTY, _SHORT = "empty documents", "paragraphs of one sentence"
+_DROPPED = (texts.DUPLICATES, texts.REPEATED, _EMPTY, _SHORT)
 
 
 def find_shards(config: RunConfig) -> Path:
@@ -68,9 +65,8 @@ def prepare(config: RunConfig, say: Say) -> Path:
         WriteError: no space for the shards; no part of them is kept.
     """
     fingerprints, folder = [fingerprint(corpus) for corpus in _corpora(config)], find_shards(config)
-    model = find_or_train(config, say)
-    find_or_build(folder, lambda part: _build(config, fingerprints, model, part, say), "the token shards", say)
-    remember_fingerprints()
+    find_or_train(config, say)
+    find_or_build(folder, lambda part: _build(config, fingerprints, part, say), "the token shards", say)
     _check_unknown(config, read_meta(folder), say)
     return folder
 
@@ -93,45 +89,29 @@ def without_added(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"added_corpus": config.added_corpus.model_copy(update={"source": "none"})})
 
 
-class _Batch(NamedTuple):
-    split: Split
-    sources: list[list[str]]  # raw texts of the documents of each source document
-    corpus: CorpusConfig
-
-
-class _Encoded(NamedTuple):
-    split: Split
-    tokens: np.ndarray  # [tokens of the batch]
-    lengths: list[np.ndarray]  # of sentences in tokens, documents in sentences, and source documents in documents
-    counts: Counter[str]  # bytes of text, empty documents, short paragraphs, unknown tokens by split
-
-
-def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path, say: Say) -> None:
+def _build(config: RunConfig, fingerprints: list[str], folder: Path, say: Say) -> None:
     corpora, start = _corpora(config), time.monotonic()
     corpus, *added = corpora
-    how = (cleaning_of(corpus), config.tokenizer.digit_commas)
-    tokenizer = load_model(model, *how)
-    encode = partial(_encode, model=model, how=how, fingerprint=tokenizer.fingerprint)
+    tokenizer, threads = load_tokenizer(config), config.machine.workers or min(cores(), _MAX_THREADS)
     counts: Counter[str] = Counter()
     skipped: list[str] = []
-    writers = {split: ShardWriter(folder, split) for split in SPLITS}
-    batches, spoken = _batches(corpora, counts, skipped), start
-    with closing(_map_in_order(encode, batches, config.machine.workers)) as results:
-        for encoded in results:
-            writers[encoded.split].append(encoded.tokens, *encoded.lengths)
-            counts += encoded.counts
-            if time.monotonic() - spoken >= EVERY_SECONDS:
-                spoken = time.monotonic()
-                say(f"encoding text: {size(counts['text_bytes'])}")
+    writers, spoken = {split: ShardWriter(folder, split) for split in SPLITS}, start
+    for split, of, sources in _batches(corpora, counts, skipped):
+        tokens, lengths = _encode(sources, of, tokenizer, threads, counts)
+        counts[f"unknown {split}"] += np.count_nonzero(tokens == tokenizer.unk_id)
+        writers[split].append(tokens, *lengths)
+        if time.monotonic() - spoken >= EVERY_SECONDS:
+            spoken = time.monotonic()
+            say(f"encoding text: {counts['documents']:,} documents")
 
+    written = {split: writers[split].counts for split in SPLITS}
+    documents, tokens = (sum(count[part] for count in written.values()) for part in ("documents", "tokens"))
     for split in SPLITS:
         is_left_empty = split == "train" and corpus.dev_share >= 1  # to score a whole text
-        if not writers[split].counts["documents"] and not is_left_empty:
-            number = sum(writer.counts["documents"] for writer in writers.values())
-            raise texts.empty_split(split, number, corpus, counts[texts.REPEATED])
+        if not written[split]["documents"] and not is_left_empty:
+            raise texts.empty_split(split, documents, corpus, counts[texts.REPEATED])
     if [fingerprint(source) for source in corpora] != fingerprints:
         raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")
-    written = {split: writers[split].counts for split in SPLITS}
     meta = {
         "version": SHARDS_VERSION,
         "corpus": settings(corpus),
@@ -145,39 +125,38 @@ def _build(config: RunConfig, fingerprints: list[str], model: Path, folder: Path
             for split, count in written.items()
         },
         "documents_found": counts["documents"],
-        "dropped": {what: count for what, count in counts.items() if count and what in _DROPPED},
+        "dropped": {what: counts[what] for what in _DROPPED if counts[what]},
         "records_skipped": len(skipped),
         "disk_bytes": sum(file.stat().st_size for file in folder.iterdir()),
     }
     (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n")
-
-    documents, tokens = (sum(count[part] for count in written.values()) for part in ("documents", "tokens"))
     dropped = ", ".join(f"{count:,} {what}" for what, count in meta["dropped"].items())
     say(
         f"prepared {documents:,} documents ({written['dev']['documents']:,} held out), {tokens:,} tokens:"
         f" {size(meta['disk_bytes'])} in {duration(time.monotonic() - start)}"
         + (f"; dropped {dropped}" if dropped else "")
     )
+    for warning in _warnings(corpus, skipped):
+        say(f"warning: {warning}")
+
+
+def _warnings(corpus: CorpusConfig, skipped: list[str]) -> Iterator[str]:
+    """What a user may not have wanted: text that is not read, or is read in another way."""
     if skipped:
-        say(f"warning: corpus.on_error=skip left {len(skipped):,} records out: {_some(skipped)}")
-    sample = (document.text for document in islice(texts.iterate(corpus, []), SAMPLED_DOCUMENTS))
-    if changed := cleaning_of(corpus).describe(sample):
-        say(changed)
+        yield f"corpus.on_error=skip left {len(skipped):,} records out, such as {'; '.join(skipped[:5])}"
+    sample = (document.text for document in islice(texts.iterate(corpus), _SAMPLED_DOCUMENTS))
+    share, letter = cleaning_of(corpus).lost_accents(sample)
+    if share > _MANY_ACCENTS:
+        yield f"{100 * share:.2g} % of the letters lose an accent, such as {letter}: set corpus.language"
     if corpus.source == "files" and corpus.lines == "whole" and texts.is_hard_wrapped(corpus):
-        say("warning: most lines are of one length and end within a sentence: corpus.lines=wrapped joins them")
+        yield "most lines are of one length and end within a sentence: corpus.lines=wrapped joins them"
     if others := left_out(corpus):
-        say(f"warning: {len(others):,} files of {corpus.path} are not read: {_some(others)} (a glob reads any name)")
+        yield f"{len(others):,} files of {corpus.path} are not read, such as {others[0]}: a glob reads any name"
 
 
-def _some(names: list[str], most: int = 5) -> str:
-    return "; ".join(names[:most]) + "; …" * (len(names) > most)
-
-
-_EMPTY, _SHORT = "empty documents", "paragraphs of one sentence"
-_DROPPED = (texts.DUPLICATES, texts.REPEATED, _EMPTY, _SHORT)
-
-
-def _batches(corpora: list[CorpusConfig], counts: Counter[str], skipped: list[str]) -> Iterator[_Batch]:
+def _batches(
+    corpora: list[CorpusConfig], counts: Counter[str], skipped: list[str]
+) -> Iterator[tuple[Split, CorpusConfig, list[list[str]]]]:
     """Batches of source documents, each as its distinct documents: first those that are held out, then training text.
 
     Training text, of which added text is a part, loses what repeats held-out text. By document: a paragraph that occurs
@@ -193,7 +172,7 @@ def _batches(corpora: list[CorpusConfig], counts: Counter[str], skipped: list[st
                 held_out.add(source.text for source in sources)
             elif corpus.repeats == "drop":
                 documents = texts.without_repeated(documents, corpus, held_out, counts)
-            yield _Batch(split, [[one.text for one in texts.distinct(of, counts, seen)] for of in documents], corpus)
+            yield split, corpus, [[one.text for one in texts.distinct(of, counts, seen)] for of in documents]
 
 
 def _sources(split: Split, corpus: CorpusConfig, skipped: list[str]) -> Iterator[texts.Document]:
@@ -215,69 +194,27 @@ def _in_parts(sources: Iterator[texts.Document]) -> Iterator[list[texts.Document
         yield part
 
 
-def _map_in_order(
-    function: Callable[[_Batch], _Encoded], batches: Iterator[_Batch], workers: int | None
-) -> Generator[_Encoded]:
-    """Results in the order of the batches, for any number of workers; few are pending, so memory is bounded."""
-    head = list(islice(batches, _BATCHES_FOR_WORKERS))
-    workers = workers or (min(cores(), _MAX_WORKERS) if len(head) == _BATCHES_FOR_WORKERS else 1)
-    if workers == 1:
-        yield from map(function, chain(head, batches))
-        return
-    with worker_pool(workers) as pool:
-        pending = deque()
-        for batch in chain(head, batches):
-            pending.append(pool.submit(function, batch))
-            if len(pending) > 2 * workers:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-
-
-def _encode(batch: _Batch, *, model: Path, how: tuple[Cleaning, str], fingerprint: str) -> _Encoded:
-    tokenizer = _load(model, how, fingerprint)
-    fewest = 2 if batch.corpus.documents == "paragraph" else 1
-    raw = list(chain.from_iterable(batch.sources))
-    counts = Counter(text_bytes=sum(len(text.encode()) for text in raw))
-    sources: list[list[list[list[int]]]] = []  # token ids by source document, document, sentence
-    encoded_documents = iter(_encode_documents(raw, batch.corpus, tokenizer))
-    for source in batch.sources:
-        documents = list(islice(encoded_documents, len(source)))
+def _encode(
+    sources: list[list[str]], corpus: CorpusConfig, tokenizer: Tokenizer, threads: int, counts: Counter[str]
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The token ids of source documents, each given by its documents; and the lengths that ShardWriter takes."""
+    split = [[list(sentences(text, corpus)) for text in source] for source in sources]
+    # All in one call: many calls with a few sentences take twice the time.
+    encoded = iter(tokenizer.encode([text for source in split for document in source for text in document], threads))
+    fewest = 2 if corpus.documents == "paragraph" else 1
+    kept: list[list[list[list[int]]]] = []  # token ids by source document, document, sentence
+    for source in split:
+        documents = [[ids for ids in islice(encoded, len(document)) if ids] for document in source]
         counts[_EMPTY] += sum(not document for document in documents)
         counts[_SHORT] += sum(0 < len(document) < fewest for document in documents)
-        sources.append([document for document in documents if len(document) >= fewest])
-    documents = list(chain.from_iterable(sources))
-    encoded = list(chain.from_iterable(documents))
-    tokens = np.fromiter(chain.from_iterable(encoded), token_dtype(tokenizer.vocab_size))
-    counts[f"unknown {batch.split}"] = int((tokens == tokenizer.unk_id).sum())
-    lengths = ([len(part) for part in parts if part] for parts in (encoded, documents, sources))
-    return _Encoded(batch.split, tokens, [np.array(part, OFFSET) for part in lengths], counts)
+        kept.append([_cut(document, corpus.document_tokens) for document in documents if len(document) >= fewest])
+    documents = list(chain.from_iterable(kept))
+    ids = list(chain.from_iterable(documents))
+    tokens = np.fromiter(chain.from_iterable(ids), token_dtype(tokenizer.vocab_size))
+    return tokens, [np.array([len(part) for part in parts if part], OFFSET) for parts in (ids, documents, kept)]
 
 
-def _encode_documents(documents: list[str], corpus: CorpusConfig, tokenizer: Tokenizer) -> list[list[list[int]]]:
-    """Token ids of the sentences of each document, or of its first ones up to corpus.document_tokens tokens."""
-    if corpus.document_tokens is not None:
-        return [_first_sentences(text, corpus, tokenizer, corpus.document_tokens) for text in documents]
-    # All in one call: many calls with a few sentences take twice the time.
-    split = [list(sentences(text, corpus)) for text in documents]
-    encoded = iter(tokenizer.encode(list(chain.from_iterable(split))))
-    return [[sentence for sentence in islice(encoded, len(document)) if sentence] for document in split]
-
-
-def _first_sentences(text: str, corpus: CorpusConfig, tokenizer: Tokenizer, most: int) -> list[list[int]]:
-    """Token ids of the first sentences of a document, up to so many tokens and at least two."""
-    kept: list[list[int]] = []
-    # One at a time, so that most of a long document is never split into sentences.
-    for sentence in chain.from_iterable(tokenizer.encode([line]) for line in sentences(text, corpus)):
-        if len(kept) >= 2 and sum(map(len, kept)) + len(sentence) > most:
-            break
-        if sentence:
-            kept.append(sentence)
-    return kept
-
-
-@lru_cache(maxsize=1)
-def _load(model: Path, how: tuple[Cleaning, str], fingerprint: str) -> Tokenizer:
-    tokenizer = load_model(model, *how)
-    assert tokenizer.fingerprint == fingerprint, "the model file changed while it was in use"
-    return tokenizer
+def _cut(document: list[list[int]], most: int | None) -> list[list[int]]:
+    """The first sentences of a document, up to so many tokens and at least two."""
+    fitting = len(document) if most is None else bisect_right(list(accumulate(map(len, document))), most)
+    return document[: max(2, fitting)]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, NonNegativeInt
 
 from albert_lab import files
 from albert_lab.data.corpus import Split
@@ -75,22 +75,36 @@ def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) 
     """
     meta = read_meta(folder)
     if tokenizer and (tokenizer.fingerprint, tokenizer.vocab_size) != (meta["model_fingerprint"], meta["vocab_size"]):
-        raise ConfigError(
-            f"the token shards in {folder} were made by another tokenizer ({meta['model_fingerprint']}, vocab_size"
-            f" {meta['vocab_size']}) than the one in use ({tokenizer.fingerprint}, vocab_size {tokenizer.vocab_size})"
-        )
-    count, inner, maps = meta[split], None, {}  # inner: the part that the offsets of a part refer to
+        raise ConfigError(f"the token shards in {folder} were made by another tokenizer: {_remedy(folder)}")
+    inner, maps = 0, []  # inner: the length of the part that the offsets of a part refer to
     for part in _PARTS:
-        file, length = _file(folder, split, part), count[part] + (part != "tokens")
+        file, length = folder / f"{split}.{part}", meta[split][part]
         dtype = token_dtype(meta["vocab_size"]) if part == "tokens" else OFFSET
-        size = file.stat().st_size if file.exists() else 0
-        if size != length * dtype.itemsize:
-            raise DamagedFileError(file, f"has {size} bytes, not {length * dtype.itemsize}", _remedy(folder))
-        maps[part] = np.memmap(file, dtype, mode="r", shape=(length,))
-        if inner and (maps[part][0], maps[part][-1]) != (0, count[inner]):
-            raise DamagedFileError(file, f"does not go from 0 to {count[inner]}", _remedy(folder))
-        inner = part
-    return Shards(split, *maps.values(), meta=meta)
+        size = (length + (part != "tokens")) * dtype.itemsize
+        if not file.exists() or file.stat().st_size != size:
+            raise DamagedFileError(file, f"does not have {size} bytes", _remedy(folder))
+        maps.append(np.memmap(file, dtype, mode="r"))
+        if part != "tokens" and (maps[-1][0], maps[-1][-1]) != (0, inner):
+            raise DamagedFileError(file, f"does not go from 0 to {inner}", _remedy(folder))
+        inner = length
+    return Shards(split, *maps, meta=meta)
+
+
+class _Count(BaseModel, extra="allow"):
+    tokens: NonNegativeInt
+    sentences: NonNegativeInt
+    documents: NonNegativeInt
+    sources: NonNegativeInt
+
+
+class _Meta(BaseModel, extra="allow"):
+    """The fields of meta.json that are read; the file has more."""
+
+    model_fingerprint: str = ""
+    vocab_size: NonNegativeInt
+    disk_bytes: int = 0
+    train: _Count
+    dev: _Count
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
@@ -107,24 +121,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def _remedy(folder: Path) -> str:
-    return f"the cached shards are damaged: remove {folder}, and the same command builds them again"
-
-
-class _Count(BaseModel, extra="allow"):
-    tokens: int = Field(ge=0)
-    sentences: int = Field(ge=0)
-    documents: int = Field(ge=0)
-    sources: int = Field(ge=0)
-
-
-class _Meta(BaseModel, extra="allow"):
-    """The fields of meta.json that are read; the file has more."""
-
-    model_fingerprint: str = ""
-    vocab_size: int = Field(ge=0)
-    disk_bytes: int = 0
-    train: _Count
-    dev: _Count
+    return f"remove {folder}, and the same command builds it again"
 
 
 class ShardWriter:
@@ -132,11 +129,9 @@ class ShardWriter:
 
     def __init__(self, folder: Path, split: Split) -> None:
         self.counts = dict.fromkeys(_PARTS, 0)
-        self._folder = folder
-        self._split: Split = split
-        self._write("tokens", np.zeros(0))
-        for part in _PARTS[1:]:
-            self._write(part, np.zeros(1, OFFSET))
+        self._files = {part: folder / f"{split}.{part}" for part in _PARTS}
+        for part, file in self._files.items():
+            file.write_bytes(b"" if part == "tokens" else np.zeros(1, OFFSET).tobytes())
 
     def append(self, tokens: np.ndarray, *lengths: np.ndarray) -> None:
         """Adds documents; their lengths become offsets.
@@ -146,21 +141,14 @@ class ShardWriter:
             lengths: Of sentences in tokens [sentences], of documents in sentences [documents], and of source documents
                 in documents [source documents].
         """
-        self._write("tokens", tokens)
-        for inner, part, content in zip(_PARTS, _PARTS[1:], lengths, strict=False):
-            self._write(part, self.counts[inner] + np.cumsum(content))
-        for part, content in zip(_PARTS, (tokens, *lengths), strict=True):
+        starts = [self.counts[part] for part in _PARTS[:-1]]
+        offsets = [start + np.cumsum(content) for start, content in zip(starts, lengths, strict=True)]
+        for part, content in zip(_PARTS, (tokens, *offsets), strict=True):
             self.counts[part] += len(content)
-
-    def _write(self, part: str, content: np.ndarray) -> None:
-        with open(_file(self._folder, self._split, part), "ab") as file:
-            file.write(content.tobytes())
+            with open(self._files[part], "ab") as file:
+                file.write(content.tobytes())
 
 
 def token_dtype(vocab_size: int) -> np.dtype:
     """The integer type for the ids of a vocabulary: uint16 if they fit, else uint32."""
     return np.dtype("<u2" if vocab_size <= _MAX_UINT16_TOKENS else "<u4")
-
-
-def _file(folder: Path, split: Split, part: str) -> Path:
-    return folder / f"{split}.{part}"

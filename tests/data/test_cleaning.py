@@ -43,16 +43,6 @@ def test_words_of_each_language_keep_their_letters(text, language, cleaned):
     assert words(clean(text)) == words(unicodedata.normalize("NFKC", cleaned))
 
 
-def test_the_letters_that_cleaning_changes_are_named_with_their_share():
-    line = Cleaning(lower_case=True, strip_accents=True).describe(["Xöxx xxxx xx"])
-    assert line is not None
-    assert "10 %" in line
-    assert "ö to o" in line
-    assert Cleaning().describe(["Xöx"]) is None
-
-
-@pytest.mark.parametrize(("text", "warns"), [("Xöxx xxxx xx", True), ("x" * 10_000 + "ö", False), ("ABCD", False)])
-def test_cleaning_warns_of_accents_that_are_lost_and_not_of_lower_case(text, warns):
-    line = Cleaning(lower_case=True, strip_accents=True).describe([text])
-    assert line is not None
-    assert line.startswith("warning: ") == warns
+@pytest.mark.parametrize(("text", "share", "letter"), [("Xöxx xxxx xx", 0.1, "ö"), ("ABCD", 0, ""), ("हिन्दी", 0, "")])
+def test_the_letters_that_lose_an_accent_are_counted(text, share, letter):
+    assert UNCASED.lost_accents([text]) == (share, letter)
