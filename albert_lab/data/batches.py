@@ -1,13 +1,11 @@
 """Masked batches through the stages of a length schedule, prefetched by a thread; and fixed sets for evaluation."""
 
 import bisect
-import itertools
 import math
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -65,7 +63,7 @@ class Batches:
         """first_step is the step of the first batch; stage is the number of the stage in the length schedule."""
         self._shards, self._vocabulary, self._config = shards, vocabulary, config
         self._first_step, self._first_epoch = first_step, stage * _EPOCHS_OF_A_STAGE
-        self._plans: dict[int, Future[Pairs]] = {}
+        self._planned: tuple[int, Pairs] | None = None  # the last epoch that was planned
         # Number of examples before each epoch planned so far and before the next one; statistics of the first epoch.
         self._starts = [0]
         self._first_stats: Mapping[str, Any] | None = None
@@ -82,22 +80,6 @@ class Batches:
         pairs, rng = self._examples(first, first + config.batch_size), generator(Stream.MASKING, config.seed, step)
         length, method = config.max_sequence_length, METHODS[masking.method]
         return _collate(self._shards, pairs, self._vocabulary, masking.in_training, length, rng, method)
-
-    def prefetch(self, step: int) -> Generator[Batch, None, None]:
-        """The batches from a step on, prefetched by a thread that ends when the generator is closed.
-
-        An error in the thread is raised here, at the batch in which it happened.
-        """
-        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches")
-        try:
-            steps = itertools.count(step)
-            ahead = deque(pool.submit(self.batch, next(steps)) for _ in range(PREFETCHED_BATCHES))
-            while True:
-                batch = ahead.popleft().result()
-                ahead.append(pool.submit(self.batch, next(steps)))
-                yield batch
-        finally:
-            pool.shutdown(cancel_futures=True)
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the first epoch: see pairs.make_pairs."""
@@ -136,39 +118,23 @@ class Batches:
                 while self._starts[-1] <= first:
                     self._plan(len(self._starts) - 1)
                 epoch = bisect.bisect_right(self._starts, first) - 1
-                plan, start = self._plan(epoch), first - self._starts[epoch]
-                parts.append(plan.take(slice(start, start + end - first)))
+                start = first - self._starts[epoch]
+                parts.append(self._plan(epoch).take(slice(start, start + end - first)))
                 first += len(parts[-1])
-                if 2 * start > len(plan):
-                    self._begin(epoch + 1)
         return Pairs.join(parts)
 
     def _plan(self, epoch: int) -> Pairs:
-        """The plan of an epoch; drops all other plans except the next one."""
-        self._begin(epoch)
-        for passed in self._plans.keys() - {epoch, epoch + 1}:
-            del self._plans[passed]
-        plan = self._plans[epoch].result()
-        if epoch == 0:
-            self._first_stats = plan.stats
-        if epoch == len(self._starts) - 1:
-            self._starts.append(self._starts[-1] + len(plan))
-        return plan
-
-    def _begin(self, epoch: int) -> None:
-        """Starts to make the plan of an epoch, in a separate thread that ends when the plan is finished."""
-        if epoch not in self._plans:
-            config, thread = self._config, ThreadPoolExecutor(max_workers=1, thread_name_prefix="pairs")
-            self._plans[epoch] = thread.submit(
-                make_pairs,
-                self._shards,
-                config.inter_sentence,
-                max_sequence_length=config.max_sequence_length,
-                short_sequence_probability=config.short_sequence_probability,
-                seed=config.seed,
-                epoch=self._first_epoch + epoch,
-            )
-            thread.shutdown(wait=False)
+        """The pairs of an epoch, in the order of training."""
+        if self._planned is None or self._planned[0] != epoch:
+            self._planned = None  # before the next one is made, to hold one at a time
+            config, number = self._config, self._first_epoch + epoch
+            pairs = make_pairs(self._shards, config.inter_sentence, config, seed=config.seed, epoch=number)
+            self._planned = epoch, pairs
+            if epoch == 0:
+                self._first_stats = pairs.stats
+            if epoch == len(self._starts) - 1:
+                self._starts.append(self._starts[-1] + len(pairs))
+        return self._planned[1]
 
 
 @dataclass(frozen=True)
@@ -198,10 +164,9 @@ class StagedBatches:
 
     def __init__(self, shards: Shards, vocabulary: Tokenizer, config: RunConfig) -> None:
         self._shards, self._vocabulary, self._config = shards, vocabulary, config
+        self._schedule = [stage.model_dump() for stage in config.length_schedule.stages]
         self._passed: list[StageData] = []
         self._number = -1  # no stage has begun
-        self._first_step = 0
-        self._counted_from = 0  # what the stage read before this step, of another text, is counted already
 
     def batch(self, step: int, share: float = 0.0) -> Batch:
         """The batch of the optimizer step that begins at this used share of the budget.
@@ -219,15 +184,22 @@ class StagedBatches:
     def prefetch(self, step: int, share: Callable[[], float]) -> Generator[Batch, None, None]:
         """The batches from a step on, prefetched by a thread that ends when the generator is closed.
 
+        An error in the thread is raised here, at the batch in which it happened.
+
         Args:
             share: returns the used share of the budget before each step.
         """
         while True:
-            number = self._number_at(share())
-            with closing(self._at(step, share()).prefetch(step)) as stream:
-                while self._number_at(share()) == number:
-                    yield next(stream)
+            batches, pool = self._at(step, share()), ThreadPoolExecutor(1, thread_name_prefix="batches")
+            try:
+                ahead = deque(pool.submit(batches.batch, step + number) for number in range(PREFETCHED_BATCHES))
+                while self._at(step, share()) is batches:
+                    batch = ahead.popleft().result()
+                    ahead.append(pool.submit(batches.batch, step + PREFETCHED_BATCHES))
+                    yield batch
                     step += 1
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def stages(self, steps: int) -> tuple[StageData, ...]:
         """The data of each stage that began before this number of steps, in order."""
@@ -235,7 +207,7 @@ class StagedBatches:
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            "schedule": self._schedule(),
+            "schedule": self._schedule,
             "number": self._number,
             "first_step": self._first_step,
             "counted_from": self._counted_from,
@@ -248,7 +220,7 @@ class StagedBatches:
 
         What the stage has read of another text is counted as that.
         """
-        if state["schedule"] == self._schedule():
+        if state["schedule"] == self._schedule:
             self._passed = [StageData(**stage) for stage in state["passed"]]
             self._enter(state["number"], state["first_step"])
             self._counted_from = state.get("counted_from", self._first_step)
@@ -258,11 +230,7 @@ class StagedBatches:
                 self._counted_from = step
 
     def _number_at(self, share: float) -> int:
-        starts = self._config.stage_starts
-        return max(number for number, start in enumerate(starts) if start <= share + _TOLERANCE)
-
-    def _schedule(self) -> list[dict[str, float]]:
-        return [stage.model_dump() for stage in self._config.length_schedule.stages]
+        return bisect.bisect_right(self._config.stage_starts, share + _TOLERANCE) - 1
 
     def _at(self, step: int, share: float) -> Batches:
         number = self._number_at(share)
@@ -276,6 +244,7 @@ class StagedBatches:
         return self._batches
 
     def _enter(self, number: int, first_step: int) -> None:
+        # What the stage read before the step counted_from, of another text, is counted already.
         self._number, self._first_step, self._counted_from = number, first_step, first_step
         self._batches = self._make(number, first_step)
 
@@ -296,16 +265,16 @@ def masked_set(
     return _collate(shards, pairs, vocabulary, masking, max_sequence_length, generator(Stream.MASKING, seed, 0))
 
 
-def fixed_pairs(shards: Shards, spec: InterSentenceConfig, *, num_pairs: int, **settings: Any) -> Pairs:
+def fixed_pairs(shards: Shards, spec: InterSentenceConfig, config: RunConfig, *, num_pairs: int, seed: int) -> Pairs:
     """Pairs for evaluation: the same for the same arguments; fewer than num_pairs if the text yields fewer.
 
     The labels have the same shares as in a whole epoch, up to rounding, in the set and in any first part of it. For a
-    large text only a sample is planned: blocks of documents at equal distances. settings are those of make_pairs.
+    large text only a sample is planned: blocks of documents at equal distances.
 
     Raises:
         ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
     """
-    pairs = make_pairs(shards, spec, **settings, epoch=0, most_blocks=SAMPLED_BLOCKS)
+    pairs = make_pairs(shards, spec, config, seed=seed, epoch=0, most_blocks=SAMPLED_BLOCKS)
     place = np.empty(len(pairs))  # position of a pair among the pairs with its label, from 0 to 1
     for label in np.unique(pairs.label):
         rows = np.flatnonzero(pairs.label == label)

@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -83,16 +83,11 @@ def blocks_of(shards: Shards, most: int | None = None) -> list[Block]:
 
 
 def draw_stretches(
-    shards: Shards,
-    block: Block,
-    limit: int,
-    short_probability: float,
-    cutting: Literal["balanced", "released"],
-    rng: np.random.Generator,
+    shards: Shards, block: Block, limit: int, short_probability: float, is_released: bool, rng: np.random.Generator
 ) -> Stretches:
     """Splits the documents of a block into stretches, with the target length of their chunks and direction of cutting.
 
-    Source: create_instances_from_document; `cutting=released` follows it: one stretch per document, from the front.
+    Source: create_instances_from_document; is_released follows it: one stretch per document, from the front.
     """
     bounds = shards.document_offsets[block.first : block.end + 1]
     num_documents = len(bounds) - 1
@@ -100,14 +95,14 @@ def draw_stretches(
     target = np.where(is_short, rng.integers(2, limit + 1, num_documents), limit)
 
     num_stretches = -(-np.diff(shards.sentence_offsets[bounds]) // (target * STRETCH_CHUNKS))
-    if cutting == "released":
+    if is_released:
         num_stretches = np.ones_like(num_stretches)
     row = np.repeat(np.arange(num_documents), num_stretches)
     number = np.arange(len(row)) - np.repeat(np.cumsum(num_stretches) - num_stretches, num_stretches)
     num_sentences = np.diff(bounds)[row]
     # Differs from the release: half of the text is cut from the back. The sentence that reaches the target is longer
     # than average; if all text is cut from the front, it is always in the second segment, and lengths reveal the order.
-    starts_backwards = rng.random(num_documents) < (0.5 if cutting == "balanced" else 0)
+    starts_backwards = rng.random(num_documents) < (0 if is_released else 0.5)
     return Stretches(
         document=row + block.first,
         first=bounds[row] + num_sentences * number // num_stretches[row],

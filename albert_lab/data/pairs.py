@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from albert_lab.config.data import InterSentenceConfig
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.chunks import Chunks, Rows, Stream, blocks_of, cut_chunks, draw_stretches, generator
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
@@ -38,7 +39,6 @@ class Pairs(Rows):
 class Segments(Rows):
     """Segment pairs before truncation."""
 
-    document: np.ndarray  # [pairs] int64: of the first segment
     source: np.ndarray  # [pairs] int64: source document of the first segment
     target: np.ndarray  # [pairs] int64: intended length of both segments in tokens
     a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
@@ -77,19 +77,9 @@ def other_document(segments: Segments, rng: np.random.Generator, shards: Shards)
             partners.append((waiting.pop(), pair))
         else:
             waiting.append(pair)
-    return _exchange(segments, np.array(partners, dtype=np.int64).reshape(-1, 2))
-
-
-def same_document(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
-    """The pairs, each with the second segment of the pair of its document that is nearest in length.
-
-    In a document of few pairs, the nearest length may differ much; then lengths reveal this kind.
-    """
-    order = np.lexsort((rng.random(len(segments)), segments.b_length, segments.document))
-    document = segments.document[order]
-    rank = np.arange(len(order)) - np.searchsorted(document, document)
-    even = np.flatnonzero((rank[:-1] % 2 == 0) & (document[:-1] == document[1:]))
-    return _exchange(segments, np.stack([order[even], order[even + 1]], axis=1))
+    pairs = np.array(partners, dtype=np.int64).reshape(-1, 2)
+    receivers, donors = pairs.ravel(), pairs[:, ::-1].ravel()
+    return replace(segments.take(receivers), b_start=segments.b_start[donors], b_length=segments.b_length[donors])
 
 
 def random_document(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
@@ -108,12 +98,6 @@ def random_document(segments: Segments, rng: np.random.Generator, shards: Shards
     return replace(segments, b_start=offsets[first], b_length=offsets[end] - offsets[first])
 
 
-def _exchange(segments: Segments, partners: np.ndarray) -> Segments:
-    """The pairs in partners (row numbers [exchanges, 2]), each with the second segment of its partner."""
-    receivers, donors = partners.ravel(), partners[:, ::-1].ravel()
-    return replace(segments.take(receivers), b_start=segments.b_start[donors], b_length=segments.b_length[donors])
-
-
 @dataclass(frozen=True)
 class PairKind:
     """A kind of pair: from consecutive pairs to those of the kind, without pairs that have no partner.
@@ -129,7 +113,6 @@ KINDS: dict[str, PairKind] = {
     "consecutive": PairKind(consecutive),
     "swapped": PairKind(swapped),
     "other-document": PairKind(other_document, is_across=True),
-    "same-document": PairKind(same_document),
     "random-document": PairKind(random_document, is_across=True),
 }
 
@@ -150,16 +133,16 @@ def check_kinds(spec: InterSentenceConfig, num_sources: int | None = None) -> No
 def make_pairs(
     shards: Shards,
     spec: InterSentenceConfig,
+    config: RunConfig,
     *,
-    max_sequence_length: int,
-    short_sequence_probability: float,
     seed: int,
     epoch: int,
     most_blocks: int | None = None,
 ) -> Pairs:
     """One epoch's segment pairs over a split, in training order; for a given text, a function of (seed, epoch) only.
 
-    With most_blocks, pairs come from at most this many blocks of documents, at equal distances.
+    The configuration sets their length and how many are short. With most_blocks, pairs come from at most this many
+    blocks of documents, at equal distances.
 
     Source: create_pretraining_data.py, create_instances_from_document.
 
@@ -167,12 +150,12 @@ def make_pairs(
         ConfigError: an unknown kind of pair, or a kind that cannot be made of this text.
     """
     check_kinds(spec, shards.num_sources)
-    limit = max_sequence_length - SPECIAL_TOKENS
+    limit, short = config.max_sequence_length - SPECIAL_TOKENS, config.short_sequence_probability
     counts: Counter[str] = Counter()
     parts: list[Pairs] = []
     for block in blocks_of(shards, most_blocks):
         rng = generator(Stream.PAIRS, seed, epoch, block.number)
-        stretches = draw_stretches(shards, block, limit, short_sequence_probability, spec.cutting, rng)
+        stretches = draw_stretches(shards, block, limit, short, spec.cutting == "released", rng)
         chunks = cut_chunks(stretches, shards.sentence_offsets)
         counts["chunks"] += len(chunks)
         counts["first_chunks"] += int(np.count_nonzero(chunks.first == shards.document_offsets[chunks.document]))
@@ -243,8 +226,7 @@ def _quotas(shares: Sequence[float], num_pairs: int, rng: np.random.Generator) -
 def _segments(shards: Shards, chunks: Chunks, middle: np.ndarray) -> Segments:
     """Chunks as two segments, the second from the token `middle` [chunks] on."""
     start, end = shards.sentence_offsets[chunks.first], shards.sentence_offsets[chunks.end]
-    source = shards.source_of(chunks.document)
-    return Segments(chunks.document, source, chunks.target, start, middle - start, middle, end - middle)
+    return Segments(shards.source_of(chunks.document), chunks.target, start, middle - start, middle, end - middle)
 
 
 def _alone(shards: Shards, chunks: Chunks, limit: int) -> Segments:

@@ -52,15 +52,9 @@ class HeldOutPairs(Measure):
         Raises:
             ConfigError: pairs that cannot be made of this text (see pairs.make_pairs).
         """
-        pairs = fixed_pairs(
-            shards,
-            self.objective(),
-            num_pairs=num_pairs,
-            max_sequence_length=config.max_sequence_length,
-            short_sequence_probability=config.short_sequence_probability,
-            seed=config.evaluation.seed,
-        )
-        return self.changed(pairs, shards, config.evaluation.seed) if self.changed else pairs
+        seed = config.evaluation.seed
+        pairs = fixed_pairs(shards, self.objective(), config, num_pairs=num_pairs, seed=seed)
+        return self.changed(pairs, shards, seed) if self.changed else pairs
 
 
 class TokenMeasure(HeldOutPairs):

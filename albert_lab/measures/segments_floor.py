@@ -1,6 +1,6 @@
 """The floor of pair measures, each segment by itself: a linear classifier of both, which cannot relate the two."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +14,8 @@ from albert_lab.data.build import Say, find_or_build
 from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
 from albert_lab.data.prepare import find_shards
 from albert_lab.data.shards import Shards
-from albert_lab.errors import DamagedFileError
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
-from albert_lab.storage import discard
 
 if TYPE_CHECKING:  # they take half a second to import, and only fitting needs them
     from scipy.sparse import csr_matrix
@@ -32,8 +30,6 @@ RATES = (0.002, 0.005, 0.015)
 _DECAY = 1e-4
 EDGE = 3  # the first and last tokens of a segment that count with their place
 BIGRAMS = 1 << 15  # into which the pairs of adjacent tokens are hashed
-_LENGTHS = ("max_sequence_length", "short_sequence_probability")
-_FILE = "right.npz"
 
 
 def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict[str, np.ndarray]:
@@ -42,54 +38,44 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
     It depends on the text, the lengths and the evaluation's settings, but not on a run's seed, objective or budget.
 
     Raises:
-        ConfigError: text from which no pairs can be made (see pairs.make_pairs).
+        ConfigError: text from which no pairs can be made (see pairs.make_pairs), or a damaged file in the cache.
         WriteError: no space left.
     """
-    measures = {measure.name: measure for measure in of_kind(PairMeasure)}
-
-    def build(folder: Path) -> None:
-        np.savez_compressed(folder / _FILE, allow_pickle=False, **_right(config, train, dev, measures))
-
-    def read() -> dict[str, np.ndarray]:
-        arrays = files.read_arrays(find_or_build(folder, build, "the floor of each segment by itself", say) / _FILE)
-        if arrays.keys() != measures.keys() or any(right.dtype != bool or right.ndim != 1 for right in arrays.values()):
-            raise DamagedFileError(folder / _FILE, f"does not have the answers of {', '.join(measures)}")
-        return arrays
-
     if train.is_of_single_sentences:  # nothing is scored on pairs
         return {}
-    settings = {key: getattr(config, key) for key in _LENGTHS}
+    measures = of_kind(PairMeasure)
+    settings = {key: getattr(config, key) for key in ("max_sequence_length", "short_sequence_probability")}
     settings |= {key: getattr(config.evaluation, key) for key in ("num_pairs", "seed")}
-    key = digest([VERSION, find_shards(config).name, settings, *measures, *own_code.included().values()])
+    key = digest(
+        [VERSION, find_shards(config).name, settings, *(of.name for of in measures), *own_code.included().values()]
+    )
     folder = paths.cache() / "segments-floors" / key
-    try:
-        return read()
-    except DamagedFileError as error:
-        say(f"the floor of each segment by itself is fitted again: {error}")
-        discard(folder)
-    return read()
+
+    def build(folder: Path) -> None:
+        np.savez_compressed(folder / "right.npz", allow_pickle=False, **_right(config, train, dev, measures))
+
+    file = find_or_build(folder, build, "the floor of each segment by itself", say) / "right.npz"
+    remedy = f"remove {folder}, and the same command builds it again"
+    return files.read_arrays(file, remedy)
 
 
-def _right(config: RunConfig, train: Shards, dev: Shards, measures: Mapping[str, PairMeasure]) -> dict[str, np.ndarray]:
-    describe = partial(features, vocab_size=config.tokenizer.vocab_size)
-    fitted = {
-        name: fit(train, _epochs(train, measure, config), describe, config.evaluation.seed)
-        for name, measure in measures.items()
-        if measure.fitted_as is None
-    }
+def _right(config: RunConfig, train: Shards, dev: Shards, measures: Sequence[PairMeasure]) -> dict[str, np.ndarray]:
+    describe, seed = partial(features, vocab_size=config.tokenizer.vocab_size), config.evaluation.seed
+    own = [of for of in measures if of.fitted_as is None]
+    fitted = {of.name: fit(train, _epochs(train, of, config), describe, seed) for of in own}
     right = {}
-    for name, measure in measures.items():
+    for measure in measures:
         pairs = measure.pairs(dev, config, config.evaluation.num_pairs)
-        right[name] = fitted[measure.fitted_as or name].predict(describe(dev, pairs)) == pairs.label
+        right[measure.name] = fitted[measure.fitted_as or measure.name].predict(describe(dev, pairs)) == pairs.label
     return right
 
 
 def _epochs(train: Shards, measure: PairMeasure, config: RunConfig) -> Iterator[Pairs]:
     """Epochs of training pairs, with other cuts and other pairs in each, up to the bounds."""
     left, seed = TRAINING_PAIRS * config.evaluation.num_pairs, config.evaluation.seed
-    settings = {key: getattr(config, key) for key in _LENGTHS} | {"seed": seed, "most_blocks": SAMPLED_BLOCKS}
     for epoch in range(MOST_EPOCHS):
-        pairs = make_pairs(train, measure.objective(), epoch=epoch, **settings).take(slice(left))
+        pairs = make_pairs(train, measure.objective(), config, seed=seed, epoch=epoch, most_blocks=SAMPLED_BLOCKS)
+        pairs = pairs.take(slice(left))
         left -= len(pairs)
         yield pairs
         if not left:

@@ -11,8 +11,6 @@ from albert_lab.data.pairs import Pairs, Stream, generator
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
 
-_SWAPPED = 1  # the label of pairs whose second segment stands first
-
 
 def across_documents(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
     """SOP pairs, each with the second segment of a pair of another source document, of nearest length.
@@ -24,7 +22,7 @@ def across_documents(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
     Raises:
         ConfigError: all pairs are of one source document.
     """
-    is_swapped = pairs.label == _SWAPPED
+    is_swapped = pairs.label == 1  # the second segment stands first
     start = np.where(is_swapped, pairs.a_start, pairs.b_start)
     length = np.where(is_swapped, pairs.a_length, pairs.b_length)
     source = shards.source_of(shards.document_at(start))

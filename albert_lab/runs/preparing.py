@@ -63,8 +63,7 @@ def prepare_all(runs: Iterable[Run], say: Say) -> None:
     }
     for config in (run.config for run in by_data.values()):
         data, settings = load(config, say), {"epoch": 0, "most_blocks": SAMPLED_BLOCKS, "seed": config.evaluation.seed}
-        settings |= {key: getattr(config, key) for key in ("max_sequence_length", "short_sequence_probability")}
-        pairs = [make_pairs(shards, config.inter_sentence, **settings) for shards in (data.dev, data.train)]
+        pairs = [make_pairs(shards, config.inter_sentence, config, **settings) for shards in (data.dev, data.train)]
         dropped = pairs[-1].stats["dropped_text_share"]
         if dropped > MUCH_TEXT and config.corpus.source == "files":
             say(

@@ -13,7 +13,7 @@ from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import batches as module
 from albert_lab.data import chunks
-from albert_lab.data.batches import Batch, Batches, fixed_pairs, masked_set, micro_batches
+from albert_lab.data.batches import Batch, Batches, StagedBatches, fixed_pairs, masked_set, micro_batches
 from albert_lab.data.pairs import make_pairs
 from albert_lab.data.shards import Shards
 from albert_lab.data.tokenizer import Tokenizer
@@ -56,14 +56,7 @@ def make_batches(shards: Shards, config: RunConfig) -> Batches:
 
 def make_set(shards: Shards, config: RunConfig, num_pairs: int, seed: int = 5) -> Batch:
     length = config.max_sequence_length
-    pairs = fixed_pairs(
-        shards,
-        config.inter_sentence,
-        num_pairs=num_pairs,
-        max_sequence_length=length,
-        short_sequence_probability=config.short_sequence_probability,
-        seed=seed,
-    )
+    pairs = fixed_pairs(shards, config.inter_sentence, config, num_pairs=num_pairs, seed=seed)
     return masked_set(shards, pairs, config.masking, VOCABULARY, max_sequence_length=length, seed=seed)
 
 
@@ -78,14 +71,7 @@ def unmask(batch: Batch) -> np.ndarray:
 
 
 def epoch_plan(shards: Shards, config: RunConfig, epoch: int):
-    return make_pairs(
-        shards,
-        config.inter_sentence,
-        max_sequence_length=config.max_sequence_length,
-        short_sequence_probability=config.short_sequence_probability,
-        seed=config.seed,
-        epoch=epoch,
-    )
+    return make_pairs(shards, config.inter_sentence, config, seed=config.seed, epoch=epoch)
 
 
 # ---- content of a batch ----
@@ -146,23 +132,19 @@ def test_a_batch_may_span_several_epochs():
 
 
 def threads() -> list[threading.Thread]:
-    for thread in threading.enumerate():
-        if thread.name.startswith("pairs"):  # ends when its plan is made
-            thread.join(timeout=10)
-    return [thread for thread in threading.enumerate() if thread.name.startswith(("batches", "pairs"))]
+    return [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
 
 
 def test_an_error_in_the_thread_is_raised_at_its_batch_and_ends_the_thread(shards, config, monkeypatch):
-    batches = make_batches(shards, config)
-    make = batches.batch
+    make = Batches.batch
 
-    def fail_at_step_two(step: int) -> Batch:
+    def fail_at_step_two(batches: Batches, step: int) -> Batch:
         if step == 2:
             raise OSError("the disk is gone")
-        return make(step)
+        return make(batches, step)
 
-    monkeypatch.setattr(batches, "batch", fail_at_step_two)
-    stream = batches.prefetch(0)
+    monkeypatch.setattr(Batches, "batch", fail_at_step_two)
+    stream = StagedBatches(shards, VOCABULARY, config).prefetch(0, lambda: 0.0)
     assert len(list(itertools.islice(stream, 2))) == 2
     assert threads()
     with pytest.raises(OSError, match="the disk is gone"):
@@ -223,14 +205,14 @@ def test_a_fixed_set_is_the_same_every_time_and_balanced(option):
 def test_a_fixed_set_is_made_from_a_sample_of_a_large_text_and_all_of_a_small_text(monkeypatch):
     shards = make_prose(200, sentences=20, tokens=8)
     monkeypatch.setattr(chunks, "BLOCK_SENTENCES", 100)
-    spec = configure().inter_sentence
-    sizes = {"max_sequence_length": 32, "short_sequence_probability": 0.1, "seed": 5}
-    whole = make_pairs(shards, spec, **sizes, epoch=0)
+    config = configure()
+    spec = config.inter_sentence
+    whole = make_pairs(shards, spec, config, seed=5, epoch=0)
     monkeypatch.setattr(module, "SAMPLED_BLOCKS", 1000)
-    every = fixed_pairs(shards, spec, num_pairs=len(whole), **sizes)
+    every = fixed_pairs(shards, spec, config, num_pairs=len(whole), seed=5)
     assert sorted(every.a_start.tolist()) == sorted(whole.a_start.tolist())
     monkeypatch.setattr(module, "SAMPLED_BLOCKS", 4)
-    sample = fixed_pairs(shards, spec, num_pairs=len(whole), **sizes)
+    sample = fixed_pairs(shards, spec, config, num_pairs=len(whole), seed=5)
     assert 4 * 5 < len(sample) < len(whole) / 4
     assert np.ptp(sample.a_start) > 0.6 * shards.num_tokens, "from all over the text"
     assert set(sample.a_start.tolist()) <= set(whole.a_start.tolist())

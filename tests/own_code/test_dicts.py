@@ -130,7 +130,7 @@ def test_a_masking_replaces_that_of_training_batches(own):
 def shortened_pairs():
     labels = tuple(PairLabel(kind=kind, share=0.5) for kind in ("consecutive", "shortened"))
     spec = InterSentenceConfig(name="mix", labels=labels, single_sentence_chunks="drop", cutting="balanced")
-    return make_pairs(make_prose(40), spec, max_sequence_length=64, short_sequence_probability=0.1, seed=0, epoch=0)
+    return make_pairs(make_prose(40), spec, load(["max_sequence_length=64"]), seed=0, epoch=0)
 
 
 def test_a_kind_of_pair_is_made_in_its_share(own):
