@@ -94,10 +94,14 @@ def data_status(
     With --tasks, exit code 4 if one of them cannot be used.
     """
     from albert_lab.errors import MissingDataError
-    from albert_lab.tasks.fetch import status, status_text
+    from albert_lab.tasks.fetch import status
 
     listed = status(paths.tasks_data(), task_names(tasks))
-    print(json.dumps(listed, indent=2) if as_json else status_text(listed, paths.tasks_data()))
+    for row in [] if as_json else listed:
+        examples = (f"{split} {count:,}" for split, count in row["examples"].items())
+        print("; ".join([f"{row['title']}: {', '.join(examples) or 'no data'}", *row["problems"].values()]))
+    if as_json:
+        print(json.dumps(listed, indent=2))
     unusable = [row["task"] for row in listed if not {"train", "dev"} <= row["examples"].keys()]
     if tasks and unusable:
         raise MissingDataError(f"without train or dev examples: {', '.join(unusable)}")

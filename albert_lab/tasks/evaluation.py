@@ -35,8 +35,14 @@ def score_examples(
     device: torch.device,
     precision: Callable[[], AbstractContextManager],
 ) -> Scores:
-    """The scores of examples by a model; leaves the model in training mode."""
-    order, outputs = forward_all(model, features, device, precision)
+    """The scores of examples by a model; waits for the device once, and leaves the model in training mode."""
+    model.eval()
+    order, outputs = [*evaluation_items(features.lengths, _BATCH_ITEMS)], []
+    with torch.no_grad():
+        for items in order:
+            with precision():
+                outputs.append(model.scores(features.batch(items, device)))
+    model.train()
     places, gathered = np.argsort(np.concatenate(order)), {}
     for name in outputs[0]:
         parts = [output[name].cpu().numpy() for output in outputs]  # rows of shorter batches may be shorter
@@ -45,20 +51,6 @@ def score_examples(
             parts = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=fill) for part in parts]
         gathered[name] = np.concatenate(parts)[places]
     return kind.collect(examples, features, gathered)
-
-
-def forward_all(
-    model: TaskModel, features: Features, device: torch.device, precision: Callable[[], AbstractContextManager]
-) -> tuple[list[np.ndarray], list[dict[str, torch.Tensor]]]:
-    """The items of each batch, and their scores on the device, without waiting for the device."""
-    model.eval()
-    order, outputs = [*evaluation_items(features.lengths, _BATCH_ITEMS)], []
-    with torch.no_grad():
-        for items in order:
-            with precision():
-                outputs.append(model.scores(features.batch(items, device)))
-    model.train()
-    return order, outputs
 
 
 def floors_of(kind: TaskKind, train: Sequence[Any], examples: Sequence[Any]) -> Floors:
@@ -138,16 +130,16 @@ def ensemble(task: TaskConfig, files: Sequence[Path], data: Path, *, scale: str,
         MissingDataError: a file or the task's data does not exist.
         ConfigError: members with scores of different examples, or examples that are not in the data.
     """
-    kind, read = load_kind(task, task.at(scale)), [load_scores(file) for file in files]
-    by_id = {example.id: example for example in task.read(data, "dev")[0]}
-    if any([*scores["ids"]] != [*read[0]["ids"]] or not by_id.keys() >= {*scores["ids"]} for scores in read):
+    kind, members = load_kind(task, task.at(scale)), [load_scores(file) for file in files]
+    ids, by_id = [*members[0]["ids"].tolist()], {example.id: example for example in task.read(data, "dev")[0]}
+    if not by_id.keys() >= {*ids} or any(scores["ids"].tolist() != ids for scores in members):
         raise ConfigError(f"{', '.join(map(str, files))}: scores of other examples than those of {task.name} today")
-    examples = [by_id[id] for id in read[0]["ids"].tolist()]
+    examples = [by_id[id] for id in ids]
 
-    def outcome(scores: Scores) -> tuple[float, Scored]:
-        scored = kind.score(examples, kind.predict(examples, scores))
-        return task.main_score(scored.values), scored
+    def scored(scores: Scores) -> Scored:
+        return kind.score(examples, kind.predict(examples, scores))
 
-    members = sorted(((outcome(scores)[0], scores) for scores in read), key=lambda member: -member[0])[:best]
-    main, averaged = outcome(kind.average([scores for _, scores in members]))
-    return Ensemble(averaged, main, [score for score, _ in members])
+    singles = [task.main_score(scored(scores).values) for scores in members]
+    used = sorted(range(len(files)), key=lambda place: -singles[place])[:best]
+    outcome = scored(kind.average([members[place] for place in used]))
+    return Ensemble(outcome, task.main_score(outcome.values), [singles[place] for place in used])

@@ -93,6 +93,7 @@ class Features:
     targets: dict[str, np.ndarray]  # [items, ...]
     pad_id: int
     rows_per_item: int = 1
+    contexts: Sequence[AlignedText] = ()  # of examples whose answers are spans
 
     def __len__(self) -> int:
         return len(self.rows) // self.rows_per_item

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tabulate import tabulate
-
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.messages import Say
 from albert_lab.storage import replacing
@@ -47,7 +45,7 @@ def fetch(name: str, folder: Path, say: Say, overrides: Sequence[str] = ()) -> l
 
 
 def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """One row per task: name, title, examples by existing split, missing files by split, problems by split.
+    """One row per task: name, title, and by split the number of usable examples, and what is missing or wrong.
 
     Args:
         names: tasks by name or file; None: all tasks of the project.
@@ -57,29 +55,16 @@ def status(folder: Path, names: Sequence[str] | None = None) -> list[dict[str, A
     """
     rows = []
     for task in map(load_task, task_names() if names is None else names):
-        row: dict[str, Any] = {"task": task.name, "title": task.title, "examples": {}, "missing": {}, "problems": {}}
+        row: dict[str, Any] = {"task": task.name, "title": task.title, "examples": {}, "problems": {}}
         for split in SPLITS:
             try:
                 examples, issues = task.read(folder, split)
                 row["examples"][split] = len(examples)
                 row["problems"] |= {split: describe(issues)} if issues else {}
-            except MissingDataError:
-                row["missing"][split] = str(task.file(folder, split))
-            except ConfigError as error:
+            except (ConfigError, MissingDataError) as error:
                 row["problems"][split] = str(error)
         rows.append(row)
     return rows
-
-
-def status_text(rows: list[dict[str, Any]], folder: Path) -> str:
-    """The rows as a table."""
-    body = []
-    for row in rows:
-        examples = ", ".join(f"{split} {count:,}" for split, count in row["examples"].items())
-        wrong = "; ".join(f"{split}: {text}" for split, text in (row["missing"] | row["problems"]).items())
-        body.append([row["title"], examples, wrong.replace(f"{folder}/", "")])
-    table = tabulate(body, headers=["task", "examples", "missing or wrong"], tablefmt="simple", disable_numparse=True)
-    return f"{table}\n\nlooked for in {folder} ($ALBERT_LAB_TASKS); `albert-lab data fetch` downloads what is missing"
 
 
 def _write(task: TaskConfig, hub: HubSource, split: str, file: Path) -> int:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -15,14 +14,14 @@ from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import SpanExample
-from albert_lab.tasks.features import AlignedText, Features, TaskBatch, align, join
+from albert_lab.tasks.features import Features, TaskBatch, align, join
 from albert_lab.tasks.model import Predictions, Scored, Scores, TaskKind
 from albert_lab.tasks.task import NUM_SPECIAL_TOKENS, TaskSettings
 
 _THINNING_SEED = 1606
 NO_SPAN = 0  # position of [CLS], the target of a window without the answer
 _MASKED = -1e30
-# By row: its example, and positions of the window; see Window and SpanFeatures.
+# By row: its example, and positions of the window (see Window); plus shift, they are those in the context.
 _TARGETS = ("example", "shift", "context_first", "context_end", "best_first", "best_end", "start", "end")
 # The spans of an example, in characters of its context, with their log-probabilities.
 Spans = dict[tuple[int, int], float]
@@ -62,7 +61,7 @@ class Kind(TaskKind):
         """Whether questions may have no answer, as in SQuAD 2.0."""
         return "NoAns_f1" in self.task.format.scores
 
-    def make_features(self, examples: Sequence[SpanExample], tokenizer: Tokenizer, *, training: bool) -> "SpanFeatures":
+    def make_features(self, examples: Sequence[SpanExample], tokenizer: Tokenizer, *, training: bool) -> Features:
         """One row per window: `[CLS] question [SEP] context [SEP]`; truncation keeps the question's first tokens.
 
         For training, only the share empty_windows of the windows without the answer is kept, if set.
@@ -76,7 +75,8 @@ class Kind(TaskKind):
         rows, targets = [], []
         for number, (example, asked) in enumerate(zip(examples, questions, strict=True)):
             question, context = asked[: settings.question_length], aligned[example.context]
-            answer = _answer_tokens(example, context)
+            located = [(answer.start, len(answer.text)) for answer in example.answers if answer.start is not None]
+            answer = context.tokens_of(located[0][0], sum(located[0])) if located else None  # first and last token
             room = settings.max_sequence_length - len(question) - NUM_SPECIAL_TOKENS
             for window in windows(len(context.ids), room, settings.stride):
                 is_held = answer is not None and window.first <= answer[0] and answer[1] < window.end
@@ -90,7 +90,7 @@ class Kind(TaskKind):
         columns: dict[str, np.ndarray] = dict(zip(_TARGETS, np.array(targets, dtype=np.int64).T, strict=True))
         columns["is_impossible"] = (columns["start"] == NO_SPAN).astype(np.float32)
         contexts = [aligned[example.context] for example in examples]
-        return SpanFeatures(rows, columns, tokenizer.pad_id, contexts=contexts)
+        return Features(rows, columns, tokenizer.pad_id, contexts=contexts)
 
     def build_head(self, shape: EncoderShape) -> "SpanHead | SpanOrNothingHead":
         """The head of SQuAD 2.0 if questions may be unanswerable, else that of 1.1."""
@@ -112,7 +112,6 @@ class Kind(TaskKind):
         no_answer is the minimum over the windows. right has the log-probability of the right answer, the maximum over
         the windows.
         """
-        assert isinstance(features, SpanFeatures)
         rows, count = features.targets["example"], len(examples)
         # One constant per example keeps the order of logits between its windows, which the release compares.
         norms = np.zeros((count, 2))
@@ -196,21 +195,6 @@ class Kind(TaskKind):
         values = {name: metrics.percent(of) for name, of in shares.items()}
         values = {name: values[name] for name in self.task.metrics if name in values} | values
         return Scored(answers, values, shares, threshold)
-
-
-@dataclass(frozen=True)
-class SpanFeatures(Features):
-    """Windows of contexts. The token at a position of a row is the context's token at position + shift."""
-
-    contexts: Sequence[AlignedText] = ()  # by example
-
-
-def _answer_tokens(example: SpanExample, context: AlignedText) -> tuple[int, int] | None:
-    """First and last token of the first gold answer whose start is correct."""
-    for answer in example.answers:
-        if answer.start is not None:
-            return context.tokens_of(answer.start, answer.start + len(answer.text))
-    return None
 
 
 def _unpack(scores: Scores) -> Iterator[Spans]:

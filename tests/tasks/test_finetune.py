@@ -12,7 +12,6 @@ from albert_lab.model.encoder import PretrainingModel
 from albert_lab.score import Score, share, wilson
 from albert_lab.tasks import finetune as module
 from albert_lab.tasks.evaluation import signs_of
-from albert_lab.tasks.examples import subsample
 from albert_lab.tasks.finetune import WEIGHTS, build_optimizer, finetune
 from albert_lab.tasks.model import Predictions, build_model, load_kind
 from albert_lab.tasks.records import (
@@ -63,15 +62,6 @@ def test_a_record_has_the_official_score_of_the_saved_answers_with_interval_loss
     assert [main.low, main.high] == pytest.approx([100 * bound for bound in interval])
     assert main.loss is not None
     assert main.loss > 0
-
-
-def test_a_correlation_has_no_interval_no_loss_and_no_sums(tmp_path):
-    data = tmp_path / "data"
-    record = make(toy_start(tmp_path / "run"), toy_task("stsb", data, "start_from=null"), data)
-    assert record.documents is None
-    assert (record.best.main.low, record.best.main.high, record.best.main.loss) == (None, None, None)
-    assert record.best.main.n == record.dev.used
-    assert set(record.best.scores) == {"pearson", "spearman"}
 
 
 def rewrite(task, data, split):
@@ -173,12 +163,6 @@ def test_constant_answers_are_flagged_and_repeated_at_half_the_rate(tmp_path):
     assert any("it ends near chance" in sign for sign in record.diverged)
     assert any("same answer" in sign for sign in record.diverged)
     assert len([line for line in said if "again at half the learning rate" in line]) == 2
-
-
-def test_a_subsample_is_the_same_for_all_seeds():
-    assert subsample(range(100), 10) == subsample(range(100), 10)
-    assert subsample(range(100), 10) == sorted(set(subsample(range(100), 10)))
-    assert subsample(range(5), None) == subsample(range(5), 9) == [0, 1, 2, 3, 4]
 
 
 def test_the_summary_of_seeds_is_the_median_with_the_interval_of_its_examples(tmp_path):

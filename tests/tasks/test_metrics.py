@@ -71,16 +71,6 @@ def correct(train, examples):
     return [answer == example.label for answer, example in zip(answers, examples, strict=True)]
 
 
-def test_words_that_tell_the_label_give_it_in_any_order():
-    texts = {"good": "a good film", "bad": "a bad film"}
-    train = [
-        TextExample(str(place), texts[word], None, label)
-        for place, (word, label) in enumerate([("good", "1"), ("bad", "0")] * 3)
-    ]
-    dev = [TextExample("a", "film good", None, "1"), TextExample("b", "bad film", None, "0")]
-    assert set(correct(train, dev)) == {True}
-
-
 def test_the_words_of_two_texts_count_by_themselves():
     pairs = [("x", "y", "entailment"), ("y", "x", "neutral")]
     train = [TextExample(str(place), *pair) for place, pair in enumerate(pairs * 3)]

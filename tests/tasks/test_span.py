@@ -10,7 +10,7 @@ from toy_tasks import span_examples, toy_config, toy_start, toy_tokenizer
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.examples import Answer, SpanExample
 from albert_lab.tasks.model import build_model
-from albert_lab.tasks.span import NO_SPAN, Kind, SpanFeatures, SpanOrNothingHead, windows
+from albert_lab.tasks.span import NO_SPAN, Kind, SpanOrNothingHead, windows
 from albert_lab.tasks.task import load_task
 
 TOKENIZER = toy_tokenizer()
@@ -45,7 +45,6 @@ def test_a_token_is_assigned_to_the_window_with_most_context_as_in_the_release(n
 def test_every_window_has_its_part_of_the_context_and_the_position_of_the_answer():
     _, kind = kind_of("squad1")
     features = kind.make_features([asked("DOG")], TOKENIZER, training=True)
-    assert isinstance(features, SpanFeatures)
     (context,) = features.contexts
     answer = context.tokens_of(CONTEXT.index("DOG"), CONTEXT.index("DOG") + 3)
     assert answer is not None

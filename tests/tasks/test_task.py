@@ -54,12 +54,6 @@ def test_a_task_that_starts_from_another_keeps_the_pooler_that_was_tuned_there()
     assert {TASKS[name].fitted(run).pooler for name in ("mrpc", "rte", "stsb")} == {"pretrained"}
 
 
-def test_the_column_of_squad_is_the_mean_of_f1_and_exact_match():
-    assert TASKS["squad1"].main_score({"exact_match": 82.3, "f1": 89.3}) == pytest.approx(85.8)
-    assert TASKS["squad2"].main_score({"exact": 77.1, "f1": 80.0, "NoAns_f1": 1.0}) == pytest.approx(78.55)
-    assert TASKS["mrpc"].main_score({"accuracy": 90.0, "f1": 80.0}) == 90
-
-
 def test_lengths_never_exceed_the_pretraining_length():
     task = load_task("squad2")
     fitted = task.fitted(config.load(["scale=paper", "max_sequence_length=64"]))
@@ -87,14 +81,6 @@ def test_lengths_never_exceed_the_pretraining_length():
 def test_an_invalid_setting_is_refused_with_its_key(name, override, says):
     with pytest.raises(ConfigError, match=says):
         load_task(name, [override])
-
-
-@pytest.mark.parametrize("text", ["a: [", "[1]", "", COLA.replace("dev: glue", "validation: glue")])
-def test_a_file_without_a_task_is_refused(text, tmp_path):
-    file = tmp_path / "mine.yaml"
-    file.write_text(text)
-    with pytest.raises(ConfigError, match=r"mine\.yaml"):
-        load_task(str(file))
 
 
 @pytest.mark.parametrize("rows", ['{"text": "a", "label": "yes"}\n' * 2, '{"text": "", "label": "yes"}\n' * 2, ""])

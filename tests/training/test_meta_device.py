@@ -16,7 +16,6 @@ from toy_training import pretrainer
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.tasks.evaluation import forward_all
 from albert_lab.tasks.features import training_items
 from albert_lab.tasks.finetune import build_optimizer as task_optimizer
 from albert_lab.tasks.finetune import take_step
@@ -76,8 +75,8 @@ def test_a_fine_tuning_step_and_its_evaluation_never_wait_and_mix_no_devices(tmp
     batches = training_items(features.lengths, settings.batch_size, 0)
     losses = [take_step(model, optimizer, features.batch(next(batches), META), nullcontext) for _ in range(2)]
     assert all(loss.device == META for loss in losses)
-    _, result = forward_all(model, kind.make_features(examples, start.tokenizer, training=False), META, nullcontext)
-    assert all(values.device == META for item in result for values in item.values())
+    result = model.eval().scores(features.batch(next(batches), META))
+    assert all(values.device == META for values in result.values())
 
 
 def test_no_mask_is_passed_if_no_sequence_is_padded_except_on_a_cpu(corpus, tmp_path):
