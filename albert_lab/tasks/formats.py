@@ -37,8 +37,8 @@ def read_rows(
 ) -> list[tuple[str, dict[str, Any]]]:
     """The rows of a file by the end of its name: JSON, JSON Lines, CSV, parquet; any other name is tab-separated.
 
-    Each is its place, file:line, and its values by column, none if it has more or fewer of them. Objects in JSON have
-    their keys as columns too, as in `choices.text`. In tab-separated files quotation marks are text, as in GLUE's.
+    Each is its place, file:line, and its values by column, none if it has more or fewer of them. In tab-separated files
+    quotation marks are text, as in GLUE's.
 
     Args:
         wanted: columns that the file must have.
@@ -60,7 +60,9 @@ def read_rows(
             rows = enumerate(content.get("data", ()) if isinstance(content, dict) else content, 1)
         else:
             rows = _table(file, suffix == ".csv", columns, header)
-        named = [(f"{file.name}:{number}", _flat(row)) for number, row in rows]
+        named = [(f"{file.name}:{number}", row) for number, row in rows]
+        if others := [place for place, row in named if not isinstance(row, dict)]:
+            raise ValueError(f"{others[0]} is no object")
     except ConfigError:
         raise
     except (ValueError, TypeError, RecursionError, csv.Error) as error:
@@ -71,13 +73,6 @@ def read_rows(
     if lacking := [name for name in wanted if name and name not in names]:
         raise ConfigError(f"{file}: no column {', '.join(lacking)}; its columns: {', '.join(names)}")
     return named
-
-
-def _flat(row: Any) -> dict[str, Any]:
-    if not isinstance(row, dict):
-        raise ValueError(f"{json.dumps(row)[:40]} is no object")
-    inner = {f"{name}.{key}": value for name, of in row.items() if isinstance(of, dict) for key, value in of.items()}
-    return row | inner
 
 
 def _table(file: Path, is_csv: bool, columns: Sequence[str], header: bool) -> Iterator[tuple[int, dict[str, str]]]:
@@ -194,27 +189,27 @@ class ChoicesFormat(TableFormat):
         Raises:
             ConfigError: the label is a letter in one row and a number in another, or the numbers do not start at 0.
         """
-        named = (self.options,) if isinstance(self.options, str) else self.options
-        rows = read_rows(file, [self.passage, self.question, *named, self.label], self.columns, self.header)
+        columns = [self.options.removesuffix(".text")] if isinstance(self.options, str) else [*self.options]
+        rows = read_rows(file, [self.passage, self.question, *columns, self.label], self.columns, self.header)
         keys = {_as_text(cells.get(self.label)) or "" for _, cells in rows}
         numbers, letters = sorted(key for key in keys if key[:1].isdecimal()), sorted(keys.intersection(LETTERS))
-        if numbers and letters and not self.labels and not any(self._labels_of_options in cells for _, cells in rows):
+        has_labels = self.labels or any(isinstance(cells.get(columns[0]), dict) for _, cells in rows)
+        if numbers and letters and not has_labels:
             raise ConfigError(
                 f"{file}: {self.label} is a letter in some rows and a number in others ({letters[0]}, {numbers[0]}):"
                 " write it in one way, or give the labels of each row's options (choices: {text: [...], label: [...]})"
             )
-        return collect(rows, partial(self._make, file, NUMBERS if numbers else LETTERS))
+        return collect(rows, partial(self._make, file, columns, NUMBERS if numbers else LETTERS))
 
-    @property
-    def _labels_of_options(self) -> str:
-        return f"{self.options.removesuffix('.text')}.label" if isinstance(self.options, str) else ""
-
-    def _make(self, file: Path, usual: tuple[str, ...], number: int, cells: dict[str, Any]) -> ChoiceExample:
+    def _make(
+        self, file: Path, columns: list[str], usual: tuple[str, ...], number: int, cells: dict[str, Any]
+    ) -> ChoiceExample:
         passage, question = (_text(cells, name) if name else "" for name in (self.passage, self.question))
-        listed = [*map(cells.get, self.options)]
+        listed, labels = [*map(cells.get, columns)], self.labels or usual
         if isinstance(self.options, str):
-            listed = cells.get(f"{self.options.removesuffix('.text')}.text", cells.get(self.options))
-        labels = self.labels or cells.get(self._labels_of_options) or usual
+            listed = listed[0]
+        if isinstance(listed, dict):
+            listed, labels = listed.get("text"), self.labels or listed.get("label")
         options = [_as_text(option) or "" for option in listed] if isinstance(listed, list) else []
         while options and not options[-1]:
             options.pop()
