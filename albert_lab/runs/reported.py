@@ -58,12 +58,10 @@ class FilledColumn:
     def score(self) -> Score:
         """The median over fine-tuning seeds, of the best checkpoint on dev; its loss is that of the last step.
 
-        The checkpoints of a task with constant answers all score the same, and the first of them would be taken for
-        the loss, after a few steps of fine-tuning. The interval is Wilson's for a share of n answers: too wide for F1,
-        where an answer scores between 0 and 1; correlations have none.
+        The interval is Wilson's for a share of n answers: too wide for F1, where an answer scores between 0 and 1;
+        correlations have none.
         """
-        summary = summarize(self.finetunings)
-        return summary.best.model_copy(update={"loss": summary.last.loss})
+        return summarize(self.finetunings)
 
     @cached_property
     def parts(self) -> dict[str, float]:

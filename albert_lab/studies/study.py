@@ -238,10 +238,10 @@ def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
         finished = [pair for pair in finished if pair[1]]
         if not finished:
             continue
-        item, records = max(finished, key=lambda pair: summarize(pair[1]).best.value)
+        item, records = max(finished, key=lambda pair: summarize(pair[1]).value)
         task, run = load_task(name), item.run
         files = [output_folder(run.folder, task.name, record.seed) / "best.npz" for record in records]
-        averaged = ensemble(task, files, paths.tasks_data(), scale=run.config.scale.name, best=members)
+        averaged, singles = ensemble(task, files, paths.tasks_data(), scale=run.config.scale.name, best=members)
         lines.append(
             EnsembleLine(
                 column=column,
@@ -249,9 +249,9 @@ def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
                 run=run.name,
                 row=", ".join(item.labels.values()),
                 n=records[0].best.main.n,
-                single=summarize(records).best.value,
-                members=tuple(averaged.members),
-                ensemble=averaged.main,
+                single=summarize(records).value,
+                members=tuple(singles),
+                ensemble=task.main_score(averaged.values),
             )
         )
     return lines

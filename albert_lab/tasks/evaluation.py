@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -109,18 +109,13 @@ def signs_of(end_loss: float, chance_loss: float, last: Score, answers: Sequence
     return tuple(signs)
 
 
-class Ensemble(NamedTuple):
-    """Answers of an ensemble with their scores, its main score, and that of each member, the best first."""
-
-    outcome: Scored
-    main: float
-    members: list[float]
-
-
-def ensemble(task: TaskConfig, files: Sequence[Path], data: Path, *, scale: str, best: int | None = None) -> Ensemble:
+def ensemble(
+    task: TaskConfig, files: Sequence[Path], data: Path, *, scale: str, best: int | None = None
+) -> tuple[Scored, list[float]]:
     """Answers to the dev examples by averaged probabilities, or averaged span and no-answer scores.
 
-    Members may have different runs, seeds and checkpoints, and for spans even different tokenizers.
+    Beside them are the main scores of the members, the best first. Members may have different runs, seeds and
+    checkpoints, and for spans even different tokenizers.
 
     Args:
         files: Scores of the members, as written by fine-tunings (best.npz).
@@ -141,5 +136,4 @@ def ensemble(task: TaskConfig, files: Sequence[Path], data: Path, *, scale: str,
 
     singles = [task.main_score(scored(scores).values) for scores in members]
     used = sorted(range(len(files)), key=lambda place: -singles[place])[:best]
-    outcome = scored(kind.average([members[place] for place in used]))
-    return Ensemble(outcome, task.main_score(outcome.values), [singles[place] for place in used])
+    return scored(kind.average([members[place] for place in used])), [singles[place] for place in used]

@@ -90,15 +90,16 @@ def finetune(
         attempts.append(attempt)
     if attempts[-1].end_loss is None:
         raise DivergedError(f"{name}: {'; '.join(attempts[-1].diverged)}")
+    best, scores, model = tuning.best
     outputs.mkdir(parents=True, exist_ok=True)
     if keep_weights:
-        checkpoint.save_weights(outputs / WEIGHTS, tuning.best.model)
+        checkpoint.save_weights(outputs / WEIGHTS, model)
     else:
         (outputs / WEIGHTS).unlink(missing_ok=True)
     examples = tuning.dev.examples
-    scored = tuning.kind.score(examples, tuning.kind.predict(examples, tuning.best.scores))
+    scored = tuning.kind.score(examples, tuning.kind.predict(examples, scores))
     answers = {example.id: answer for example, answer in zip(examples, scored.answers, strict=True)}
-    records.save_scores(tuning.best.scores, outputs / "best.npz")
+    records.save_scores(scores, outputs / "best.npz")
     write_atomically(outputs / "best.json", json.dumps(answers, ensure_ascii=False))
     shares = shares_of_main(task, scored)
     record = FinetuningRecord(
@@ -113,7 +114,7 @@ def finetune(
         settings=tuning.settings,
         train=tuning.training.record,
         dev=tuning.dev.record,
-        best=tuning.best.evaluation,
+        best=best,
         last=tuning.evaluations[-1],
         evaluations=tuple(tuning.evaluations),
         documents=by_block(shares) if shares else None,
@@ -161,19 +162,11 @@ class _Split(NamedTuple):
     record: ExampleSet
 
 
-class _Best(NamedTuple):
-    """The best evaluation of an attempt: the scores of the examples, and the model if its weights are kept."""
-
-    evaluation: Evaluation
-    scores: Scores
-    model: TaskModel
-
-
 class _Finetuning:
-    """What all attempts of a fine-tuning share, and the evaluations of the last one."""
+    """What all attempts of a fine-tuning share; the evaluations of the last one, the best, and its scores and model."""
 
-    best: _Best
     evaluations: list[Evaluation]
+    best: tuple[Evaluation, Scores, TaskModel]
 
     def __init__(
         self, start: InitialModel, task: TaskConfig, before: TaskConfig | None, seed: int, data: Path, say: Say
@@ -237,7 +230,7 @@ class _Finetuning:
                 scores = score_examples(model, kind, dev.examples, dev.features, self.device, self.autocast)
                 evaluation = evaluate_scores(kind, dev.examples, scores, self.floors, len(losses))
                 if all(evaluation.main.value > earlier.main.value for earlier in self.evaluations):
-                    self.best = _Best(evaluation, scores, deepcopy(model) if keep_weights else model)
+                    self.best = evaluation, scores, deepcopy(model) if keep_weights else model
                 self.evaluations.append(evaluation)
         if not signs:
             end_loss = float(np.mean(losses[-max(1, math.floor(END_SHARE * settings.steps)) :]))

@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import numpy as np
 from pydantic import ConfigDict
@@ -91,24 +90,17 @@ class FinetuningRecord(Record):
     total_seconds: float
 
 
-class Summary(NamedTuple):
-    """Medians over the seeds of one task, in percent."""
+def summarize(records: Sequence[FinetuningRecord]) -> Score:
+    """The median over seeds of the best main score (section 4.1 of the paper); its interval covers only the examples.
 
-    best: Score
-    last: Score
-
-
-def summarize(records: Sequence[FinetuningRecord]) -> Summary:
-    """Medians over the seeds of the main score (section 4.1 of the paper); their intervals cover only the examples."""
-    return Summary(_median([record.best.main for record in records]), _median([record.last.main for record in records]))
-
-
-def _median(scores: Sequence[Score]) -> Score:
-    value, first = median(score.value for score in scores), scores[0]
+    Its loss is that of the last step: the evaluations of a task with constant answers all score the same, and the first
+    of them would be taken for the loss, after a few steps of fine-tuning.
+    """
+    first, value = records[0].best.main, median(record.best.main.value for record in records)
     low, high = (None, None) if first.low is None else wilson(value / 100 * first.n, first.n)
-    losses = [score.loss for score in scores if score.loss is not None]
+    losses = [record.last.main.loss for record in records if record.last.main.loss is not None]
     changed = {"value": value, "low": low, "high": high, "loss": median(losses) if losses else None}
-    return first.model_copy(update=changed | {"by": f"{len(scores)} fine-tuned"})
+    return first.model_copy(update=changed | {"by": f"{len(records)} fine-tuned"})
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:

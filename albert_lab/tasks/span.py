@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,24 +20,18 @@ from albert_lab.tasks.task import NUM_SPECIAL_TOKENS, TaskSettings
 _THINNING_SEED = 1606
 NO_SPAN = 0  # position of [CLS], the target of a window without the answer
 _MASKED = -1e30
-# By row: its example, and positions of the window (see Window); plus shift, they are those in the context.
+# By row: its example, and positions of the window (see windows()); plus shift, they are those in the context.
 _TARGETS = ("example", "shift", "context_first", "context_end", "best_first", "best_end", "start", "end")
 # The spans of an example, in characters of its context, with their log-probabilities.
 Spans = dict[tuple[int, int], float]
 
 
-class Window(NamedTuple):
-    """A range of the tokens of a context, and its part that has more context here than in other windows."""
-
-    first: int
-    end: int
-    best_first: int
-    best_end: int
-
-
 @cache
-def windows(num_tokens: int, size: int, stride: int) -> list[Window]:
-    """Windows over a context, one per stride; the last one ends with the context (run_squad_v1.py of the release)."""
+def windows(num_tokens: int, size: int, stride: int) -> list[tuple[int, ...]]:
+    """Windows over a context, one per stride; the last one ends with the context (run_squad_v1.py of the release).
+
+    Each is the range of its tokens, and that of those which have more context here than in other windows.
+    """
     firsts = [0]
     while firsts[-1] + size < num_tokens:
         firsts.append(firsts[-1] + min(size, stride))
@@ -50,7 +43,7 @@ def windows(num_tokens: int, size: int, stride: int) -> list[Window]:
         is_better = around > most[first:end]
         most[first:end][is_better], best[first:end][is_better] = around[is_better], number  # best ascends
     best_firsts, best_ends = (np.searchsorted(best, np.arange(len(firsts)), side) for side in ("left", "right"))
-    return [Window(*map(int, row)) for row in np.column_stack([spans, best_firsts, best_ends])]
+    return [tuple(row) for row in np.column_stack([spans, best_firsts, best_ends]).tolist()]
 
 
 class Kind(TaskKind):
@@ -79,11 +72,11 @@ class Kind(TaskKind):
             answer = context.tokens_of(located[0][0], sum(located[0])) if located else None  # first and last token
             room = settings.max_sequence_length - len(question) - NUM_SPECIAL_TOKENS
             for window in windows(len(context.ids), room, settings.stride):
-                is_held = answer is not None and window.first <= answer[0] and answer[1] < window.end
+                is_held = answer is not None and window[0] <= answer[0] and answer[1] < window[1]
                 if not is_held and rng.random() >= kept_share:
                     continue
-                ids, offset = join(tokenizer, question, context.ids[window.first : window.end])
-                shift = window.first - offset
+                ids, offset = join(tokenizer, question, context.ids[slice(*window[:2])])
+                shift = window[0] - offset
                 span = [place - shift for place in answer] if answer and is_held else [NO_SPAN, NO_SPAN]
                 rows.append((ids, offset))
                 targets.append((number, shift, *(place - shift for place in window), *span))

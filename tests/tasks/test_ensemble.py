@@ -20,13 +20,11 @@ def members(tmp_path, name, seeds=(0,)):
 def test_an_ensemble_of_one_member_equals_that_member(tmp_path, name):
     task, data, files, (record,) = members(tmp_path, name)
     assert record is not None
-    result = ensemble(task, files, data, scale="smoke")
-    best = record.best
-    assert {metric: result.outcome.values[metric] for metric in best.scores} == values_of(best)
-    assert result.outcome.threshold == record.best.threshold
-    assert result.main == best.main.value == result.members[0]
-    twice = ensemble(task, files * 2, data, scale="smoke")
-    assert twice.outcome.answers == result.outcome.answers
+    averaged, singles = ensemble(task, files, data, scale="smoke")
+    assert {metric: averaged.values[metric] for metric in record.best.scores} == values_of(record.best)
+    assert averaged.threshold == record.best.threshold
+    assert singles == [record.best.main.value]
+    assert ensemble(task, files * 2, data, scale="smoke")[0].answers == averaged.answers
 
 
 def test_probabilities_are_averaged_over_members(tmp_path):
@@ -35,9 +33,9 @@ def test_probabilities_are_averaged_over_members(tmp_path):
         scores = load_scores(file)
         values = np.tile([1 - probability, probability], (len(scores["ids"]), 1))
         save_scores(scores | {"values": values}, file)
-    result = ensemble(task, files, data, scale="smoke")
-    assert set(result.outcome.answers) == {"1"}
-    assert len(ensemble(task, files, data, scale="smoke", best=1).members) == 1
+    averaged, _ = ensemble(task, files, data, scale="smoke")
+    assert set(averaged.answers) == {"1"}
+    assert len(ensemble(task, files, data, scale="smoke", best=1)[1]) == 1
 
 
 def test_members_that_were_scored_on_other_examples_than_those_of_today_are_refused(tmp_path):

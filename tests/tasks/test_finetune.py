@@ -169,7 +169,7 @@ def test_the_summary_of_seeds_is_the_median_with_the_interval_of_its_examples(tm
     data = tmp_path / "data"
     record = make(toy_start(tmp_path / "run"), toy_task("sst2", data), data)
     bests = [record.best.model_copy(update={"main": share(main, 100, floor=50.0, by="")}) for main in (92, 90, 97)]
-    best = summarize([record.model_copy(update={"best": best}) for best in bests]).best
+    best = summarize([record.model_copy(update={"best": best}) for best in bests])
     assert (best.value, best.n, best.by, best.low, best.high) == (92, 100, "3 fine-tuned", *wilson(92, 100))
 
 

@@ -34,11 +34,11 @@ def test_a_token_is_assigned_to_the_window_with_most_context_as_in_the_release(n
     result = windows(num_tokens, size, stride)
 
     def around(window, token):
-        return min(token - window.first, window.end - 1 - token) + 0.01 * (window.end - window.first)
+        return min(token - window[0], window[1] - 1 - token) + 0.01 * (window[1] - window[0])
 
     for token in range(num_tokens):
-        showing = [window for window in result if window.first <= token < window.end]
-        (chosen,) = [window for window in result if window.best_first <= token < window.best_end]
+        showing = [window for window in result if window[0] <= token < window[1]]
+        (chosen,) = [window for window in result if window[2] <= token < window[3]]
         assert chosen == max(showing, key=lambda window: around(window, token))
 
 
