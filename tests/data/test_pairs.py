@@ -253,15 +253,6 @@ def test_lengths_and_sentence_ends_do_not_reveal_the_label(prose, option):
         assert above_chance > 5 * error, (above_chance, error)
 
 
-def test_lengths_do_not_reveal_the_label_in_a_corpus_of_few_documents():
-    shards = make_prose(12, sentences=9000, seed=1)
-    for option in ("nsp", "sop"):
-        pairs = plan(shards, load_spec(option))
-        assert len(pairs) >= 20_000
-        above_chance, error = score([pairs.a_length, pairs.b_length], pairs.label)
-        assert above_chance < 3 * error
-
-
 # ---- the released treatment of single sentences ----
 
 
@@ -363,10 +354,3 @@ def test_without_a_sentence_loss_single_sentences_are_examples_whole_or_in_parts
     assert np.count_nonzero(~alone) == 3
     assert pairs.stats["dropped_text_share"] == pairs.stats["truncated_text_share"] == 0
     assert np.all(pairs.label == -1)
-
-
-def test_chunks_of_one_sentence_in_longer_documents_are_dropped_as_for_sentence_losses():
-    shards = make_shards([[70, 70], [5, 5]] * 20)
-    none, sop = (plan(shards, load_spec(name), length=64, short=0) for name in ("none", "sop"))
-    assert none.stats["dropped_text_share"] == sop.stats["dropped_text_share"] > 0
-    assert np.all(none.b_length > 0)

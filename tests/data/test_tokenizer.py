@@ -11,7 +11,6 @@ from toy import silent
 
 from albert_lab import paths
 from albert_lab.config.compose import load
-from albert_lab.config.data import TokenizerConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data import tokenizer as base
 from albert_lab.data import vocabulary as training
@@ -27,15 +26,7 @@ def toy_sentences(count=400):
 
 
 def settings(**changes):
-    toy = TokenizerConfig(
-        name="toy",
-        model_file=None,
-        digit_commas="keep",
-        vocab_size=50,
-        training_sentences=1000,
-        character_coverage=0.99995,
-    )
-    return toy.model_copy(update=changes)
+    return load(["tokenizer.vocab_size=50", "tokenizer.training_sentences=1000"]).tokenizer.model_copy(update=changes)
 
 
 @pytest.fixture(scope="module")
