@@ -98,7 +98,7 @@ def _build(config: RunConfig, fingerprints: list[str], folder: Path, say: Say) -
     writers, spoken = {split: ShardWriter(folder, split) for split in SPLITS}, start
     for split, of, sources in _batches(corpora, counts, skipped):
         tokens, lengths = _encode(sources, of, tokenizer, threads, counts)
-        counts[f"unknown {split}"] += np.count_nonzero(tokens == tokenizer.unk_id)
+        counts[f"unknown {split}"] += int(np.count_nonzero(tokens == tokenizer.unk_id))
         writers[split].append(tokens, *lengths)
         if time.monotonic() - spoken >= EVERY_SECONDS:
             spoken = time.monotonic()
