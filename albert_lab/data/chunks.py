@@ -3,9 +3,10 @@
 import itertools
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
+from numpy.random import Generator
 
 from albert_lab.data.shards import Shards
 
@@ -26,7 +27,7 @@ class Stream(IntEnum):
     ACROSS = 3
 
 
-def generator(stream: Stream, seed: int, major: int, minor: int = 0) -> np.random.Generator:
+def generator(stream: Stream, seed: int, major: int, minor: int = 0) -> Generator:
     """A random generator that depends only on its arguments."""
     return np.random.Generator(np.random.Philox(key=(seed, stream), counter=(0, 0, minor, major)))
 
@@ -63,33 +64,28 @@ class Stretches(Chunks):
     backwards: np.ndarray  # [stretches] bool: cut from the last sentence to the first
 
 
-class Block(NamedTuple):
-    """A range of documents by its number in the text."""
+def blocks_of(shards: Shards, most: int | None = None) -> list[tuple[int, int, int]]:
+    """The blocks of a split: number, first document and the one after the last; at most `most`, spread over the text.
 
-    number: int
-    first: int
-    end: int
-
-
-def blocks_of(shards: Shards, most: int | None = None) -> list[Block]:
-    """The blocks of a split, of about equal sizes, so that none is too small to exchange; at most `most`, spread."""
+    They are of about equal sizes, so that none is too small to exchange.
+    """
     num_sentences = int(shards.document_offsets[-1])
     num_blocks = -(-num_sentences // BLOCK_SENTENCES)
     bounds = np.searchsorted(shards.document_offsets, np.arange(num_blocks + 1) * num_sentences // num_blocks)
-    blocks = [Block(number, *ends) for number, ends in enumerate(itertools.pairwise(np.unique(bounds).tolist()))]
+    blocks = [(number, *ends) for number, ends in enumerate(itertools.pairwise(np.unique(bounds).tolist()))]
     if most is None or len(blocks) <= most:
         return blocks
     return [blocks[place * len(blocks) // most] for place in range(most)]
 
 
 def draw_stretches(
-    shards: Shards, block: Block, limit: int, short_probability: float, is_released: bool, rng: np.random.Generator
+    shards: Shards, first: int, end: int, limit: int, short_probability: float, is_released: bool, rng: Generator
 ) -> Stretches:
-    """Splits the documents of a block into stretches, with the target length of their chunks and direction of cutting.
+    """Stretches of the documents first to end - 1, with the target length of their chunks and direction of cutting.
 
     Source: create_instances_from_document; is_released follows it: one stretch per document, from the front.
     """
-    bounds = shards.document_offsets[block.first : block.end + 1]
+    bounds = shards.document_offsets[first : end + 1]
     num_documents = len(bounds) - 1
     is_short = rng.random(num_documents) < short_probability
     target = np.where(is_short, rng.integers(2, limit + 1, num_documents), limit)
@@ -104,7 +100,7 @@ def draw_stretches(
     # than average; if all text is cut from the front, it is always in the second segment, and lengths reveal the order.
     starts_backwards = rng.random(num_documents) < (0 if is_released else 0.5)
     return Stretches(
-        document=row + block.first,
+        document=row + first,
         first=bounds[row] + num_sentences * number // num_stretches[row],
         end=bounds[row] + num_sentences * (number + 1) // num_stretches[row],
         target=target[row],

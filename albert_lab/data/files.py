@@ -36,7 +36,7 @@ _REMEDY = (
 def files_of(corpus: CorpusConfig) -> Named:
     """Name (relative, so that a moved folder keeps its fingerprint) and path of each file, sorted by name.
 
-    Of several paths, those of the first come first.
+    Of several paths, those of the first come first. A folder gives its files of the first of _SUFFIXES that it has.
 
     Raises:
         ConfigError: a link that leads nowhere, something that is no ordinary file, or a name that is not UTF-8.
@@ -44,27 +44,25 @@ def files_of(corpus: CorpusConfig) -> Named:
     """
     key, files = f"{corpus.section}.path", []
     for path in [corpus.path] if isinstance(corpus.path, str) else corpus.path or ():
+        root = _in_package(corpus, path) if corpus.source == "package" else paths.expanded(path)
         try:
-            files += _files_at(str(_in_package(corpus, path)) if corpus.source == "package" else path, key)
+            if root.is_dir():
+                named = walk(root)
+                chosen = [[one for one in named if suffixes(one[1])[0] in read] for read in _SUFFIXES]
+                found = next(filter(None, chosen), [])
+            elif has_magic(path) and not root.exists():
+                found = _matches(root)
+            else:
+                found = [(root.name, checked(root))] if root.exists() else []
         except OSError as error:  # a path that is too long, or a folder that may not be read
             raise MissingDataError(f"{key}={path[:200]}: {error.filename or ''} {error.strerror}") from error
+        if not found:
+            raise MissingDataError(
+                f"{key}={path}: there is no text at {root.absolute()}; of a folder, names with no suffix, .txt or"
+                f" {', '.join(READERS)} are read, and a glob such as '{path}/*.md' reads any name"
+            )
+        files += found
     return files
-
-
-def _files_at(path: str, key: str) -> Named:
-    root = paths.expanded(path)
-    if has_magic(path) and not root.exists():
-        return _matches(root, key)
-    if not root.exists():
-        raise MissingDataError(f"{key}={path}: there is no {root.absolute()}")
-    if not root.is_dir():
-        return [(root.name, checked(root))]
-    files = walk(root)
-    for read in (("", ".txt", ".jsonl"), READERS):
-        if chosen := [named for named in files if suffixes(named[1])[0] in read]:
-            return chosen
-    read = ", ".join(["no suffix", ".txt", *READERS])
-    raise MissingDataError(f"{key}={path} has no file with {read}; a glob such as '{path}/*.md' reads any name")
 
 
 def left_out(corpus: CorpusConfig) -> list[str]:
@@ -87,19 +85,16 @@ def _in_package(corpus: CorpusConfig, path: str) -> Path:
     return Path(next(iter(spec.submodule_search_locations)), inside)
 
 
-def _matches(pattern: Path, key: str) -> Named:
+def _matches(pattern: Path) -> Named:
     first = next(place for place, part in enumerate(pattern.parts) if has_magic(part))
-    root = Path(*pattern.parts[:first])
-    try:
-        # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or out of the folder.
-        matches = sorted(set(root.glob("/".join(pattern.parts[first:]))))
-    except ValueError as error:
-        raise ConfigError(f"{key}={pattern}: {error}") from error
+    root, magic = Path(*pattern.parts[:first]), pattern.parts[first:]
+    if any("**" in part and part != "**" for part in magic):
+        raise ConfigError(f"{pattern}: ** stands for any folders, so it stands alone between slashes")
+    # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or out of the folder.
+    matches = sorted(set(root.glob("/".join(magic))))
     shown = [file for file in matches if not any(part.startswith(".") for part in file.relative_to(root).parts)]
     files = [checked(file) for file in shown if not file.is_dir()]
-    if not files:
-        raise MissingDataError(f"{key}={pattern}: no file matches (looked from {Path.cwd()})")
-    top = os.path.commonpath([file.parent for file in files])
+    top = os.path.commonpath([file.parent for file in files]) if files else root
     return sorted((file.relative_to(top).as_posix(), file) for file in files)
 
 
@@ -217,6 +212,10 @@ READERS: dict[str, Callable[[Path], Records]] = {
 }
 
 
+# In the order in which a folder is asked for them: plain text, which may be among other files, or else tables.
+_SUFFIXES = (("", ".txt", ".jsonl"), READERS)
+
+
 def reader_of(file: Path) -> Callable[[Path], Records] | None:
     """The reader of a file by its suffix or, if that says nothing, by its first line with text; None: it is plain text.
 
@@ -276,14 +275,10 @@ def text_of(record: Any, field: str, key: str) -> str:
     """
     try:
         record = json.loads(record) if isinstance(record, str) else record
+        if isinstance(record, dict) and isinstance(text := record.get(field), str):
+            text.encode()
+            return text
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"not a line of JSON: {error}") from error
-    text = record.get(field) if isinstance(record, dict) else None
-    if not isinstance(text, str):
-        has = ", ".join(map(str, record)) if isinstance(record, dict) else f"none, a {type(record).__name__}"
-        raise ConfigError(f"{key}={field} is missing or no text; fields: {has}")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigError(f"the text is badly encoded: {error}") from error
-    return text
+        raise ConfigError(f"no JSON with text in UTF-8: {error}") from error
+    has = ", ".join(map(str, record)) if isinstance(record, dict) else f"none, a {type(record).__name__}"
+    raise ConfigError(f"{key}={field} is missing or no text; fields: {has}")

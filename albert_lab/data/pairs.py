@@ -153,9 +153,9 @@ def make_pairs(
     limit, short = config.max_sequence_length - SPECIAL_TOKENS, config.short_sequence_probability
     counts: Counter[str] = Counter()
     parts: list[Pairs] = []
-    for block in blocks_of(shards, most_blocks):
-        rng = generator(Stream.PAIRS, seed, epoch, block.number)
-        stretches = draw_stretches(shards, block, limit, short, spec.cutting == "released", rng)
+    for number, first, end in blocks_of(shards, most_blocks):
+        rng = generator(Stream.PAIRS, seed, epoch, number)
+        stretches = draw_stretches(shards, first, end, limit, short, spec.cutting == "released", rng)
         chunks = cut_chunks(stretches, shards.sentence_offsets)
         counts["chunks"] += len(chunks)
         counts["first_chunks"] += int(np.count_nonzero(chunks.first == shards.document_offsets[chunks.document]))

@@ -2,9 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property
-
-import numpy as np
+from itertools import chain
 
 # Han, kana, Thai, Lao, Tibetan, Myanmar and Khmer.
 _UNSPACED = re.compile(
@@ -31,38 +29,31 @@ class Overlap:
     """
 
     def __init__(self) -> None:
-        self._added = [np.zeros(0, np.int64)]
+        self._known: set[int] = set()  # hashes of n-grams
 
     def add(self, texts: Iterable[str]) -> None:
         """Adds texts, before the first question about others."""
-        self._added += (_ngrams(_words(text)) for text in texts)
-
-    @cached_property
-    def _known(self) -> np.ndarray:
-        return np.unique(np.concatenate(self._added))
+        for text in texts:
+            self._known.update(_ngrams(_words(text)))
 
     def repeated(self, documents: Sequence[Sequence[str]]) -> list[list[bool]]:
         """Which parts of documents repeat the texts, by themselves or with the whole of their document."""
-        words = [_words(part) for document in documents for part in document]
-        ends = np.cumsum([0, *map(len, words)])  # of the parts
-        ngrams = _ngrams([word for part in words for word in part])
-        known = np.append(self._known, 0)[np.searchsorted(self._known, ngrams)] == ngrams
-        before = np.pad(np.cumsum(known), (1, NGRAM))  # known n-grams before each word
+        flags = []
+        for document in documents:
+            parts = [_words(part) for part in document]
+            is_whole = self._repeats(list(chain.from_iterable(parts)))
+            flags.append([is_whole or self._repeats(part) for part in parts])
+        return flags
 
-        def repeats(bounds: np.ndarray) -> np.ndarray:
-            first, last = bounds[:-1], np.maximum(bounds[:-1], bounds[1:] - NGRAM + 1)
-            return 2 * (before[last] - before[first]) > last - first
-
-        sizes = np.array([len(document) for document in documents], int)
-        whole = repeats(ends[np.cumsum([0, *sizes])])
-        flags = iter((repeats(ends) | np.repeat(whole, sizes)).tolist())
-        return [[next(flags) for _ in document] for document in documents]
+    def _repeats(self, words: Sequence[str]) -> bool:
+        ngrams = _ngrams(words)
+        return 2 * sum(map(self._known.__contains__, ngrams)) > len(ngrams)
 
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(apart(text).lower())
 
 
-def _ngrams(words: Sequence[str]) -> np.ndarray:
+def _ngrams(words: Sequence[str]) -> list[int]:
     """Hashes of the n-grams of words, the same only within this process [words - NGRAM + 1]."""
-    return np.fromiter(map(hash, zip(*(words[start:] for start in range(NGRAM)), strict=False)), np.int64)
+    return list(map(hash, zip(*(words[start:] for start in range(NGRAM)), strict=False)))

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 import pytest
-from toy_shards import make_prose, make_shards
+from toy_shards import make_prose
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
@@ -118,14 +118,6 @@ def test_epochs_follow_each_other_without_gap_or_overlap(shards, config):
     assert len({len(plan) for plan in plans}) > 1
     np.testing.assert_array_equal(np.concatenate([batch.pair_labels for batch in steps]), labels[: 16 * len(steps)])
     np.testing.assert_array_equal(np.concatenate([unmask(batch)[:, 1] for batch in steps]), firsts[: 16 * len(steps)])
-
-
-def test_a_batch_may_span_several_epochs():
-    tiny = make_shards([[5, 5, 5]] * 6, vocab_size=VOCAB)
-    config = configure("batch_size=40", "short_sequence_probability=0")
-    batches = make_batches(tiny, config)
-    assert len(batches.batch(3)) == 40
-    assert batches.stats()["pairs"] == 6
 
 
 # ---- prefetching ----

@@ -1,9 +1,5 @@
 import itertools
 import json
-import os
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,7 +12,7 @@ from albert_lab.data.corpus import sentences
 from albert_lab.data.prepare import find_shards, prepare
 from albert_lab.data.shards import open_shards, read_meta
 from albert_lab.data.tokenizer import load as load_model
-from albert_lab.data.vocabulary import find_tokenizer, train
+from albert_lab.data.vocabulary import train
 from albert_lab.errors import ConfigError
 
 WORDS = ["".join(letters) for letters in itertools.product("bdgkmt", "aeiou", ["n", "r", "sal"])]
@@ -210,42 +206,6 @@ def test_shards_of_another_tokenizer_are_refused(run, tmp_path):
     train(toy_documents(), load(["scale=smoke", "tokenizer.vocab_size=40"]).tokenizer, tmp_path / "other.model")
     with pytest.raises(ConfigError, match=str(folder)):
         open_shards(folder, "dev", load_model(tmp_path / "other.model"))
-
-
-SLOW = """
-import sys, time
-from albert_lab.config.compose import load
-from albert_lab.data import prepare, shards
-
-if __name__ == "__main__":
-    append = shards.ShardWriter.append
-    def append_slowly(writer, *arrays):
-        append(writer, *arrays)
-        print("written", flush=True)
-        time.sleep(0.2)
-    shards.ShardWriter.append = append_slowly
-    prepare._BATCH_CHARACTERS = 500
-    prepare.prepare(load(sys.argv[1:]), print)
-"""
-
-
-def test_a_killed_build_leaves_nothing_that_looks_finished(run, tmp_path, monkeypatch):
-    whole = contents(prepare(run(), silent))
-    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "second"))
-    (tmp_path / "slow.py").write_text(SLOW)
-    overrides = ["scale=smoke", "corpus=files", f"corpus.path={tmp_path / 'text.txt'}", "corpus.dev_share=0.2"]
-    overrides += [f"tokenizer.model_file={find_tokenizer(run())}", "tokenizer.vocab_size=50", "machine.workers=2"]
-    process = subprocess.Popen(
-        [sys.executable, str(tmp_path / "slow.py"), *overrides], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    while "written" not in process.stdout.readline():
-        assert process.poll() is None
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    assert [storage.completed(folder) for folder in built()] == [find_shards(run())]
-    assert contents(prepare(run(), silent)) == whole
-    assert built() == [find_shards(run())]
 
 
 def prepared(*overrides):
