@@ -202,23 +202,21 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
 
 
 def without_repeated(
-    sources: Sequence[Sequence[Document]], corpus: CorpusConfig, held_out: Overlap, counts: Counter[str]
-) -> list[list[Document]]:
-    """The documents of each source document without paragraphs that repeat held-out text; a document may lose all.
+    documents: Iterable[Document], corpus: CorpusConfig, held_out: Overlap, counts: Counter[str]
+) -> Iterator[Document]:
+    """The documents without paragraphs that repeat held-out text, and without those of which nothing is left.
 
     Args:
         counts: Receives REPEATED (number of paragraphs dropped).
     """
-    paragraphs = [_paragraphs(document, corpus) for source in sources for document in source]
-    places = iter(zip(paragraphs, held_out.repeated(paragraphs), strict=True))
-    kept: list[list[Document]] = [[] for _ in sources]
-    for source, rest in zip(sources, kept, strict=True):
-        for document, (parts, repeated) in zip(source, places, strict=False):
-            counts[REPEATED] += sum(repeated)
-            own = tuple(part for part, is_repeated in zip(parts, repeated, strict=True) if not is_repeated)
-            if own or not parts:
-                rest.append(Document(own) if any(repeated) else document)
-    return kept
+    for document in documents:
+        parts = _paragraphs(document, corpus)
+        repeated = held_out.repeated(parts)
+        counts[REPEATED] += sum(repeated)
+        if not any(repeated):
+            yield document
+        elif own := tuple(part for part, is_repeated in zip(parts, repeated, strict=True) if not is_repeated):
+            yield Document(own)
 
 
 def empty_split(split: Split, num_documents: int, corpus: CorpusConfig, num_repeated: int = 0) -> ConfigError:

@@ -198,20 +198,14 @@ def _table(file: Path, separator: str = ",") -> Records:
         raise ConfigError(f"{file} cannot be read as a table: {error}") from error
 
 
-def _parquet(file: Path) -> Records:
-    return enumerate(stream("parquet", data_files=str(file), split="train"), 1)
-
-
 READERS: dict[str, Callable[[Path], Records]] = {
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
     ".json": _json_file,
     ".csv": _table,
     ".tsv": lambda file: _table(file, "\t"),
-    ".parquet": _parquet,
+    ".parquet": lambda file: enumerate(stream("parquet", data_files=str(file), split="train"), 1),
 }
-
-
 # In the order in which a folder is asked for them: plain text, which may be among other files, or else tables.
 _SUFFIXES = (("", ".txt", ".jsonl"), READERS)
 

@@ -4,7 +4,8 @@ import json
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import Any
@@ -166,19 +167,15 @@ def _batches(
     held_out = Overlap()
     parts: list[tuple[Split, CorpusConfig]] = [("dev", corpora[0]), *(("train", corpus) for corpus in corpora)]
     for split, corpus in parts:
-        for sources in _in_parts(_sources(split, corpus, skipped if split == "train" else [])):
-            documents = [texts.documents_of(source, corpus) for source in sources]
+        of_split = partial(texts.split_of, dev_share=corpus.dev_share, seed=corpus.split_seed)
+        found = texts.iterate(corpus, skipped if split == "train" else [])
+        for sources in _in_parts(source for source in found if of_split(source.text) == split):
+            documents: list[Iterable[texts.Document]] = [texts.documents_of(source, corpus) for source in sources]
             if split == "dev":
                 held_out.add(source.text for source in sources)
             elif corpus.repeats == "drop":
-                documents = texts.without_repeated(documents, corpus, held_out, counts)
+                documents = [texts.without_repeated(of, corpus, held_out, counts) for of in documents]
             yield split, corpus, [[one.text for one in texts.distinct(of, counts, seen)] for of in documents]
-
-
-def _sources(split: Split, corpus: CorpusConfig, skipped: list[str]) -> Iterator[texts.Document]:
-    for source in texts.iterate(corpus, skipped):
-        if texts.split_of(source.text, corpus.dev_share, corpus.split_seed) == split:
-            yield source
 
 
 def _in_parts(sources: Iterator[texts.Document]) -> Iterator[list[texts.Document]]:

@@ -36,14 +36,11 @@ class Overlap:
         for text in texts:
             self._known.update(_ngrams(_words(text)))
 
-    def repeated(self, documents: Sequence[Sequence[str]]) -> list[list[bool]]:
-        """Which parts of documents repeat the texts, by themselves or with the whole of their document."""
-        flags = []
-        for document in documents:
-            parts = [_words(part) for part in document]
-            is_whole = self._repeats(list(chain.from_iterable(parts)))
-            flags.append([is_whole or self._repeats(part) for part in parts])
-        return flags
+    def repeated(self, document: Sequence[str]) -> list[bool]:
+        """Which parts of a document repeat the texts, by themselves or with the whole of the document."""
+        parts = [_words(part) for part in document]
+        is_whole = self._repeats(list(chain.from_iterable(parts)))
+        return [is_whole or self._repeats(part) for part in parts]
 
     def _repeats(self, words: Sequence[str]) -> bool:
         ngrams = _ngrams(words)
