@@ -51,22 +51,6 @@ def weights(trainer: Pretrainer) -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
 
 
-def train(processes: Processes, configs: dict[str, RunConfig], folder) -> dict[str, Any]:
-    """Train each configuration to its end; its losses by step, final weights, and scores, under its name."""
-    results = {}
-    for name, config in configs.items():
-        trainer = pretrainer(config, folder / name, processes=processes)
-        done = trainer.run()
-        assert done is not None
-        scores = {key: score.value for key, score in done.evaluation.scores.items()}
-        results[name] = (
-            trainer.progress.last_losses,
-            {key: tensor.numpy() for key, tensor in weights(trainer).items()},
-            scores,
-        )
-    return results
-
-
 def quick_starts() -> Any:
     """The context of processes that are forked from one server, which has loaded torch."""
     context = multiprocessing.get_context("forkserver")

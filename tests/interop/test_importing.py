@@ -11,13 +11,10 @@ from toy_tasks import toy_task
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import import_folder, open_folder
-from albert_lab.model.encoder import PretrainingModel
 from albert_lab.runs import finetunings, states
 from albert_lab.runs import run as runs
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import plan_study
-from albert_lab.training import checkpoint
-from albert_lab.training.optimizer import build_optimizer
 
 
 @pytest.fixture
@@ -76,19 +73,6 @@ def test_missing_parts_of_a_checkpoint_are_noted(published, own_home):
     assert runs.read(folder).config.inter_sentence.name == "none"
     assert any("mlm_head" in line for line in said)
     assert open_folder(str(folder)).missing == ("mlm_head", "pair_head")
-
-
-def test_pre_training_can_continue_from_the_weights_with_fresh_moments(published, own_home):
-    folder = import_folder(published(make_albert, ALBERT), [], None, silent)
-    config = runs.read(folder).config
-    model = PretrainingModel.from_config(config)
-    optimizer = build_optimizer(model, config.optimizer, config.learning_rate)
-    state = checkpoint.load_latest(folder / "checkpoint", model, optimizer, folder.name, silent)
-    assert state is not None
-    assert state["step"] == 0
-    assert not optimizer.state
-    expected = open_folder(str(folder)).model.state_dict()
-    assert all(torch.equal(expected[name], tensor) for name, tensor in model.state_dict().items())
 
 
 def test_a_study_can_start_from_an_import_whose_name_stays_that_of_the_import(published, own_home):

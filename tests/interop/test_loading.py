@@ -1,5 +1,4 @@
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -50,9 +49,3 @@ def test_a_missing_folder_tokenizer_or_weights_file_is_reported(spiece, own_home
     make_albert(ALBERT).save_pretrained(tmp_path / "bare")
     with pytest.raises(MissingDataError, match="has no tokenizer"):
         load(tmp_path / "bare")
-
-
-def test_the_folder_may_be_a_text_or_a_path(spiece, own_home):
-    run = toy_run(spiece, ALBERT)
-    for folder in (str(run), Path(run), run.name):
-        assert load(folder)[1].vocab_size == 56

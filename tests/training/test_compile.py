@@ -29,16 +29,3 @@ def test_a_run_compiles_once_for_each_length_and_has_the_loss_of_a_run_without(c
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
     masked = {len(trainer.batches.batch(step, share=0.9).masked_labels) for step in range(40, 50)}
     assert len(masked) > 1, "every step has another number of masked tokens"
-
-
-def test_ignored_positions_change_neither_loss_nor_gradients(corpus, tmp_path, monkeypatch):
-    results = {}
-    for compiles in (False, True):  # the model is not compiled here, only its inputs are padded
-        trainer = pretrainer(toy_config(corpus, f"machine.compile={compiles}"), tmp_path / str(compiles))
-        monkeypatch.setattr(trainer.optimizer, "step", lambda: None)  # keeps the gradients for the comparison
-        monkeypatch.setattr(trainer.optimizer, "zero_grad", lambda set_to_none: None)
-        batch = trainer.batches.batch(0)
-        sums = trainer.step.take(trainer.model, batch)
-        results[compiles] = sums | {name: parameter.grad for name, parameter in trainer.model.named_parameters()}
-    for name, tensor in results[False].items():
-        torch.testing.assert_close(results[True][name], tensor, rtol=1e-5, atol=1e-7)

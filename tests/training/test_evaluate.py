@@ -114,24 +114,6 @@ def test_a_model_that_scores_each_segment_by_itself_has_no_coherence(tmp_path):
     assert abs(score.value) < 5
 
 
-def test_a_head_that_relates_the_segments_has_coherence(corpus):
-    config = toy_config(corpus, "evaluation.num_pairs=60")
-    sets = evaluator(config)
-    batch = sets.batch(catalog.SOP)
-    known = {ids.tobytes(): float(label) for ids, label in zip(batch.input_ids, batch.pair_labels, strict=True)}
-
-    class Relating(PretrainingModel):
-        def forward(self, input_ids, token_type_ids, attention_mask, masked_positions):
-            output = super().forward(input_ids, token_type_ids, attention_mask, masked_positions)
-            told = torch.tensor([known.get(ids.numpy().tobytes(), 1.0) for ids in input_ids])
-            return PretrainingOutput(output.mlm_logits, torch.stack([1 - told, told], 1), output.pooled)
-
-    scores = sets.along_the_way(Relating.from_config(config), 60)
-    assert scores["sop_accuracy"].value == scores["sop_accuracy"].auc == 100
-    assert scores["coherence"].value == pytest.approx(50, abs=2)
-    assert (scores["coherence"].low or 0) > 30
-
-
 def test_a_measure_on_text_of_its_own_is_scored_with_the_others(corpus, monkeypatch):
     score, documents = share(3, 4, floor=50, by="head"), Documents(n=(4,), sum=(3,))
     monkeypatch.setitem(catalog.MEASURES, "own", OwnTextMeasure("own", "Own", take=lambda *_: (score, documents)))

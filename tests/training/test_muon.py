@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from albert_lab.config.compose import load
-from albert_lab.errors import ConfigError
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.training.optimizer import build_optimizer
 
@@ -61,14 +60,6 @@ def test_a_gradient_of_zero_leaves_a_matrix_as_it_is(precision: str):
         parameter.grad = torch.zeros_like(parameter)
     build_optimizer(model, config.optimizer, RATE).step()
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
-
-
-@pytest.mark.parametrize(
-    "overrides", [[*MUON, "optimizer.momentum=null"], ["optimizer=adamw", "+optimizer.muon_ratio=2"]]
-)
-def test_its_options_belong_to_it_alone(overrides: list[str]):
-    with pytest.raises(ConfigError, match="momentum|muon_ratio"):
-        load(overrides)
 
 
 def test_an_option_that_an_optimizer_does_not_have_is_no_part_of_the_identity_of_a_run():
