@@ -22,6 +22,7 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import layout
 from albert_lab.interop.loading import TOKENIZER, TOKENIZER_CONFIG, Opened, open_run
 from albert_lab.messages import Say
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 from albert_lab.score import PRINTED, printed
@@ -137,7 +138,7 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     chosen = sorted(filter(None, encoded), key=len)
     rows = [torch.tensor([ours.cls_id, *ids[:length], ours.sep_id]) for ids in chosen[:: len(chosen) // _ROWS + 1]]
     model = layout.load(getattr(transformers, model_class), folder, attn_implementation="eager").eval()
-    for part, mine, their in _outputs(opened, model, rows):
+    for part, mine, their in _outputs(opened.model, model, rows):
         if not (error := float((mine - their).abs().max() / their.abs().max())) <= _TOLERANCE:
             said = f"{part} differ in transformers by {error:.2g} of their largest"
             raise ConfigError(f"{said}: nothing was written; please report it")
@@ -145,24 +146,24 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     return f"compared with transformers {version}: ids of {len(compared):,} sentences, hidden states, logits"
 
 
-def _outputs(opened: Opened, model: Any, rows: list[torch.Tensor]) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
-    """Outputs of rows by name, here and in a model of transformers, where they are not padding."""
+def _outputs(
+    ours: PretrainingModel, theirs: Any, rows: list[torch.Tensor]
+) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
+    """Outputs for rows of ids by name, here and in a model of transformers, where they are not padding."""
     batch = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     lengths, places = torch.tensor([len(row) for row in rows])[:, None], torch.arange(batch.shape[1])
     mask = places < lengths
     types = (mask & (places >= lengths // 2)).long()
     with torch.inference_mode():
-        states = opened.model.encoder(batch, types, mask, output_hidden_states=True).hidden_states
-        output = opened.model(batch, types, mask, mask.flatten().nonzero().flatten())
-        expected = model(batch, attention_mask=mask.long(), token_type_ids=types, output_hidden_states=True)
+        states = ours.encoder(batch, types, mask, output_hidden_states=True).hidden_states
+        output = ours(batch, types, mask, mask.flatten().nonzero().flatten())
+        expected = theirs(batch, attention_mask=mask.long(), token_type_ids=types, output_hidden_states=True)
     for number, (mine, their) in enumerate(zip(states, expected.hidden_states, strict=True)):
         yield f"hidden states after layer {number}", mine[mask], their[mask]
-    for name in ("prediction_logits", "logits"):
-        if name in expected:
-            yield "MLM logits", output.mlm_logits, expected[name][mask]
-    for name in ("sop_logits", "seq_relationship_logits"):
-        if name in expected:
-            yield "logits of the pair head", output.pair_logits, expected[name]
+    for name in {"prediction_logits", "logits"} & {*expected}:
+        yield "MLM logits", output.mlm_logits, expected[name][mask]
+    for name in {"sop_logits", "seq_relationship_logits"} & {*expected}:
+        yield "logits of the pair head", output.pair_logits, expected[name]
 
 
 def _sentences(config: RunConfig, tokenizer: Tokenizer) -> list[str]:

@@ -79,7 +79,7 @@ def family_of(shape: EncoderShape, num_pair_labels: int) -> Family:
     return "albert" if is_shared or shape.projection or num_pair_labels > 2 else "bert"
 
 
-def modules(shape: EncoderShape, family: Family) -> dict[str, str]:
+def modules(shape: EncoderShape, family: str) -> dict[str, str]:
     """The name in AlbertForPreTraining or BertForPreTraining of each of our modules.
 
     Raises:
@@ -201,11 +201,10 @@ def _refuse_tensorflow(folder: Path) -> None:
     """Raise ConfigError, with what converts it, for a checkpoint as Google released ALBERT and BERT."""
     for file in (*sorted(folder.glob("*.index")), *folder.parent.glob(f"{folder.name}.index")):
         family = "albert" if list(file.parent.glob("albert_config*.json")) else "bert"
+        script = f"transformers.models.{family}.convert_{family}_original_tf_checkpoint_to_pytorch"
         raise ConfigError(
-            f"{file} is of TensorFlow: convert it where tensorflow and transformers 4 are installed, by `python -m"
-            f" transformers.models.{family}.convert_{family}_original_tf_checkpoint_to_pytorch --tf_checkpoint_path"
-            f" {file.with_suffix('')} --{family}_config_file {family}_config.json --pytorch_dump_path {PICKLED}`; then"
-            f" import a folder of {PICKLED}, the configuration as {CONFIG_FILE}, and spiece.model or tokenizer.json"
+            f"{file} is of TensorFlow: `python -m {script}` of transformers 4 converts it; then import the folder of"
+            f" its {PICKLED}, with {CONFIG_FILE} and a tokenizer"
         )
 
 

@@ -32,7 +32,6 @@ from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
 
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
-LONGEST_NAME = 60
 
 
 class Opened(NamedTuple):
@@ -92,7 +91,7 @@ def open_transformers(folder: Path, overrides: Sequence[str] = (), name: str | N
     """
     model, labels, missing = layout.read(folder)
     shape = model.encoder.shape
-    name = re.sub(r"[^A-Za-z0-9.]+", "-", name or folder.resolve().name).strip("-.")[:LONGEST_NAME] or "imported"
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", name or folder.resolve().name).strip("-.") or "imported"
     config = _configure(shape, _inter_sentence(labels), folder, overrides, name)
     tokenizer = load_tokenizer(config)
     if tokenizer.vocab_size != (size := shape.vocab_size):

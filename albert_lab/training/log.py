@@ -41,7 +41,8 @@ def tracked(
     Raises:
         ConfigError: in its own words, if a tracker refuses.
     """
-    writer = wandb = None
+    writer: Any = None
+    wandb: Any = None
     try:
         with redirect_stdout(sys.stderr):  # stdout is for results
             if "tensorboard" in trackers:

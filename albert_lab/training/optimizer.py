@@ -183,7 +183,15 @@ def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: fl
     Raises:
         ConfigError: own code that does not keep the groups.
     """
-    groups = _groups(model, config)
+    adapted, excluded = split_parameters(model)
+    blocks = [module for module in model.modules() if isinstance(module, Block)]
+    # Own blocks can have parameters of other shapes.
+    in_blocks = {id(p) for block in blocks for p in block.parameters() if p.ndim == 2}
+    groups = (
+        {"params": [p for p in adapted if id(p) in in_blocks], "ratio": config.muon_ratio or 1.0},
+        {"params": [p for p in adapted if id(p) not in in_blocks], "ratio": config.embedding_ratio or 1.0},
+        {"params": excluded, "ratio": 1.0, "weight_decay": 0.0},
+    )
     optimizer = OPTIMIZERS[config.name](groups, config, learning_rate)
     if not all("ratio" in group for group in optimizer.param_groups):
         raise ConfigError(f"optimizer={config.name}: its param_groups must be the groups that it is given")
@@ -220,20 +228,6 @@ def learning_rate_factor(share: float, warmup: float, decay: float | None = None
     return rise if share < warmup else max(0.0, 1.0 - share)
 
 
-def _groups(model: nn.Module, config: OptimizerConfig) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Groups of parameters: matrices of attention and FFN, other adapted parameters, and excluded ones."""
-    adapted, excluded = split_parameters(model)
-    # Own blocks can have parameters of other shapes.
-    in_blocks = {
-        id(p) for module in model.modules() if isinstance(module, Block) for p in module.parameters() if p.ndim == 2
-    }
-    return (
-        {"params": [p for p in adapted if id(p) in in_blocks], "ratio": config.muon_ratio or 1.0},
-        {"params": [p for p in adapted if id(p) not in in_blocks], "ratio": config.embedding_ratio or 1.0},
-        {"params": excluded, "ratio": 1.0, "weight_decay": 0.0},
-    )
-
-
 def can_fuse(groups: Sequence[dict[str, Any]]) -> bool:
     """Whether torch has a fused AdamW for the device of the parameters of groups."""
     return all(parameter.device.type in ("cpu", "cuda") for group in groups for parameter in group["params"])
@@ -246,16 +240,11 @@ def split_parameters(model: nn.Module) -> tuple[list[Parameter], list[Parameter]
 
     Source: exclude_from_weight_decay in optimization.py of google-research/albert.
     """
-    norms = {
-        id(p)
-        for module in model.modules()
-        if isinstance(module, nn.LayerNorm | nn.RMSNorm)
-        for p in module.parameters()
-    }
+    norms = [module for module in model.modules() if isinstance(module, nn.LayerNorm | nn.RMSNorm)]
+    in_norms = {id(p) for norm in norms for p in norm.parameters()}
     adapted: list[Parameter] = []
     excluded: list[Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            is_excluded = name.endswith("bias") or id(parameter) in norms
-            (excluded if is_excluded else adapted).append(parameter)
+            (excluded if name.endswith("bias") or id(parameter) in in_norms else adapted).append(parameter)
     return adapted, excluded
