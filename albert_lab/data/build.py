@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from albert_lab import storage
-from albert_lab.errors import WriteError
 from albert_lab.messages import Say
 
 
@@ -34,14 +33,9 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
         for partial in folder.parent.glob(f"*{storage.PARTIAL}*"):
             if storage.completed(partial) == folder:  # only the holder of the lock makes them
                 storage.remove(partial)
-        try:
-            with storage.replacing(folder) as partial:
-                partial.mkdir()
-                build(partial)
-        except OSError as error:
-            if storage.is_full(error):
-                raise WriteError(f"the disk is full: writing {what} to {folder.parent} failed") from error
-            raise
+        with storage.writing(folder), storage.replacing(folder) as partial:
+            partial.mkdir()
+            build(partial)
     return folder
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
@@ -47,12 +48,12 @@ class Segments(Rows):
     b_length: np.ndarray
 
 
-def consecutive(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
+def consecutive(segments: Segments, rng: Generator, shards: Shards) -> Segments:
     """The pairs as they are in the text."""
     return segments
 
 
-def swapped(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
+def swapped(segments: Segments, rng: Generator, shards: Shards) -> Segments:
     """The pairs with the second segment first (section 3.1).
 
     On Wikipedia articles, lengths alone separate them from consecutive pairs in 50.6 % (length 64) and 51.1 % (128) of
@@ -62,7 +63,7 @@ def swapped(segments: Segments, rng: np.random.Generator, shards: Shards) -> Seg
     return replace(segments, a_start=second[0], a_length=second[1], b_start=first[0], b_length=first[1])
 
 
-def other_document(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
+def other_document(segments: Segments, rng: Generator, shards: Shards) -> Segments:
     """The pairs, each with a second segment of the same length from another source document.
 
     Pairs next to each other in the order of that length exchange their second segments.
@@ -82,7 +83,7 @@ def other_document(segments: Segments, rng: np.random.Generator, shards: Shards)
     return replace(segments.take(receivers), b_start=segments.b_start[donors], b_length=segments.b_length[donors])
 
 
-def random_document(segments: Segments, rng: np.random.Generator, shards: Shards) -> Segments:
+def random_document(segments: Segments, rng: Generator, shards: Shards) -> Segments:
     """The pairs, each with a second segment from a random place of a random document of another source.
 
     It runs from a random sentence to the target length or to the end of that sentence's document, as in the release
@@ -105,7 +106,7 @@ class PairKind:
     is_across: whether the second segment is from another source document.
     """
 
-    make: Callable[[Segments, np.random.Generator, Shards], Segments]
+    make: Callable[[Segments, Generator, Shards], Segments]
     is_across: bool = False
 
 
@@ -131,13 +132,7 @@ def check_kinds(spec: InterSentenceConfig, num_sources: int | None = None) -> No
 
 
 def make_pairs(
-    shards: Shards,
-    spec: InterSentenceConfig,
-    config: RunConfig,
-    *,
-    seed: int,
-    epoch: int,
-    most_blocks: int | None = None,
+    shards: Shards, spec: InterSentenceConfig, config: RunConfig, seed: int, epoch: int, most_blocks: int | None = None
 ) -> Pairs:
     """One epoch's segment pairs over a split, in training order; for a given text, a function of (seed, epoch) only.
 
@@ -168,12 +163,7 @@ def make_pairs(
 
 
 def _make_kinds(
-    shards: Shards,
-    spec: InterSentenceConfig,
-    chunks: Chunks,
-    counts: Counter[str],
-    rng: np.random.Generator,
-    limit: int,
+    shards: Shards, spec: InterSentenceConfig, chunks: Chunks, counts: Counter[str], rng: Generator, limit: int
 ) -> Iterator[tuple[Segments, int, str]]:
     """Segment pairs with their label and their kind, for each kind of the objective."""
     alone = chunks.end - chunks.first == 1
@@ -191,11 +181,8 @@ def _make_kinds(
         yield pairs, label, kind
 
     if spec.single_sentence_chunks == "other-document":
-        yield (
-            random_document(_segments(shards, single, offsets[single.end]), rng, shards),
-            spec.negative,
-            "other-document",
-        )
+        pairs = random_document(_segments(shards, single, offsets[single.end]), rng, shards)
+        yield pairs, spec.negative, "other-document"
     elif not spec.labels and shards.is_of_single_sentences:
         yield _alone(shards, single, limit), -1, "consecutive"
     else:
@@ -213,7 +200,7 @@ def _mix(spec: InterSentenceConfig) -> list[tuple[int, str, float]]:
     return kinds
 
 
-def _quotas(shares: Sequence[float], num_pairs: int, rng: np.random.Generator) -> np.ndarray:
+def _quotas(shares: Sequence[float], num_pairs: int, rng: Generator) -> np.ndarray:
     """The part of each of num_pairs pairs, in exactly these shares, up to rounding, so that chance is known.
 
     Pairs for which the text has no second segment are left out afterwards.
@@ -250,9 +237,7 @@ def truncated_lengths(a_length: np.ndarray, b_length: np.ndarray, limit: int) ->
     )
 
 
-def _truncate(
-    segments: Segments, label: int, kind: str, limit: int, counts: Counter[str], rng: np.random.Generator
-) -> Pairs:
+def _truncate(segments: Segments, label: int, kind: str, limit: int, counts: Counter[str], rng: Generator) -> Pairs:
     """The truncated pairs; each token is cut from the front or the back of its segment with equal probability."""
     a_length, b_length = truncated_lengths(segments.a_length, segments.b_length, limit)
     a_cut, b_cut = segments.a_length - a_length, segments.b_length - b_length

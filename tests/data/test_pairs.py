@@ -61,10 +61,6 @@ def spans(pairs: Pairs) -> list[tuple[int, int]]:
     )
 
 
-def documents_of(shards: Shards, starts: np.ndarray) -> np.ndarray:
-    return np.searchsorted(shards.sentence_offsets[shards.document_offsets], starts, side="right") - 1
-
-
 def of_kind(pairs: Pairs, kind: str) -> Pairs:
     return pairs.take(pairs.kind == list(KINDS).index(kind))
 
@@ -160,10 +156,10 @@ def test_consecutive_pairs_are_adjacent_in_the_text_and_swapped_pairs_in_reverse
 @pytest.mark.parametrize("option", ["none", "sop"])
 def test_an_sop_pair_never_crosses_a_document(prose, option):
     pairs = plan(prose, load_spec(option))
-    ends = [documents_of(prose, start + length - 1) for start, length in segments_of(pairs)]
-    np.testing.assert_array_equal(documents_of(prose, pairs.a_start), documents_of(prose, pairs.b_start))
-    np.testing.assert_array_equal(documents_of(prose, pairs.a_start), ends[0])
-    np.testing.assert_array_equal(documents_of(prose, pairs.b_start), ends[1])
+    ends = [prose.document_at(start + length - 1) for start, length in segments_of(pairs)]
+    np.testing.assert_array_equal(prose.document_at(pairs.a_start), prose.document_at(pairs.b_start))
+    np.testing.assert_array_equal(prose.document_at(pairs.a_start), ends[0])
+    np.testing.assert_array_equal(prose.document_at(pairs.b_start), ends[1])
     assert pairs.stats["cross_document_share"] == 0
 
 
@@ -188,7 +184,7 @@ def test_pairs_of_two_documents_are_of_two_source_documents(sources, seed):
     except ConfigError:  # the text is too small for the kind
         reject()
     crossing = of_kind(pairs, "other-document")
-    first, second = (shards.source_of(documents_of(shards, start)) for start, _ in segments_of(crossing))
+    first, second = (shards.source_of(shards.document_at(start)) for start, _ in segments_of(crossing))
     assert len(crossing)
     assert np.all(first != second)
 
@@ -276,11 +272,11 @@ def test_the_share_of_random_pairs_under_the_released_sop_is_as_simulated_from_i
 def test_random_text_reaches_the_target_but_not_beyond_the_end_of_its_document():
     shards = make_shards([[4, 4, 4, 4]] * 50 + [[40]] * 50)
     pairs = plan(shards, mix("consecutive", "other-document", single_sentence_chunks="other-document"), short=0)
-    alone = pairs.take(documents_of(shards, pairs.a_start) >= 50)
+    alone = pairs.take(shards.document_at(pairs.a_start) >= 50)
     assert np.all(alone.label == 1)
     assert len(alone) == 50
-    to_end = shards.sentence_offsets[shards.document_offsets[documents_of(shards, alone.b_start) + 1]] - alone.b_start
-    from_long = documents_of(shards, alone.b_start) >= 50
+    to_end = shards.sentence_offsets[shards.document_offsets[shards.document_at(alone.b_start) + 1]] - alone.b_start
+    from_long = shards.document_at(alone.b_start) >= 50
     np.testing.assert_array_equal(alone.b_length[~from_long], to_end[~from_long])
     assert {4, 8, 12, 16} == set(alone.b_length[~from_long].tolist())
 
