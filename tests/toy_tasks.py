@@ -15,8 +15,7 @@ import sentencepiece
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.cleaning import Cleaning
-from albert_lab.data.tokenizer import CONTROL_SYMBOLS, SentencePieceTokenizer, Tokenizer
+from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Cleaning, SentencePieceTokenizer, Tokenizer
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.formats import GlueFormat, SquadFormat
 from albert_lab.tasks.model import InitialModel

@@ -17,12 +17,11 @@ from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build
-from albert_lab.data.cleaning import cleaning_of
 from albert_lab.data.corpus import Split, sentences
 from albert_lab.data.files import left_out
 from albert_lab.data.fingerprint import fingerprint, settings
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
-from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.data.tokenizer import Tokenizer, cleaning_of
 from albert_lab.data.vocabulary import find_or_train, load_tokenizer, tokenizer_fingerprint
 from albert_lab.data.words import Overlap
 from albert_lab.errors import ConfigError

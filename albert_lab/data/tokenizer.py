@@ -1,9 +1,11 @@
-"""Text to token ids: by a SentencePiece model, such as ALBERT's, or by a tokenizer.json, such as BERT's."""
+"""Cleaned text to token ids: by a SentencePiece model, such as ALBERT's, or by a tokenizer.json, such as BERT's."""
 
 import hashlib
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,10 @@ import numpy as np
 import sentencepiece
 import tokenizers
 from sentencepiece import sentencepiece_model_pb2
+from tokenizers import Regex, normalizers
 
+from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import digest
-from albert_lab.data.cleaning import AS_IS, Cleaning
 from albert_lab.errors import ConfigError, MissingDataError
 
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
@@ -24,6 +27,63 @@ _JSON_SPECIAL = (("[PAD]", "<pad>"), ("[UNK]", "<unk>"), *((token,) for token in
 # From _is_start_piece_sp of the release: the ASCII punctuation that it lists (not all) and the letters.
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 _JOINING = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
+# What str.split() or the rules of SentencePiece (nmt_nfkc) take for a space and Unicode's normal forms do not turn into
+# one. In its form of these rules, transformers loses an accent after U+200C.
+_SPACES = "[\\t-\\r\\x1c-\\x1f\\x{85}\\x{1680}\\x{200b}-\\x{200f}\\x{2028}\\x{2029}\\x{feff}\\x{fffd}]"
+# The blocks of combining diacritical marks: accents of the Latin, Greek and Cyrillic alphabets. The vowel signs and
+# voicing marks of other scripts are letters and stay.
+_ACCENTS = "[\\x{0300}-\\x{036f}\\x{1ab0}-\\x{1aff}\\x{1dc0}-\\x{1dff}\\x{20d0}-\\x{20ff}\\x{fe20}-\\x{fe2f}]"
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """Normal form NFKC with single spaces, and, if asked for, lower case and no accents.
+
+    Source: preprocess_text in tokenization.py of the release.
+    # Differs from the release, which drops every character with a combining class: the virama of Hindi as well.
+    """
+
+    lower_case: bool = False
+    strip_accents: bool = False
+    language: str = "en"
+
+    def __call__(self, text: str) -> str:
+        """The cleaned text."""
+        if text.isascii() and not self._is_turkic:  # the same, in a fraction of the time
+            text = " ".join(text.split())
+            return text.lower() if self.lower_case else text
+        return self.normalizer.normalize_str(text)
+
+    @property
+    def _is_turkic(self) -> bool:
+        """Whether i and ı are two letters, with the capitals İ and I."""
+        return self.language.split("-")[0] in ("tr", "az")
+
+    @cached_property
+    def normalizer(self) -> normalizers.Normalizer:
+        """The cleaning as a part of a tokenizer.json."""
+        parts: list[normalizers.Normalizer] = [normalizers.Replace(Regex(_SPACES), " "), normalizers.NFKC()]
+        if self.lower_case:
+            if self._is_turkic:
+                parts += [normalizers.Replace("İ", "i"), normalizers.Replace("I", "ı")]
+            parts.append(normalizers.Lowercase())
+        if self.strip_accents:
+            parts += [normalizers.NFKD(), normalizers.Replace(Regex(_ACCENTS), "")]
+        return normalizers.Sequence([*parts, normalizers.NFKC()])
+
+    def lost_accents(self, texts: Iterable[str]) -> tuple[float, str]:
+        """The share of the letters of texts that lose an accent, and the most frequent one of them."""
+        letters = Counter(char for text in texts for char in normalizers.NFKC().normalize_str(text) if char.isalpha())
+        lost = Counter({char: count for char, count in letters.items() if self(char.lower()) != char.lower()})
+        return lost.total() / max(1, letters.total()), next((char for char, _ in lost.most_common(1)), "")
+
+
+AS_IS = Cleaning()
+
+
+def cleaning_of(corpus: CorpusConfig) -> Cleaning:
+    """The cleaning that a corpus sets."""
+    return Cleaning(corpus.lower_case, corpus.strip_accents, corpus.language)
 
 
 class Tokenizer:
@@ -220,9 +280,9 @@ def as_json(model: bytes, cleaning: Cleaning) -> dict[str, Any]:
     proto.ParseFromString(model)
     vocabulary = [(entry.piece, entry.score) for entry in proto.pieces]
     ids = {token: number for number, (token, _) in enumerate(vocabulary)}
-    normalizers = [json.loads(cleaning.normalizer.__getstate__())]
+    steps = [json.loads(cleaning.normalizer.__getstate__())]
     if charsmap := proto.normalizer_spec.precompiled_charsmap:
-        normalizers.append({"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap).decode()})
+        steps.append({"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap).decode()})
     metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
     cls, sep = ({"SpecialToken": {"id": token, "type_id": 0}} for token in CONTROL_SYMBOLS[:2])
     first, second = ({"Sequence": {"id": name, "type_id": number}} for number, name in enumerate("AB"))
@@ -232,7 +292,7 @@ def as_json(model: bytes, cleaning: Cleaning) -> dict[str, Any]:
         "truncation": None,
         "padding": None,
         "added_tokens": [{"id": ids[token], "content": token, **flags} for token in _SPECIAL],
-        "normalizer": {"type": "Sequence", "normalizers": normalizers},
+        "normalizer": {"type": "Sequence", "normalizers": steps},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]},
         "post_processor": {
             "type": "TemplateProcessing",

@@ -17,9 +17,8 @@ from albert_lab.config.data import CorpusConfig, TokenizerConfig
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build, in_process
-from albert_lab.data.cleaning import cleaning_of
 from albert_lab.data.fingerprint import fingerprint, source_settings
-from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer, fingerprint_of, load, read_model
+from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer, cleaning_of, fingerprint_of, load, read_model
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, duration
 

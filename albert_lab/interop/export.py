@@ -13,9 +13,8 @@ from tabulate import tabulate
 from albert_lab import __version__
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import corpus as texts
-from albert_lab.data.cleaning import cleaning_of
 from albert_lab.data.corpus import sentences
-from albert_lab.data.tokenizer import Tokenizer, as_json
+from albert_lab.data.tokenizer import Tokenizer, as_json, cleaning_of
 from albert_lab.data.tokenizer import load as load_tokenizer
 from albert_lab.data.vocabulary import MODEL_FILE, find_tokenizer
 from albert_lab.errors import ConfigError, MissingDataError

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_lab.config.compose import load
-from albert_lab.data.cleaning import Cleaning
+from albert_lab.data.tokenizer import Cleaning
 
 UNCASED = Cleaning(lower_case=True, strip_accents=True)
 

@@ -12,8 +12,7 @@ from toy_folders import toy_run, trained_model
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import BUILT_IN, PARTS
-from albert_lab.data.cleaning import Cleaning
-from albert_lab.data.tokenizer import as_json
+from albert_lab.data.tokenizer import Cleaning, as_json
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import export as exporting
 from albert_lab.interop.export import export

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from parity import transformers
 
 from albert_lab.config.compose import load
-from albert_lab.data.cleaning import cleaning_of
+from albert_lab.data.tokenizer import cleaning_of
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import train
 from albert_lab.errors import ConfigError, MissingDataError

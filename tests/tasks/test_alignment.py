@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_tasks import UNCASED, toy_tokenizer
 
-from albert_lab.data.cleaning import Cleaning
+from albert_lab.data.tokenizer import Cleaning
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.tasks.examples import subsample
 from albert_lab.tasks.features import align
