@@ -22,9 +22,10 @@ def status(
 ) -> None:
     """List all runs, or those of a study, with their progress: rate, losses and time left."""
     from albert_lab.runs import states
-    from albert_lab.studies.study import names_of_runs
+    from albert_lab.studies.study import read_points
 
-    listed = states.rows(paths.runs(), None if report is None else names_of_runs(report))
+    names = None if report is None else {point.run for point in read_points(report).points}
+    listed = states.rows(paths.runs(), names)
     print(json.dumps(listed, indent=2) if as_json else states.as_text(listed))
 
 

@@ -13,7 +13,6 @@ from albert_lab.cli import options as of
 from albert_lab.cli.options import START, STUDIES, TABLES, StudyOptions, settings, shown, task_names
 from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED, ConfigError
 from albert_lab.messages import to_stderr
-from albert_lab.studies import paper
 
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.studies.execute import Options
@@ -31,6 +30,23 @@ _WRITES = (
 app = typer.Typer()
 
 
+def in_order() -> list[Path]:
+    """The experiment files by table of the paper, then those that are only a figure."""
+
+    def place(file: Path) -> tuple[bool, int, str]:
+        table, figure = (re.search(rf"{kind}s? (\d+)", _line(file, "source")) for kind in ("Table", "Figure"))
+        number = table or figure
+        return table is None, int(number.group(1)) if number else 0, file.stem
+
+    return sorted(paths.EXPERIMENTS.glob("*.yaml"), key=place)
+
+
+def _line(file: Path, key: str) -> str:
+    """The value of a key that is a line of an experiment file, without the cost of parsing YAML; empty if none."""
+    found = re.search(rf"^{key}: *(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1].strip().strip("\"'") if found else ""
+
+
 def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
     """Train the runs of a study that are missing, write its report and print the results; exit with its code."""
     from albert_lab.report import plans
@@ -40,7 +56,8 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
     def plan_one(rest: list[str]) -> "list[Plan]":
         start, rest = take_start(rest)
         experiment, rest = _experiment(name, rest)
-        plan = plan_study(experiment.started_from(start), rest, task_names(options.tasks))
+        experiment = experiment.model_copy(update={"start_from": start or experiment.start_from})
+        plan = plan_study(experiment, rest, task_names(options.tasks))
         if note := plans.too_wide(plan):
             to_stderr(note)
         return [plan]
@@ -61,7 +78,11 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
 
 def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
     """Run or resume all tables and figures, and print what holds of the paper; exit with the code of the worst."""
-    plans, how = _plans(lambda rest: paper.plan_paper(rest, task_names(options.tasks)), overrides, options)
+    from albert_lab.studies.experiment import named
+    from albert_lab.studies.plan import plan_all
+
+    experiments = [named(file.stem) for file in in_order()]
+    plans, how = _plans(lambda rest: plan_all(experiments, rest, task_names(options.tasks)), overrides, options)
     from albert_lab.analysis.sentences import reports, sentences  # here, as above
     from albert_lab.report import scoreboard
     from albert_lab.studies.execute import SOME_FAILED
@@ -93,15 +114,13 @@ def _experiment(name: str, overrides: list[str]) -> "tuple[Experiment, list[str]
     """The experiment of a command, and the overrides of its runs."""
     from albert_lab.studies import experiment
 
-    if name == "pretrain":
-        return experiment.one_model(overrides)
-    if name == "sweep":
-        return experiment.from_overrides(overrides)
+    if name in ("pretrain", "sweep"):
+        return experiment.from_overrides(overrides, is_one=name == "pretrain")
     if name != "run":
         return experiment.named(name), overrides
     if not overrides or "=" in overrides[0]:
         raise ConfigError("name an experiment file: albert-lab run my-study.yaml [KEY=VALUE]...")
-    return experiment.include_and_read(Path(overrides[0])), overrides[1:]
+    return experiment.read(Path(overrides[0]), with_code=True), overrides[1:]
 
 
 def _plans(
@@ -111,9 +130,9 @@ def _plans(
 
     --dry-run and --list end here, before anything is written.
     """
-    from albert_lab.config.launcher import check, take
     from albert_lab.report import plans as as_text
     from albert_lab.studies.execute import Options, reset
+    from albert_lab.studies.jobs import check, take
 
     if options.dry_run and options.list_folders:
         raise ConfigError("--dry-run and --list: give one of them")
@@ -195,9 +214,9 @@ _add(
     panel=STUDIES,
     metavar="FILE [KEY=VALUE]...",
 )
-for _file in paper.in_order():
-    _name, _title = _file.stem, paper.line(_file, "title") or _file.stem
-    _places = (re.findall(r"(?:Table|Figure).*", paper.line(_file, "source")) or [""])[0]
+for _file in in_order():
+    _name, _title = _file.stem, _line(_file, "title") or _file.stem
+    _places = (re.findall(r"(?:Table|Figure).*", _line(_file, "source")) or [""])[0]
     _add(
         _name,
         f"Reproduce {_places} of the paper: “{_title}”." if _places else f"Run the study “{_title}”.",

@@ -8,14 +8,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, Quote, QuotedString, Sweep
+from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
@@ -75,7 +73,7 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
         ConfigError: an unknown key or option, a wrong type, or an invalid value; the message has key and value.
     """
     content = content_of(overrides)
-    del content["launcher"]  # setting of the command, not of the run: config/launcher.py
+    del content["launcher"]  # setting of the command, not of the run: studies/jobs.py
     config = validate(content)
     for key, name in config.names:  # not in validate(), which reads records without their own code
         known = [*dict.fromkeys([*BUILT_IN[key], *own_code.names(key)])]
@@ -137,6 +135,7 @@ def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     return composed, choices
 
 
+@paths.until_conf_changes  # many configurations use one file
 def vocabulary_size(name: str) -> int | None:
     """Number of tokens of tokenizer.model_file; None if it cannot be read or needs a package (its first use says so).
 
@@ -145,27 +144,19 @@ def vocabulary_size(name: str) -> int | None:
     """
     file = paths.expanded(name)
     try:
-        return _vocabulary_size(file, file.stat().st_mtime_ns)
+        model = file.read_bytes()
+        if file.suffix == ".json":
+            import tokenizers
+
+            return 1 + max(tokenizers.Tokenizer.from_buffer(model).get_vocab().values())  # ids may have gaps
+        from sentencepiece import SentencePieceProcessor
+
+        return SentencePieceProcessor(model_proto=model).GetPieceSize()
     except (ImportError, OSError):
         return None
     except (RuntimeError, ValueError) as error:  # of SentencePiece, and of tokenizers
-        raise ConfigError(
-            f"tokenizer.model_file={name} is neither a SentencePiece model nor a tokenizer.json"
-        ) from error
-
-
-@cache  # many configurations use one file
-def _vocabulary_size(file: Path, _changed: int) -> int:
-    model = file.read_bytes()
-    if file.suffix == ".json":
-        import tokenizers
-
-        return 1 + max(tokenizers.Tokenizer.from_buffer(model).get_vocab().values())  # ids may have gaps
-    from sentencepiece import SentencePieceProcessor
-
-    processor = SentencePieceProcessor()
-    processor.LoadFromSerializedProto(model)
-    return processor.GetPieceSize()
+        said = "is neither a SentencePiece model nor a tokenizer.json"
+        raise ConfigError(f"tokenizer.model_file={name} {said}") from error
 
 
 def quoted(text: str) -> str:
@@ -212,11 +203,7 @@ def _in_one_line(error: Exception) -> str:
 
 
 def parse(overrides: Sequence[str]) -> list[Override]:
-    """Parses overrides in Hydra's grammar (`a=1,2`, `range(0,5)`, `glob(*)`, quoting).
-
-    Raises:
-        ConfigError: a text that is not an override, or the removal of a key.
-    """
+    """Overrides in Hydra's grammar (`a=1,2`, `range(0,5)`, `glob(*)`, quoting); ConfigError for one that is none."""
     return [_parse(text) for text in overrides]
 
 
@@ -252,12 +239,10 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
         if not is_sweep:
             values[key] = [str(override.get_value_element_as_str())]
             continue
-        if isinstance(override.value(), Sweep) and override.is_interval_sweep():
-            raise ConfigError(f"{line}: an interval is not a list of values; list them: a,b,c")
         try:
             values[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
-        except ValueError as error:  # range() with a step of 0
-            raise ConfigError(f"{line}: {error}") from error
+        except (HydraException, ValueError, TypeError) as error:  # an interval, or range() with a step of 0
+            raise ConfigError(f"{line}: {error}; list the values: a,b,c") from error
         if not 0 < len(values[key]) <= MAX_POINTS:
             raise ConfigError(f"{line} must have from 1 to {MAX_POINTS:,} values")
         value, count = Counter(values[key]).most_common(1)[0]

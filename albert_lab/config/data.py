@@ -11,11 +11,6 @@ from albert_lab.files import Name
 MIN_VOCAB_SIZE = 32
 # Far beyond any vocabulary in use; SentencePiece fails without an error near its limit of 2**31.
 MAX_VOCAB_SIZE = 2**24
-# SentencePiece refuses to sample fewer sentences, and a smaller share of characters.
-MIN_TRAINING_SENTENCES = 101
-MIN_CHARACTER_COVERAGE = 0.98
-# More than any memory holds; the arithmetic of the sampling fails above 2**53.
-MAX_TRAINING_SENTENCES = 10**12
 # More tokens than any sequence has; arrays are made of this size.
 MAX_MASKED = 2**16
 
@@ -170,8 +165,9 @@ class TokenizerConfig(Section):
     model_file: _Path | None
     digit_commas: Literal["keep", "split"]
     vocab_size: int = Field(ge=MIN_VOCAB_SIZE, le=MAX_VOCAB_SIZE)
-    training_sentences: int | None = Field(ge=MIN_TRAINING_SENTENCES, le=MAX_TRAINING_SENTENCES)
-    character_coverage: float | None = Field(ge=MIN_CHARACTER_COVERAGE, le=1)
+    # SentencePiece samples no fewer sentences, and no smaller share of characters; its arithmetic fails above 2**53.
+    training_sentences: int | None = Field(ge=101, le=10**12)
+    character_coverage: float | None = Field(ge=0.98, le=1)
     most_unknown: Annotated[float, Share] = default(0.1)
 
 

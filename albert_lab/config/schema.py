@@ -88,14 +88,6 @@ class SharingConfig(Section):
                 )
 
 
-class ScaleBudget(Section):
-    """The length of a run of the scale, in each unit of budget."""
-
-    steps: float
-    seconds: float
-    tokens: float
-
-
 class ScaleConfig(Section):
     """Name of the scale, its default seeds and its budgets. Other keys that the scale sets are in other sections.
 
@@ -105,7 +97,7 @@ class ScaleConfig(Section):
 
     name: Name
     seeds: Annotated[tuple[Annotated[int, Seed], ...], Distinct, Field(min_length=1)]
-    budget: ScaleBudget
+    budget: dict[Literal["steps", "seconds", "tokens"], float]
     roles: dict[str, dict[str, str | int]]
 
 

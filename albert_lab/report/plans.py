@@ -1,6 +1,7 @@
 """Plans before anything is trained, as data and as text: what they take (--dry-run), where runs are (--list)."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from albert_lab.machine import jobs_at_once
@@ -21,9 +22,12 @@ def costs(plans: Sequence[Plan], how: Options) -> tuple[dict[str, Any], str]:
     device = prices.device_of(plans[0].config)
     jobs = jobs_at_once(how.jobs, plans[0].config.machine.processes)
     speed = prices.last_speed(device, jobs)
-    lines = [f"{name}: {its.as_text(device, speed, jobs)}" for name, its in of_studies.items()]
+    lines = [f"{name}: {its.as_text(device, its.time(speed, jobs))}" for name, its in of_studies.items()]
     lines += _rows_and_scripts(plans[0], how) if len(plans) == 1 else []
-    return {name: its.as_data(device, speed, jobs) for name, its in of_studies.items()}, "\n".join(lines)
+    data = {
+        name: asdict(its) | {"device": device, "seconds": its.time(speed, jobs)} for name, its in of_studies.items()
+    }
+    return data, "\n".join(lines)
 
 
 def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
@@ -35,8 +39,8 @@ def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
         lines[MOST_ROWS:] = [f"  and {len(lines) - MOST_ROWS} more rows"]
     if how.launcher.name == "slurm":
         unprepared = preparing.lacking(item.run for item in plan.to_train)
-        scripts = slurm.scripts(jobs_of(plan.to_train), unprepared, how.launcher)
-        lines += [f"script: {slurm.file_of(script)}" for script in scripts]
+        files = [script.file for script in slurm.scripts(jobs_of(plan.to_train), unprepared, how.launcher)]
+        lines += [f"scripts in {files[0].parent}: {', '.join(file.name for file in files)}"] if files else []
     return lines
 
 

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
@@ -81,23 +81,23 @@ class BaseClaim(Record):
                 itself.
         """
         check_known("metric", self.metric, metrics)
-        compared = [[labels for _, labels in item.weights] for item in self.comparisons(grid)]
-        for rows in compared:
-            if again := [row for number, row in enumerate(rows) if row in rows[:number]]:
-                raise ValueError(f"row {again[0]} is compared with itself")
-        for row in (*self.rows(grid), *chain.from_iterable(compared)):
+        for row in self.rows(grid):
             for axis, label in row.items():
                 check_known("axis", axis, grid)
                 check_known(axis, label, grid[axis])
             if absent := [axis for axis in grid if axis not in row]:
                 raise ValueError(f"row {row} leaves {absent[0]} open: name one of {', '.join(grid[absent[0]])}")
+        for item in self.comparisons(grid):
+            rows = [labels for _, labels in item.weights]
+            if again := [row for row in rows if rows.count(row) > 1]:
+                raise ValueError(f"row {again[0]} is compared with itself")
 
 
 Effect = Labels | tuple[Labels, Labels]  # the level of a row, or the first row minus the second
 
 
-def _rows(effect: Effect) -> tuple[Labels, ...]:
-    return effect if isinstance(effect, tuple) else (effect,)
+def _rows(effect: Effect | float) -> tuple[Labels, ...]:
+    return effect if isinstance(effect, tuple) else (effect,) if isinstance(effect, dict) else ()
 
 
 class Greater(BaseClaim):
@@ -116,16 +116,12 @@ class Greater(BaseClaim):
         return self
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        than = () if isinstance(self.than, float) else _rows(self.than)
-        weights = [*zip((1.0, -1.0), _rows(self.row), strict=False), *zip((-1.0, 1.0), than, strict=False)]
-        return [Comparison(tuple(weights), low=self.level or 0.0)]
+        signed = zip((1.0, -1.0), _rows(self.row), strict=False), zip((-1.0, 1.0), _rows(self.than), strict=False)
+        return [Comparison((*signed[0], *signed[1]), low=self.level or 0.0)]
 
     def words(self, unit: str, name: Name) -> str:
-        if isinstance(self.than, float):
-            than = f"{self.than:g}{' %' * (unit == 'points')}"
-        else:
-            than = " − ".join(map(name, _rows(self.than)))
-        return f"{' − '.join(map(name, _rows(self.row)))} above {than}"
+        row, than = (" − ".join(map(name, _rows(effect))) for effect in (self.row, self.than))
+        return f"{row} above {than or f'{self.than:g}' + ' %' * (unit == 'points')}"
 
     @property
     def level(self) -> float | None:
@@ -161,8 +157,7 @@ class AtChance(BaseClaim):
 
     def fit(self, grid: Grid, metrics: Collection[str]) -> None:
         super().fit(grid, metrics)
-        if self.trained_for is not None:
-            check_known("trained_for", self.trained_for, metrics)
+        check_known("trained_for", self.trained_for or self.metric, metrics)
 
     @property
     def level(self) -> float | None:
@@ -179,16 +174,14 @@ class Ratio(BaseClaim):
 
     @model_validator(mode="after")
     def _bounded(self) -> "Ratio":
-        if self.low is None and self.high is None:
-            raise ValueError("a ratio needs low, high or both")
-        if self.low is not None and self.high is not None and self.low >= self.high:
-            raise ValueError(f"low={self.low:g} is not below high={self.high:g}")
+        if not (self.low or 0.0) < (self.high or math.inf) or self.low == self.high:
+            raise ValueError(f"low={self.low} and high={self.high}: a ratio needs one of them, or low below high")
         return self
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        low = -math.inf if self.low is None else math.log(self.low)
-        high = math.inf if self.high is None else math.log(self.high)
-        return [Comparison(((1.0, self.row), (-1.0, self.to)), low, high, is_log=True)]
+        low, high = (math.log(bound) if bound else None for bound in (self.low, self.high))
+        weights = ((1.0, self.row), (-1.0, self.to))
+        return [Comparison(weights, -math.inf if low is None else low, math.inf if high is None else high, is_log=True)]
 
     def words(self, unit: str, name: Name) -> str:
         ends = [f"above {self.low:g}" if self.low else "", f"below {self.high:g}" if self.high else ""]
@@ -214,8 +207,6 @@ class Ordered(BaseClaim):
             raise ValueError("needs one of order (two rows or more), direction (rising or falling) and peak (a label)")
         if bool(self.order) == (self.axis is not None):
             raise ValueError("axis: a direction or peak needs the axis it is along; rows in order have none")
-        if any(self.order.count(row) > 1 for row in self.order):
-            raise ValueError("order: a row is given twice")
         return self
 
     def rows(self, grid: Grid) -> list[Labels]:
@@ -248,8 +239,7 @@ class Ordered(BaseClaim):
     def fit(self, grid: Grid, metrics: Collection[str]) -> None:
         if self.axis is not None:
             _check_axis(self.axis, grid)
-            if self.axis in self.where:
-                raise ValueError(f"where fixes {self.axis}, which is the axis of the claim")
+            check_known(self.axis, self.peak or next(iter(grid[self.axis])), grid[self.axis])
             if self.direction and (words := [label for label in grid[self.axis] if math.isinf(_number(label))]):
                 raise ValueError(f"{self.axis}={words[0]} is no number, so nothing rises along it: use order")
         super().fit(grid, metrics)

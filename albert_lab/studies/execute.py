@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from albert_lab import errors, own_code, paths, storage
-from albert_lab.config.launcher import LOCAL, Launcher
 from albert_lab.errors import ConfigError, within
 from albert_lab.machine import has_gpu, jobs_at_once
 from albert_lab.messages import duration, to_stderr
 from albert_lab.runs import finetunings, preparing, results, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import jobs, slurm
-from albert_lab.studies.jobs import Job
+from albert_lab.studies.jobs import LOCAL, Job, Launcher
 from albert_lab.studies.plan import Plan
 from albert_lab.studies.points import Point
 from albert_lab.training.log import check_installed

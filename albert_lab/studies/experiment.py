@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,7 +19,7 @@ from albert_lab.measures.catalog import labels
 from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
-from albert_lab.studies.claims import Claim, number_in
+from albert_lab.studies.claims import Claim, check_known, number_in
 from albert_lab.tasks.task import load_task, task_names
 from albert_lab.training.layers import LAYER_CURVES, LAYER_NUMBERS
 
@@ -153,20 +153,20 @@ class Experiment(Record):
     def _names_are_known(self) -> "Experiment":
         known = {axis: [*values, *self.values_beyond(axis)] for axis, values in self.grid.items()}
         for column in self.columns:
-            _check_known("columns", column, [*scores(), *self.recorded_columns, *self.own_tasks])
+            check_known("columns", column, [*scores(), *self.recorded_columns, *self.own_tasks])
         rows = [(f"beyond_paper.{axis}", {axis: ""}) for axis in self.beyond_paper]
         rows += [("start_from.row", link.row) for link in self.links]
         rows += [("speed_relative_to", self.speed_relative_to or {})]
         for place, row in rows:
             for axis, label in row.items():
-                _check_known(place, axis, known)
-                _check_known(f"{place}: {axis}", label, ["", *known[axis]])
+                check_known(place, axis, known)
+                check_known(f"{place}: {axis}", label, ["", *known[axis]])
         for row in self.paper.rows if self.paper else ():
             for axis, values in self.grid.items():
-                _check_known(f"paper.rows: {axis}", row.get(axis, ""), values)
+                check_known(f"paper.rows: {axis}", row.get(axis, ""), values)
         for curve in self.paper_figure.curves if self.paper_figure else ():
-            _check_known("paper_figure: row", curve.row, [label for axis in self.axes for label in known[axis]])
-            _check_known("paper_figure: panel", curve.panel, [*INTRINSIC, *LAYER_CURVES])
+            check_known("paper_figure: row", curve.row, [label for axis in self.axes for label in known[axis]])
+            check_known("paper_figure: panel", curve.panel, [*INTRINSIC, *LAYER_CURVES])
         for one, other in itertools.combinations((link.row for link in self.links), 2):
             if all(one[axis] == other[axis] for axis in one.keys() & other.keys()):
                 raise ValueError(f"start_from: {one} and {other} are the same row, which can start from one run only")
@@ -184,10 +184,6 @@ class Experiment(Record):
             except ValueError as error:
                 raise ValueError(f"claim {number} ({claim.check}): {error}") from error
         return self
-
-    def started_from(self, run: str | None) -> "Experiment":
-        """The experiment, each row of which starts from an existing run; itself for None."""
-        return self.model_copy(update={"start_from": run}) if run else self
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -214,32 +210,25 @@ class Experiment(Record):
         return tuple(axis for axis in self.grid if axis != "seed")
 
 
-def read(file: Path) -> Experiment:
-    """An experiment from a YAML file, such as one that a user wrote with own code that is included, or a record.
+def read(file: Path, *, with_code: bool = False) -> Experiment:
+    """An experiment from a YAML file, such as one that a user wrote, or a record.
+
+    Args:
+        with_code: execute the files of own code that it includes.
 
     Raises:
-        ConfigError: a missing file, invalid YAML or invalid keys; names the file and the key.
+        ConfigError: a missing file, invalid YAML or invalid keys, or own code that fails; names the file and the key.
     """
     if not file.is_file():
-        what = "a folder" if file.is_dir() else "not there"
-        raise ConfigError(f"{file} is {what}: name an experiment file (.yaml)")
+        raise ConfigError(f"{file} is {'a folder' if file.is_dir() else 'not there'}: name an experiment file (.yaml)")
     content = read_yaml(file)
+    included = content.get("include") if with_code else None
+    for own in included if isinstance(included, list) else ():  # of another form it is refused below
+        own_code.include(file.parent / str(own))
     try:
         return Experiment.model_validate({"name": file.stem} | _with_own_tasks(_as_text(content), file.parent))
     except ValidationError as error:
         raise ConfigError(f"{file}: {'; '.join(map(describe, details_of(error)))}") from error
-
-
-def include_and_read(file: Path) -> Experiment:
-    """An experiment from the file of a user, after its own code is included.
-
-    Raises:
-        ConfigError: see read(); or own code that fails, with its file and line.
-    """
-    included = read_yaml(file).get("include") if file.is_file() else None
-    for own in included if isinstance(included, list) else ():  # else read() says what is wrong
-        own_code.include(file.parent / str(own))
-    return read(file)
 
 
 def _with_own_tasks(content: Any, folder: Path) -> Any:
@@ -285,43 +274,30 @@ def files() -> list[Path]:
 
 @cache
 def named(name: str) -> Experiment:
+    """An experiment of the package."""
     return read(paths.EXPERIMENTS / f"{name}.yaml")
 
 
-def from_overrides(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
-    """The experiment of a bare sweep, and the overrides that stay fixed; one row if no key is swept.
+def from_overrides(overrides: Sequence[str], *, is_one: bool = False) -> tuple[Experiment, list[str]]:
+    """The experiment of a bare sweep, or of one model, and the overrides of all its runs.
 
-    It is scored on held-out text; if numbers are swept, a figure has the scores along them.
-
-    Raises:
-        ConfigError: an invalid override.
-    """
-    grid = {key: values for key, values in axes(overrides).items() if len(values) > 1 and key != "seed"}
-    name = "-".join(["sweep", *grid])
-    title = f"What changes with {' and '.join(grid)}?" if grid else "What does one model score?"
-    is_numeric = len(grid) == 1 and all(number_in(value) is not None for values in grid.values() for value in values)
-    figures = ["scores-by-setting"] * is_numeric + ["learning-curves"]
-    content = {"name": name, "title": title, "source": "own sweep", "grid": grid}
-    content |= {"columns": INTRINSIC, "figures": figures}
-    return Experiment.model_validate(content), [text for text in overrides if key_of(text) not in grid]
-
-
-def one_model(overrides: Sequence[str]) -> tuple[Experiment, list[str]]:
-    """The experiment of one run, scored only on held-out text, and the overrides of the run.
-
-    The seed is that of conf/config.yaml unless given, not those of the scale.
+    It is scored on held-out text; if numbers are swept, a figure has the scores along them. The seed of one model is
+    that of conf/config.yaml unless given, not those of the scale.
 
     Raises:
-        ConfigError: a key with several values.
+        ConfigError: an invalid override; or several values for one model.
     """
     given = axes(overrides)
-    for key, values in given.items():
-        if len(values) > 1:
-            raise ConfigError(f"{key}={','.join(values)}: pretrain trains one model; `albert-lab sweep` trains several")
-    content = {"name": ONE_MODEL, "title": "One model", "source": "own model", "grid": {}, "columns": INTRINSIC}
-    return Experiment.model_validate(content), [*overrides, *([] if "seed" in given else [f"seed={load().seed}"])]
-
-
-def _check_known(place: str, value: str, known: Collection[str]) -> None:
-    if value not in known:
-        raise ValueError(f"{place}={value} is unknown (allowed: {', '.join(filter(None, known))})")
+    swept = {key: values for key, values in given.items() if len(values) > 1}
+    if is_one and swept:
+        key, values = next(iter(swept.items()))
+        raise ConfigError(f"{key}={','.join(values)}: pretrain trains one model; `albert-lab sweep` trains several")
+    grid = {key: values for key, values in swept.items() if key != "seed"}
+    content = {"name": ONE_MODEL, "title": "One model", "source": "own model", "grid": grid, "columns": INTRINSIC}
+    if is_one:
+        return Experiment.model_validate(content), [*overrides, *([] if "seed" in given else [f"seed={load().seed}"])]
+    content |= {"name": "-".join(["sweep", *grid]), "source": "own sweep"}
+    content["title"] = f"What changes with {' and '.join(grid)}?" if grid else "What does one model score?"
+    if len(grid) == 1 and all(number_in(value) is not None for values in grid.values() for value in values):
+        content["figures"] = ["scores-by-setting", "learning-curves"]
+    return Experiment.model_validate(content), [text for text in overrides if key_of(text) not in grid]

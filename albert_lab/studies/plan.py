@@ -11,7 +11,8 @@ from pathlib import Path
 
 from albert_lab import paths
 from albert_lab.config.schema import RunConfig
-from albert_lab.messages import Say, to_stderr, with_progress
+from albert_lab.errors import ConfigError, MissingDataError, within
+from albert_lab.messages import Say, quiet, to_stderr, with_progress
 from albert_lab.runs import finetunings
 from albert_lab.studies.experiment import ONE_MODEL, Experiment
 from albert_lab.studies.points import Point, points
@@ -121,3 +122,30 @@ def plan_study(
             tuned = {"tasks": chosen, "seeds": experiment.finetuning_seeds, "with_random": is_first}
             planned.append(replace(point, known=point.run, **tuned))
         return Plan(experiment, tuple(planned))
+
+
+def plan_all(
+    experiments: Sequence[Experiment], overrides: Sequence[str], tasks: Sequence[str] | None = None
+) -> list[Plan]:
+    """The plans of several experiments, such as those of the paper; see plan_study().
+
+    A table of tasks alone is left out, in one line, if none of them has its data.
+    """
+    plans, left_out, said = [], [], set[str]()
+
+    def say_once(line: str) -> None:
+        if line not in said:
+            to_stderr(line)
+        said.add(line)
+
+    for experiment in experiments:
+        if tasks is None and experiment.ensemble and not finetunings.choose_tasks(experiment.columns, quiet):
+            left_out.append(experiment.name)
+            continue
+        try:
+            plans.append(plan_study(experiment, overrides, tasks, say_once))
+        except (ConfigError, MissingDataError) as error:
+            raise within(experiment.name, error) from error
+    if left_out:
+        to_stderr(f"no files of their tasks, left out: {', '.join(left_out)}")
+    return plans

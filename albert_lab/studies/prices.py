@@ -2,8 +2,7 @@
 
 import math
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from albert_lab import paths
 from albert_lab.config.schema import RunConfig
@@ -43,16 +42,11 @@ class Price:
             return self.seconds
         return self.seconds + self.flops / speed / min(jobs, self.runs or jobs) if speed else None
 
-    def as_data(self, device: str, speed: float | None, jobs: int) -> dict[str, Any]:
-        return asdict(self) | {"device": device, "seconds": self.time(speed, jobs)}
-
-    def as_text(self, device: str, speed: float | None, jobs: int) -> str:
+    def as_text(self, device: str, seconds: float | None) -> str:
         runs = f"{self.runs} run{'' if self.runs == 1 else 's'}"
         tuned = f", {self.finetunings} fine-tunings" if self.finetunings else ""
-        if (seconds := self.time(speed, jobs)) is None:
-            took = f"{self.flops:.1e} FLOPs (no speed known for {device})"
-        else:
-            took = f"about {duration(seconds)} here"
+        unknown = f"{self.flops:.1e} FLOPs (no speed known for {device})"
+        took = unknown if seconds is None else f"about {duration(seconds)} here"
         return f"{runs}{tuned}, {took}, {size(self.disk_bytes)}"
 
 
@@ -82,10 +76,8 @@ def costs(config: RunConfig) -> tuple[int, float, float]:
     shape, length = EncoderShape.from_config(config), config.max_sequence_length
     hidden, embedding, vocabulary = shape.hidden_size, shape.embedding_size, shape.vocab_size
     is_glu = shape.ffn_block == "glu"
-    attention, ffn = (
-        4 * hidden**2,
-        hidden * (3 * round(shape.intermediate_size * 2 / 3) if is_glu else 2 * shape.intermediate_size),
-    )
+    attention = 4 * hidden**2
+    ffn = hidden * (3 * round(shape.intermediate_size * 2 / 3) if is_glu else 2 * shape.intermediate_size)
     projection, pooler = shape.projection * embedding * hidden, hidden**2
     blocks = len({*shape.attention_blocks}) * attention + len({*shape.ffn_blocks}) * ffn
     table = embedding * (vocabulary + shape.max_position_embeddings)

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from albert_lab import paths, signals
-from albert_lab.config.launcher import Launcher
 from albert_lab.errors import ConfigError
 from albert_lab.machine import allocator_environment
 from albert_lab.messages import to_stderr
 from albert_lab.runs import preparing, states
 from albert_lab.runs.run import Run
 from albert_lab.storage import write_atomically
-from albert_lab.studies.jobs import Job, generations
+from albert_lab.studies.jobs import Job, Launcher, generations
 
 # Slurm sends USR1 before the time limit (--signal), only to the shell: save a checkpoint and requeue. scancel and
 # preemption send TERM: save a checkpoint and exit; Slurm itself requeues preempted jobs, but no cancelled ones.
@@ -45,11 +44,11 @@ exit $code
 
 @dataclass(frozen=True)
 class Script:
-    """A script for sbatch: its name, its text, and the runs that its tasks train; none if it prepares text."""
+    """A script for sbatch: its file, its text, and the runs that its tasks train; none if it prepares text."""
 
-    name: str
+    file: Path
     text: str
-    jobs: Sequence[Job] = ()
+    jobs: Sequence[Job]
 
 
 def scripts(
@@ -61,19 +60,29 @@ def scripts(
         queued: folders of runs to leave out, since they are in the queue.
     """
     left = [[job for job in generation if job.folder not in queued] for generation in generations(jobs)]
-    if any(left) and unprepared:
-        options = settings.preparation_sbatch or settings.sbatch
-        yield _script("prepare", [preparing.command(unprepared)], options, requeue=False)
-    for number, generation in enumerate(left):
-        if not generation:
-            continue
-        name = f"{generation[0].folder.name}-{number}"
-        yield _script(name, [job.command for job in generation], settings.sbatch, settings.at_once, generation)
-
-
-def file_of(script: Script) -> Path:
-    """The file of a script, when it is submitted."""
-    return paths.home() / "slurm" / f"{script.name}.sh"
+    first = [("prepare", [preparing.command(unprepared)], [])] if any(left) and unprepared else []
+    arrays = [
+        (f"{of[0].folder.name}-{number}", [job.command for job in of], of) for number, of in enumerate(left) if of
+    ]
+    # Also if the user's sbatch passes none on; cores and the life of the job are not those of this process.
+    environment = {key: value for key, value in os.environ.items() if re.match("ALBERT_LAB_|PYTHONPATH$", key)}
+    environment |= allocator_environment() | {"ALBERT_LAB_HOME": str(paths.home())}
+    for own in ("ALBERT_LAB_THREADS", signals.PARENT):
+        environment.pop(own, None)
+    folder = paths.home() / "slurm"
+    for name, commands, of in (*first, *arrays):
+        text = SCRIPT.format(
+            name=name,
+            last=len(commands) - 1,
+            throttle=f"%{settings.at_once}" if settings.at_once else "",
+            log=shlex.quote(str(folder).replace("%", "%%") + "/%A_%a.out"),
+            options=settings.sbatch,
+            here=shlex.quote(os.getcwd()),
+            exports="\n".join(f"export {key}={shlex.quote(value)}" for key, value in sorted(environment.items())),
+            lines="\n".join(shlex.quote(shlex.join(command)) for command in commands),
+            requeue="1" if of else "",  # half a preparation is worth nothing
+        )
+        yield Script(folder / f"{name}.sh", text, of)
 
 
 def submit(jobs: Sequence[Job], unprepared: Sequence[Run], settings: Launcher) -> None:
@@ -88,48 +97,21 @@ def submit(jobs: Sequence[Job], unprepared: Sequence[Run], settings: Launcher) -
     prepared: list[str] = []
     with signals.deferred():  # no job without its number in the folders of its runs
         for script in scripts(jobs, unprepared, settings, queued):
-            file = file_of(script)
-            write_atomically(file, script.text)
+            write_atomically(script.file, script.text)
             # After any end: the weights of a parent may be final although a fine-tuning of it failed.
             parents = {numbers[job.parent].partition("_")[0] for job in script.jobs if job.parent in numbers}
-            number = _sbatch(file, [*prepared, *(f"afterany:{parent}" for parent in sorted(parents))])
+            number = _sbatch(script.file, [*prepared, *(f"afterany:{parent}" for parent in sorted(parents))])
             prepared = prepared if script.jobs else [f"afterok:{number}"]
             for place, job in enumerate(script.jobs):
                 numbers[job.folder] = f"{number}_{place}"
                 states.note_job(job.folder, numbers[job.folder])
-            to_stderr(f"job {number}: {f'runs: {len(script.jobs)}' if script.jobs else 'prepares text'} ({file})")
+            to_stderr(
+                f"job {number}: {f'runs: {len(script.jobs)}' if script.jobs else 'prepares text'} ({script.file})"
+            )
     to_stderr(
         f"runs in the queue: {len(numbers)}, {len(numbers) - len(queued)} of them new. `albert-lab status`"
         " shows them; the same command, when they have ended, submits what is missing again, or writes the report"
     )
-
-
-def _script(
-    name: str,
-    commands: Sequence[Sequence[str]],
-    options: str,
-    at_once: int | None = None,
-    jobs: Sequence[Job] = (),
-    *,
-    requeue: bool = True,
-) -> Script:
-    # Also if the user's sbatch passes none on; cores and the life of the job are not those of this process.
-    environment = {key: value for key, value in os.environ.items() if re.match("ALBERT_LAB_|PYTHONPATH$", key)}
-    environment |= allocator_environment() | {"ALBERT_LAB_HOME": str(paths.home())}
-    for own in ("ALBERT_LAB_THREADS", signals.PARENT):
-        environment.pop(own, None)
-    text = SCRIPT.format(
-        name=name,
-        last=len(commands) - 1,
-        throttle=f"%{at_once}" if at_once else "",
-        log=shlex.quote(str(paths.home() / "slurm").replace("%", "%%") + "/%A_%a.out"),
-        options=options,
-        here=shlex.quote(os.getcwd()),
-        exports="\n".join(f"export {key}={shlex.quote(value)}" for key, value in sorted(environment.items())),
-        lines="\n".join(shlex.quote(shlex.join(command)) for command in commands),
-        requeue="1" if requeue else "",  # half a preparation is worth nothing
-    )
-    return Script(name, text, jobs)
 
 
 def _sbatch(file: Path, after: Sequence[str]) -> str:

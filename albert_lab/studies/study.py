@@ -1,7 +1,6 @@
 """The data of a report: what a plan has made, and its files: the experiment, its points, its runs and its ensembles."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,9 +121,8 @@ def read(folder: Path) -> Study:
     Raises:
         ConfigError: not a report folder, or a file cannot be read.
     """
-    content = _read(folder)
-    axes = {(*point.labels,) for point in content.points}
-    if len(axes) > 1:
+    content = read_points(folder)
+    if len({(*point.labels,) for point in content.points}) > 1:
         raise DamagedFileError(folder / STUDY, "its points have different axes", REMEDY)
     order = {point.run: place for place, point in enumerate(content.points)}
     runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))
@@ -135,31 +133,11 @@ def read(folder: Path) -> Study:
     return Study(read_experiment(folder / EXPERIMENT), content.points, runs, content.ensembles)
 
 
-def _read(folder: Path) -> _StudyFile:
+def read_points(folder: Path) -> _StudyFile:
+    """What was asked for in a report's folder; ConfigError as in read()."""
     if not (folder / STUDY).is_file():
         raise ConfigError(f"{folder} is no report: it has no {STUDY}")
     return files.read_json(folder / STUDY, _StudyFile, REMEDY)
-
-
-def names_of_runs(folder: Path) -> set[str]:
-    """The names of the runs that were asked for in a report's folder.
-
-    Raises:
-        ConfigError: not a report folder, or a file cannot be read.
-    """
-    return {point.run for point in _read(folder).points}
-
-
-def titles_of_runs(reports: Path) -> dict[str, str]:
-    """The row and the seed of each run in the reports below a folder, by its name; damaged reports have none."""
-    titles = {}
-    for file in reports.glob(f"*/*/{STUDY}"):
-        with suppress(DamagedFileError):
-            for point in _read(file.parent).points:
-                if point.labels:
-                    row = " ".join(f"{axis}={label}" for axis, label in point.labels.items())
-                    titles[point.run] = f"{row} seed {point.seed}"
-    return titles
 
 
 def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> Study:

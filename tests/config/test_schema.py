@@ -86,27 +86,11 @@ def test_a_run_with_another_value_of_any_key_has_another_name(key):
     assert run_id(with_other_value(LAPTOP, key)) != run_id(LAPTOP)
 
 
-@pytest.mark.parametrize("key", ["muon_ratio", "momentum", "newton_schulz_steps", "embedding_ratio", "decay"])
-def test_a_run_with_another_value_of_an_option_of_muon_has_another_name(key):
-    muon = config.load(["optimizer=muon", "optimizer.embedding_ratio=1", "optimizer.decay=0.5"])
-    value = {"momentum": 0.9, "decay": 0.4}.get(key, 2)
-    settings = ["optimizer=muon", "optimizer.embedding_ratio=1", "optimizer.decay=0.5", f"optimizer.{key}={value}"]
-    assert run_id(config.load(settings)) != run_id(muon)
-
-
 @pytest.mark.parametrize("key", OF_THE_MACHINE)
 def test_the_machine_is_part_of_the_name_only_with_a_wall_clock_budget(key):
     for counted in (LAPTOP, IN_TOKENS):
         assert run_id(with_other_value(counted, key)) == run_id(counted)
     assert run_id(with_other_value(TIMED, key)) != run_id(TIMED)
-
-
-def test_cuda_graphs_at_their_default_leave_names_from_before_they_existed():
-    assert "cuda_graphs" not in TIMED.identity()["machine"]
-    graphed = config.load(
-        ["length_schedule=short-first", "optimizer=adamw", "budget=wall-clock", "machine.cuda_graphs=true"]
-    )
-    assert run_id(graphed) != run_id(TIMED)
 
 
 def test_a_scale_and_its_explicit_values_are_the_same_run():

@@ -43,7 +43,7 @@ def planned(run, corpus, *overrides) -> Plan:
 def continued(run, settings) -> Plan:
     start, rest = take_start([f"start_from={run.name}", *settings])
     toy = Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": {}})
-    return plan_study(toy.started_from(start), rest, [])
+    return plan_study(toy.model_copy(update={"start_from": start}), rest, [])
 
 
 def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corpus, finished):

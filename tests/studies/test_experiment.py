@@ -6,7 +6,6 @@ from pydantic import ValidationError
 
 from albert_lab import paths
 from albert_lab.config.compose import load
-from albert_lab.data.corpus import added_to, iterate, split_of
 from albert_lab.errors import ConfigError
 from albert_lab.studies import experiment
 from albert_lab.studies import points as grid_points
@@ -78,14 +77,7 @@ def test_the_models_of_tables_9_and_10_are_one_training_without_dropout_at_two_t
 
 def test_a_multiple_of_the_scales_budget_is_in_the_budgets_own_unit():
     points = grid_points.points(experiment.named("glue"), ["scale=laptop", "budget=tokens", "seed=0"])
-    assert points[0].config.budget.value == 3 * points[0].config.scale.budget.tokens
-
-
-def test_without_a_warm_start_the_24_layers_of_table_11_are_albert_large():
-    scale = "paper"
-    cold = run_of("depth", scale, "warm_start=false", num_layers="24")
-    assert cold == run_of("model-sizes", scale, model="ALBERT-large")
-    assert cold != run_of("depth", scale, num_layers="24")
+    assert points[0].config.budget.value == 3 * points[0].config.scale.budget["tokens"]
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -215,35 +207,11 @@ def test_the_control_of_table_11_trains_each_of_its_nets_for_one_more_budget():
 
     table = names(points_of("depth", "laptop", "model.num_layers=1,2,3,4"))
     file = paths.PACKAGE.parent / "examples" / "depth-control.yaml"
-    points = grid_points.points(experiment.include_and_read(file), ["scale=laptop", "seed=0"])
+    points = grid_points.points(experiment.read(file), ["scale=laptop", "seed=0"])
     given = names(points)
     assert given[:4] == table
     assert [above[:-1] for above in given[4:]] == table
     assert [depths_above(point) for point in points[4:]] == [[1, 1], [1, 2, 2], [1, 2, 3, 3], [1, 2, 3, 4, 4]]
-
-
-def test_the_control_of_table_7_adds_as_much_text_of_the_same_period_and_of_another_to_one_trunk():
-    control = experiment.include_and_read(paths.PACKAGE.parent / "examples" / "extra-data-same-period.yaml")
-    none, same, other = grid_points.points(control, ["scale=smoke", "seed=0"])
-    assert none.parent
-    assert none.parent == same.parent == other.parent
-    assert none.config.corpus == same.config.corpus == other.config.corpus, "so they have one held-out set"
-    base = list(iterate(none.config.corpus))
-    sizes = []
-    for row in (same, other):
-        corpus = added_to(row.config.corpus, row.config.added_corpus)
-        assert corpus
-        added = list(iterate(corpus))
-        assert not {text.text for text in base} & {text.text for text in added}
-        trained = [text.text for text in added if split_of(text.text, corpus.dev_share, corpus.split_seed) == "train"]
-        sizes.append(sum(map(len, trained)))
-    assert sizes[1] / sizes[0] == pytest.approx(1, abs=0.05)
-
-
-def test_machine_settings_make_other_runs_where_the_machine_decides_the_steps():
-    axis = "machine.threads=1,2"
-    result = points_of("sharing", "smoke", axis, "budget=wall-clock", "sharing=all-shared", "embedding_size=4")
-    assert [point.config.machine.threads for point in result] == [1, 2]
 
 
 def test_an_override_replaces_an_axis_or_adds_one():

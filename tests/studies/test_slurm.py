@@ -4,19 +4,17 @@ import os
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 from command import here
 from toy import toy_config, toy_overrides
 
-from albert_lab.config.launcher import Launcher
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import run as runs
 from albert_lab.runs import states
 from albert_lab.runs.states import rows
 from albert_lab.studies import slurm
-from albert_lab.studies.jobs import Job
+from albert_lab.studies.jobs import Job, Launcher
 
 # Notes its arguments and script, and adds the tasks of the array to the queue.
 SBATCH = """#!/bin/bash
@@ -35,7 +33,7 @@ echo "$number;cluster"
 SCONTROL = """#!/bin/bash
 echo "$@" > "$(dirname "$0")/scontrol.said"
 """
-SETTINGS = Launcher(name="slurm", sbatch="--time=5", preparation_sbatch="", at_once=None)
+SETTINGS = Launcher(name="slurm", sbatch="--time=5", at_once=None)
 
 
 @pytest.fixture
@@ -138,11 +136,3 @@ def test_a_queued_run_is_shown_with_its_job_and_not_also_made_here(corpus, clust
     (cluster / "queue").write_text("11_0|RUNNING|n7\n")
     (row,) = rows(folder.parent)
     assert (row["state"], row["reason"]) == ("running", "job 11_0 on n7")
-
-
-def test_variables_of_the_job_in_whose_shell_it_is_submitted_do_not_reach_a_job(cluster, jobs, monkeypatch):
-    for name in ("SLURM_CPUS_PER_TASK", "SLURM_CONF"):
-        monkeypatch.setenv(name, "5")
-    slurm.submit(jobs, [], SETTINGS)
-    passed_on = Path(cluster / "11.environment").read_text().splitlines()
-    assert [line for line in passed_on if line.startswith("SLURM_")] == ["SLURM_CONF=5"]

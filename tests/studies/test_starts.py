@@ -98,11 +98,6 @@ def test_arms_share_their_trunk_and_a_chain_its_links(corpus):
     assert len(plan.family) == 3
 
 
-def test_a_run_is_read_back_with_its_parent(corpus, own_home):
-    run = planned(CHAIN, corpus).points[1].run
-    assert runs.read(runs.create(run)) == run
-
-
 def from_trunk(parent: dict, **grid) -> dict:
     return {"grid": grid, "start_from": [{"row": {}, "parent": parent | {"budget.stop_at": "0.5"}, "keep": "training"}]}
 

@@ -1,7 +1,7 @@
 import pytest
 
-from albert_lab.config.launcher import LOCAL, take
 from albert_lab.errors import ConfigError
+from albert_lab.studies.jobs import LOCAL, take
 
 
 def test_the_launcher_is_taken_from_the_overrides_of_a_run():
