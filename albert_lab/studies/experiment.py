@@ -21,7 +21,7 @@ from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
 from albert_lab.studies.claims import Claim, check_known, number_in
 from albert_lab.tasks.task import load_task, task_names
-from albert_lab.training.layers import LAYER_CURVES, LAYER_NUMBERS
+from albert_lab.training.layers import LAYER_NUMBERS
 
 # The columns on held-out text of an experiment that names none.
 INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
@@ -164,9 +164,6 @@ class Experiment(Record):
         for row in self.paper.rows if self.paper else ():
             for axis, values in self.grid.items():
                 check_known(f"paper.rows: {axis}", row.get(axis, ""), values)
-        for curve in self.paper_figure.curves if self.paper_figure else ():
-            check_known("paper_figure: row", curve.row, [label for axis in self.axes for label in known[axis]])
-            check_known("paper_figure: panel", curve.panel, [*INTRINSIC, *LAYER_CURVES])
         for one, other in itertools.combinations((link.row for link in self.links), 2):
             if all(one[axis] == other[axis] for axis in one.keys() & other.keys()):
                 raise ValueError(f"start_from: {one} and {other} are the same row, which can start from one run only")

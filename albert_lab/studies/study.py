@@ -126,10 +126,6 @@ def read(folder: Path) -> Study:
         raise DamagedFileError(folder / STUDY, "its points have different axes", REMEDY)
     order = {point.run: place for place, point in enumerate(content.points)}
     runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))
-    versions = sorted({run.record.results_version for run in runs})
-    if len(versions) > 1:
-        said = f"has runs of results versions {' and '.join(map(str, versions))}, which share no table"
-        raise DamagedFileError(folder / reported.FOLDER, said, REMEDY)
     return Study(read_experiment(folder / EXPERIMENT), content.points, runs, content.ensembles)
 
 

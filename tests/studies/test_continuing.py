@@ -6,7 +6,7 @@ from toy import toy_overrides, toy_plan, train, write_corpus
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import execute, prices
+from albert_lab.studies import execute
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import Plan, plan_study
 from albert_lab.studies.starts import take_start
@@ -159,7 +159,3 @@ def test_cleaning_spares_the_weights_that_an_unfinished_run_starts_from(corpus, 
     assert weights in states.find_garbage(cache=False, checkpoints=True)
     runs.create(planned(finished, corpus).points[0].run)
     assert weights not in states.find_garbage(cache=False, checkpoints=True)
-
-
-def test_an_import_costs_nothing(corpus, finished):
-    assert prices.price(planned(imported(finished), corpus)).runs == 1

@@ -4,7 +4,6 @@ from functools import cache, partial
 import pytest
 from pydantic import ValidationError
 
-from albert_lab import paths
 from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError
 from albert_lab.studies import experiment
@@ -73,11 +72,6 @@ def test_the_models_of_tables_9_and_10_are_one_training_without_dropout_at_two_t
     assert {point.config.dropout for point in (first, last)} == {0}
     assert run_of("glue", scale, training="ALBERT (1.5M)") == run_of("squad-race", scale, training="ALBERT (1.5M)")
     assert experiment.named("glue").finetuning_seeds == (0, 1, 2, 3, 4)
-
-
-def test_a_multiple_of_the_scales_budget_is_in_the_budgets_own_unit():
-    points = grid_points.points(experiment.named("glue"), ["scale=laptop", "budget=tokens", "seed=0"])
-    assert points[0].config.budget.value == 3 * points[0].config.scale.budget["tokens"]
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -199,19 +193,6 @@ def test_the_parents_of_a_row_are_those_of_the_whole_table_whichever_rows_are_as
         point for point in points_of("depth", "laptop", f"model.num_layers={given}") if point.label.endswith("24)")
     )
     assert depths_above(deep) == [1, 2, 3, 4, 6]
-
-
-def test_the_control_of_table_11_trains_each_of_its_nets_for_one_more_budget():
-    def names(points: list[grid_points.Point]) -> list[list[str]]:
-        return [[above.run.name for above in point.lineage] for point in points]
-
-    table = names(points_of("depth", "laptop", "model.num_layers=1,2,3,4"))
-    file = paths.PACKAGE.parent / "examples" / "depth-control.yaml"
-    points = grid_points.points(experiment.read(file), ["scale=laptop", "seed=0"])
-    given = names(points)
-    assert given[:4] == table
-    assert [above[:-1] for above in given[4:]] == table
-    assert [depths_above(point) for point in points[4:]] == [[1, 1], [1, 2, 2], [1, 2, 3, 3], [1, 2, 3, 4, 4]]
 
 
 def test_an_override_replaces_an_axis_or_adds_one():

@@ -5,7 +5,6 @@ from albert_lab.studies import experiment
 
 ASKED = "title: a\nsource: b\n"
 COLUMNS = f"{ASKED}columns: [mlm_accuracy]\n"
-PAPER_FIGURE = "{figure: 2b, x: steps, curves: [{panel: mlm_accuracy, row: 0.1, points: []}]}"
 
 
 @pytest.mark.parametrize(
@@ -20,7 +19,6 @@ PAPER_FIGURE = "{figure: 2b, x: steps, curves: [{panel: mlm_accuracy, row: 0.1, 
         (f"{ASKED}grid: {{dropout: [0, 0.1, 0]}}", "dropout"),
         (f"{ASKED}grid: {{dropout: {{a: [0.1, 0.2]}}}}", "a: 0.1"),
         (f"{ASKED}grid: {{sharing: {{a: [sharing=groups, seed=5]}}}}", "seed"),
-        (f"{COLUMNS}grid: {{dropout: [0]}}\npaper_figure: {PAPER_FIGURE}", "row=0.1"),
         (f"{COLUMNS}beyond_paper: []", "beyond_paper"),
         (f"{COLUMNS}finetuning_seeds: [-1]", "finetuning_seeds.0=-1"),
         (f"{COLUMNS}finetuning_seeds: [0, 1, 0]", "finetuning_seeds"),

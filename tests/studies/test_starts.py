@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from command import own_signals
 from safetensors.numpy import load_file
-from toy import states_of, toy_overrides, train, write_corpus
+from toy import toy_overrides, train
 
 from albert_lab.errors import ConfigError
 from albert_lab.model.counts import count_training_flops
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import experiment, jobs, prices, study
+from albert_lab.studies import jobs, prices, study
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import Plan, plan_study
 
@@ -79,13 +79,6 @@ def record_of(run: runs.Run) -> results.RunRecord:
 
 
 # Which run starts from which
-
-
-def test_a_runs_name_depends_on_its_parent_and_on_what_is_kept(corpus):
-    config = planned(ARMS, corpus).config
-    started = {runs.plan(config, start).name for start in (None, runs.StartFrom(run="a", keep="training"))}
-    started |= {runs.plan(config, runs.StartFrom(run=parent, keep="weights")).name for parent in ("a", "b")}
-    assert len(started) == 4
 
 
 def test_arms_share_their_trunk_and_a_chain_its_links(corpus):
@@ -243,42 +236,8 @@ def test_an_arm_without_changes_equals_a_run_without_a_trunk(corpus, own_home):
     assert_same(weights_of(arm.run), weights_of(runs.plan(arm.run.config)))
 
 
-@pytest.mark.kills
-def test_an_interrupted_chain_resumes_where_it_stopped(corpus, own_home, tmp_path, monkeypatch, runs_here):
-    plan = planned(CHAIN, corpus, "budget.value=60", "machine.checkpoint_seconds=0")
-    one, two, four = (item.run for item in plan.points)
-    weights_of(one)
-    start_and_kill(two)
-    before = (one.folder / results.RECORD).stat().st_mtime_ns
-    assert train(replace(plan, points=plan.points[2:])).code == 0
-    assert (one.folder / results.RECORD).stat().st_mtime_ns == before
-    assert record_of(four).training.steps == 60
-    assert record_of(four).start_from == runs.StartFrom(run=two.name, keep="weights")
-    broken = weights_of(four)
-    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "straight"))
-    for run in (one, two, four):
-        weights_of(run)
-    assert_same(broken, weights_of(four))
-
-
 def test_a_model_started_from_a_shallower_one_has_its_weights(corpus, own_home):
     plan = planned(CHAIN, corpus, "budget.value=2", "optimizer.learning_rate=1e-30")
     before, after = (weights_of(item.run) for item in plan.points[:2])
     assert before.keys() == after.keys()
     assert not [name for name, tensor in before.items() if abs(tensor - after[name]).max() > 1e-20]
-
-
-# Points of plain grids are runs like those of every other test.
-@pytest.mark.parametrize("name", ["depth", "dropout", "extra-data", "glue", "same-wall-clock"])
-def test_points_that_start_from_others_or_fix_their_budget_run(name, corpus, own_home, tmp_path):
-    result = experiment.named(name)
-    overrides = toy_overrides(corpus, "budget.value=" + ("0.2" if "budget=wall-clock" in result.fixed else "5"))
-    if name == "extra-data":
-        added = write_corpus(tmp_path / "added", documents=30, seed=1)
-        overrides += ["added_corpus=files", f"added_corpus.path={added}", "added_corpus.sentences=line"]
-    plan = plan_study(result, overrides, [])
-    last = [point for point in plan.points if len(point.lineage) <= 2][-1]
-    for above in last.lineage:
-        weights_of(above.run)
-    assert record_of(last.run).config == last.run.config
-    assert states_of(replace(plan, points=(last,))) == ["done"]
