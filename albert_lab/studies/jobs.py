@@ -64,8 +64,8 @@ def take(overrides: Sequence[str], slurm: str | None = None) -> tuple[Launcher, 
     try:
         return Launcher.model_validate(content), rest
     except ValidationError as error:
-        said = (describe(detail, f"launcher.{detail['loc'][-1]}") for detail in details_of(error))
-        raise ConfigError("\n".join(said)) from error
+        details = [{**detail, "loc": ("launcher", *detail["loc"])} for detail in details_of(error)]
+        raise ConfigError("\n".join(map(describe, details))) from error
 
 
 def check(launcher: Launcher) -> None:

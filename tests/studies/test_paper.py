@@ -54,7 +54,7 @@ def test_an_override_that_a_table_refuses_is_reported_with_its_name_before_any_r
 def test_the_cost_of_the_paper_counts_shared_runs_once(corpus, own_home, tables):
     seen: set[str] = set()
     assert [price(plan, seen).runs for plan in plan_all(tables, toy_overrides(corpus), [])] == [1, 1]
-    assert not list(own_home.iterdir())
+    assert not paths.runs().exists()
 
 
 @pytest.mark.usefixtures("tables")
