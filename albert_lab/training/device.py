@@ -93,10 +93,11 @@ def peak_memory_bytes(device: torch.device) -> int:
     """Peak in bytes: of the allocator's tensors on CUDA, else of the resident memory of the process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    if sys.platform == "linux":  # where getrusage may return the peak of the parent process
-        return 1024 * int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+    status = Path("/proc/self/status")  # getrusage may return the peak of the parent process
+    if status.is_file() and (kilobytes := status.read_text().partition("VmHWM:")[2].split()):
+        return int(kilobytes[0]) * 1024
     assert sys.platform != "win32"  # which the program refuses
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def inputs_of(batch: Batch, device: torch.device, *, needs_mask: bool = False) -> Tensors:

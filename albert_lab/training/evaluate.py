@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import cycle
 from time import perf_counter
@@ -80,6 +81,7 @@ class Evaluator:
         probed = [measure for measure in catalog.of_kind(PairMeasure) if measure.probe and measure.name in self.pairs]
         self.probes = self._made(train, probed, config.evaluation.num_probe_pairs)
         self._kept: dict[str, Batch] = {}
+        self._num_pairs: int | None = None  # the first of each set that are answered; None: all
 
     def _made(self, shards: Shards, measures: Sequence[HeldOutPairs], number: int) -> dict[str, Pairs]:
         made: dict[str, Pairs] = {}
@@ -91,12 +93,12 @@ class Evaluator:
                     raise
         return made
 
-    def batch(self, measure: HeldOutPairs, num_pairs: int | None = None) -> Batch:
-        """The masked examples of a measure, all or the first num_pairs."""
+    def batch(self, measure: HeldOutPairs) -> Batch:
+        """The masked examples of a measure."""
         batch = self._kept.get(measure.name) or self._masked(self.dev, self.pairs[measure.name])
         if measure.in_curves:  # it is used again and again
             self._kept[measure.name] = batch
-        return batch if num_pairs is None else next(micro_batches(batch, num_pairs))
+        return batch if self._num_pairs is None else next(micro_batches(batch, self._num_pairs))
 
     def probe(self, measure: PairMeasure) -> Batch:
         """The training examples of the linear probe of a measure."""
@@ -113,8 +115,10 @@ class Evaluator:
             DivergedError: a loss that is not a finite number.
         """
         measures = [m for m in catalog.measures() if m.in_curves and (self.kinds or isinstance(m, TokenMeasure))]
+        part = copy(self)
+        part._num_pairs, part.floors = num_pairs, {}
         with _evaluating(model):
-            return self._evaluate(model, measures, {}, num_pairs).scores
+            return part._evaluate(model, measures, {}).scores
 
     def evaluate(self, model: PretrainingModel, without: Collection[type[Measure]] = ()) -> Evaluation:
         """The scores of a model in all measures, except those of some kinds.
@@ -143,35 +147,29 @@ class Evaluator:
         return tokens / spent
 
     def _evaluate(
-        self,
-        model: PretrainingModel,
-        measures: Sequence[Measure],
-        probes: "Mapping[str, Pipeline]",
-        num_pairs: int | None = None,
+        self, model: PretrainingModel, measures: Sequence[Measure], probes: "Mapping[str, Pipeline]"
     ) -> Evaluation:
-        done, right, floors = Evaluation(), dict[str, np.ndarray](), self.floors if num_pairs is None else {}
+        done, right = Evaluation(), dict[str, np.ndarray]()
         for measure in measures:  # differences come after what they are of
             if isinstance(measure, OwnTextMeasure):
                 with torch.inference_mode():
                     score, documents = measure.take(model, self.tokenizer, self.device)
                 done.scores[measure.name], done.documents[measure.name] = score, documents
             elif isinstance(measure, TokenMeasure) and measure.name in self.pairs:
-                self._take_tokens(done, model, measure, num_pairs)
+                self._take_tokens(done, model, measure)
             elif isinstance(measure, PairMeasure) and measure.name in self.pairs:
                 probe = probes.get(measure.fitted_as or measure.name)
-                right |= self._take_pairs(done, model, measure, probe, num_pairs)
+                right |= self._take_pairs(done, model, measure, probe)
             elif isinstance(measure, Difference) and {measure.of, measure.minus} <= right.keys():
-                done.scores[measure.name] = _difference(measure, right, floors, done.scores[measure.of].by)
+                done.scores[measure.name] = self._difference(measure, right, done.scores[measure.of].by)
                 for end in ("", SEGMENTS):
                     of, minus = (done.documents.get(name + end) for name in (measure.of, measure.minus))
                     if of and minus:
                         done.documents[measure.name + end] = of.minus(minus)
         return done
 
-    def _take_tokens(
-        self, done: Evaluation, model: PretrainingModel, measure: TokenMeasure, num_pairs: int | None
-    ) -> None:
-        batch = self.batch(measure, num_pairs)
+    def _take_tokens(self, done: Evaluation, model: PretrainingModel, measure: TokenMeasure) -> None:
+        batch = self.batch(measure)
         correct, losses = [], []
         for part, output in self._outputs(model, batch, mlm=True):
             labels = tensor_on(part.masked_labels, self.device)
@@ -189,12 +187,7 @@ class Evaluator:
         done.documents[loss_name(measure.name)] = by_document(source, loss)
 
     def _take_pairs(
-        self,
-        done: Evaluation,
-        model: PretrainingModel,
-        measure: PairMeasure,
-        probe: "Pipeline | None",
-        num_pairs: int | None,
+        self, done: Evaluation, model: PretrainingModel, measure: PairMeasure, probe: "Pipeline | None"
     ) -> dict[str, np.ndarray]:
         """Scores the answers of the head, and of a probe; whether each is right [pairs] bool, by score.
 
@@ -203,7 +196,7 @@ class Evaluator:
         answers: dict[str, tuple[np.ndarray, str]] = {}
         if not (probe or self.kinds):
             return {}
-        batch, floor = self.batch(measure, num_pairs), self.floors.get(measure.name)
+        batch, floor = self.batch(measure), self.floors.get(measure.name)
         margins, pooled = self._read(model, batch, measure.negative)
         if probe is not None:
             names = [name for name in (measure.name, measure.probe) if name]
@@ -211,11 +204,10 @@ class Evaluator:
         if self.kinds:
             answers[measure.name] = (margins, HEAD)
         right = {name: (margins > 0) == batch.pair_labels for name, (margins, _) in answers.items()}
+        segments = None if floor is None else 100 * float(floor.mean())
         for name, (margins, by) in answers.items():
             score = _score(margins, batch.pair_labels, by)
-            if floor is not None and num_pairs is None:
-                score = score.model_copy(update={"segments_floor": 100 * float(floor.mean())})
-            done.scores[name] = score
+            done.scores[name] = score.model_copy(update={"segments_floor": segments})
         made_of = {other.name: other for other in catalog.of_kind(PairMeasure)}.get(measure.fitted_as or "", measure)
         source = self._sources(made_of if measure.changed else measure)
         kept = right if floor is None else right | {name + SEGMENTS: floor for name in right}
@@ -225,6 +217,14 @@ class Evaluator:
     def _sources(self, measure: HeldOutPairs) -> np.ndarray:
         """The source document of the first segment of each pair of a measure [pairs]."""
         return self.dev.source_of(self.dev.document_at(self.pairs[measure.name].a_start))
+
+    def _difference(self, measure: Difference, right: Mapping[str, np.ndarray], by: str) -> Score:
+        """The difference of two measures; its floor is that of the floors' answers."""
+        value, low, high = paired(right[measure.of], right[measure.minus])
+        of, minus = (self.floors.get(name) for name in (measure.of, measure.minus))
+        segments = None if of is None or minus is None else 100 * float(of.mean() - minus.mean())
+        n = len(right[measure.of])
+        return Score(value=value, n=n, low=low, high=high, floor=0, by=by, segments_floor=segments)
 
     def _fit_probes(self, model: PretrainingModel, measures: Sequence[Measure]) -> "dict[str, Pipeline]":
         """The linear probe of each measure that has one, fitted on pairs of training documents."""
@@ -299,16 +299,6 @@ def auc_of(margins: np.ndarray, labels: np.ndarray) -> float | None:
     ranks, positive = rankdata(margins), labels == 1
     n, others = int(positive.sum()), int((~positive).sum())
     return 100 * float(ranks[positive].sum() - n * (n + 1) / 2) / (n * others) if n and others else None
-
-
-def _difference(
-    measure: Difference, right: Mapping[str, np.ndarray], floors: Mapping[str, np.ndarray], by: str
-) -> Score:
-    """The difference of two measures; its floor is that of the floors' answers."""
-    value, low, high = paired(right[measure.of], right[measure.minus])
-    segments = 100 * float(floors[measure.of].mean() - floors[measure.minus].mean()) if measure.of in floors else None
-    n = len(right[measure.of])
-    return Score(value=value, n=n, low=low, high=high, floor=0, by=by, segments_floor=segments)
 
 
 @contextmanager

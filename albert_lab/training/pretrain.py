@@ -167,6 +167,7 @@ class Pretrainer:
             DivergedError: a loss that is not finite.
             LostProcessError: another process of the run is gone.
             WriteError: a checkpoint cannot be written.
+            MissingDataError, DamagedFileError, ConfigError: the run that it starts from; see checkpoint.last_weights.
         """
         self._resume()
         try:
@@ -194,11 +195,7 @@ class Pretrainer:
         )
 
     def _train(self) -> None:
-        """Take steps to the end of the budget, and do what is due between them.
-
-        Raises:
-            StoppedError: this process, or another one of the run, was asked to stop.
-        """
+        """Take steps to the end of the budget, and do what is due between them."""
         self.model.train()
         forward: Forward = self.model
         if self.config.machine.compile:  # for the next batch, and one of each later stage of the length schedule
@@ -221,11 +218,7 @@ class Pretrainer:
                 self._take_steps(steps, forward, stream)
 
     def _take_steps(self, steps: Step | GraphedStep, forward: Forward, stream: Iterator[Batch]) -> None:
-        """Take steps until something else is due, and log their means; the training clock runs meanwhile.
-
-        Raises:
-            DivergedError: a loss that is not finite.
-        """
+        """Take steps until something else is due, and log their means; the training clock runs meanwhile."""
         config, progress, taken = self.config, self.progress, list[Sums]()
         masked, pairs = progress.masked, progress.pairs
         with self.clock.training():
@@ -309,11 +302,6 @@ class Pretrainer:
         """Set model, optimizer and log to another run's state, and return the state; None if only weights are kept.
 
         Of weights, a pair head stays as it is drawn if the other run has none, and is left behind if this one has none.
-
-        Raises:
-            MissingDataError: the run has no checkpoint.
-            DamagedFileError: its last checkpoint is damaged.
-            ConfigError: its weights do not fit the model.
         """
         checkpoints = start.folder / "checkpoint"
         if start.keep == "training":
