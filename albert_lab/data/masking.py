@@ -94,9 +94,7 @@ def _choose_tokens(
         fits &= ~(fits & taken[following]).any(axis=0)
         taken[following[fits]] = True
         left = left - np.where(fits, width[following], 0).sum(axis=0)
-        goes_on = left > 0
-        if not goes_on.all():
-            rows, left = rows[goes_on], left[goes_on]
+        rows, left = rows[left > 0], left[left > 0]
     words = np.flatnonzero(taken[: len(start)])
     first = np.cumsum(width[words]) - width[words]
     return np.repeat(start[words] - first, width[words]) + np.arange(width[words].sum())
@@ -106,11 +104,7 @@ def _draw_ngrams(num_words: int, max_ngram: int, rng: np.random.Generator) -> np
     """The intended number of words [words] of the n-gram that begins at each word: n with a share of 1 / n."""
     share = 1 / np.arange(1, max_ngram + 1)
     bounds = np.cumsum(share / share.sum())
-    draw = rng.random(num_words)
-    ngrams = np.ones(num_words, dtype=np.int8)
-    for bound in (bounds / bounds[-1])[:-1]:
-        ngrams += draw >= bound
-    return ngrams
+    return 1 + np.searchsorted((bounds / bounds[-1])[:-1], rng.random(num_words), side="right")
 
 
 def _draw_order(row: np.ndarray, num_rows: int, rng: np.random.Generator) -> np.ndarray:
