@@ -70,7 +70,7 @@ def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
     **shown(MODELS, "albert-lab data fetch glue", "albert-lab data fetch sst2 hub.path=my-copy-of-the-data-set"),
 )
 def data_fetch(
-    name: Annotated[str, typer.Argument(help="glue, squad, race, a single task, or a corpus of the Hub.")],
+    name: Annotated[str, typer.Argument(help="glue, squad, race, or a single task.")],
     overrides: Annotated[
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Settings of the task's file, as hub.path=NAME."),

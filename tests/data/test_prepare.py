@@ -94,8 +94,7 @@ def paragraphs_of(opened, model):
     """The texts of the documents of a split, by source document."""
     tokenizer = load_model(model)
     bounds = opened.sentence_offsets[opened.document_offsets]
-    tokens = np.array(tokenizer.tokens())[opened.tokens]
-    documents = ["".join(tokens[first:end]).replace("▁", " ").strip() for first, end in itertools.pairwise(bounds)]
+    documents = [tokenizer.decode(opened.tokens[first:end].tolist()) for first, end in itertools.pairwise(bounds)]
     return [documents[first:end] for first, end in itertools.pairwise(opened.source_offsets)]
 
 
