@@ -17,12 +17,11 @@ POOLED_BATCHES = 50
 
 @dataclass(frozen=True)
 class AlignedText:
-    """A raw text and its tokens; token i covers text[starts[i]:ends[i]], without surrounding spaces.
+    """The tokens of a raw text; token i covers text[starts[i]:ends[i]], without surrounding spaces.
 
     starts and ends ascend. A token that consists of spaces covers an empty range; a comma after a digit has no token.
     """
 
-    text: str
     ids: list[int]
     starts: list[int]
     ends: list[int]
@@ -66,7 +65,7 @@ def align(text: str, tokenizer: Tokenizer) -> AlignedText:
         reached = max(start, end)
         starts.append(start)
         ends.append(reached)
-    return AlignedText(text, ids, starts[:-1], ends[:-1])
+    return AlignedText(ids, starts[:-1], ends[:-1])
 
 
 def join(tokenizer: Tokenizer, first: Sequence[int], second: Sequence[int] | None = None) -> tuple[list[int], int]:

@@ -220,16 +220,8 @@ class SpanHead(nn.Module):
         logits = self._logits(hidden_states, batch)
         assert self.settings.n_best is not None
         count = min(self.settings.n_best, hidden_states.shape[1])
-        (start_scores, starts), (end_scores, ends) = (
-            values.masked_fill(~_in_context(batch), _MASKED).topk(count) for values in logits
-        )
-        best = _best_spans(
-            starts[:, :, None].expand(-1, -1, count),
-            ends[:, None, :].expand(-1, count, -1),
-            start_scores[:, :, None] + end_scores[:, None, :],
-            batch,
-            self.settings,
-        )
+        starts, ends = (values.masked_fill(~_in_context(batch), _MASKED).topk(count) for values in logits)
+        best = _best_spans(starts, [of[:, None] for of in ends], batch, self.settings)
         norms = torch.stack([values.logsumexp(-1) for values in logits], dim=-1)
         return best | {"right": _right(logits[0], logits[1], batch), "norms": norms}
 
@@ -274,11 +266,9 @@ class SpanOrNothingHead(nn.Module):
         start_logits = self._start_logits(hidden_states, batch)
         assert self.settings.beam_size is not None
         count = min(self.settings.beam_size, hidden_states.shape[1])
-        start_scores, starts = start_logits.log_softmax(-1).topk(count)
-        end_scores, ends = self.end_logits(hidden_states, starts, batch).log_softmax(-1).topk(count)
-        best = _best_spans(
-            starts[:, :, None].expand(-1, -1, count), ends, start_scores[:, :, None] + end_scores, batch, self.settings
-        )
+        starts = start_logits.log_softmax(-1).topk(count)
+        ends = self.end_logits(hidden_states, starts.indices, batch).log_softmax(-1).topk(count)
+        best = _best_spans(starts, ends, batch, self.settings)
         no_answer = self._no_answer_logits(hidden_states, start_logits)
         end_of_true = self.end_logits(hidden_states, batch.targets["start"][:, None], batch)[:, 0]
         right = _right(start_logits.log_softmax(-1), end_of_true.log_softmax(-1), batch)
@@ -315,11 +305,18 @@ def _right(start_values: torch.Tensor, end_values: torch.Tensor, batch: TaskBatc
 
 
 def _best_spans(
-    starts: torch.Tensor, ends: torch.Tensor, scores: torch.Tensor, batch: TaskBatch, settings: TaskSettings
+    of_starts: Sequence[torch.Tensor], of_ends: Sequence[torch.Tensor], batch: TaskBatch, settings: TaskSettings
 ) -> dict[str, torch.Tensor]:
-    """The best spans of [rows, starts, ends]; spans that cannot be answers have a score of minus infinity."""
+    """The best spans; those that cannot be answers have a score of minus infinity.
+
+    Args:
+        of_starts: scores and positions of the starts, [rows, starts].
+        of_ends: scores and positions of the ends, [rows, starts or 1, ends].
+    """
     assert settings.answer_length is not None
     assert settings.n_best is not None
+    scores = of_starts[0][:, :, None] + of_ends[0]
+    starts, ends = of_starts[1][:, :, None].expand_as(scores), of_ends[1].expand_as(scores)
     # A token of two windows counts in the window where it has more context.
     first, end = (batch.targets[name][:, None, None] for name in ("best_first", "best_end"))
     context_end = batch.targets["context_end"][:, None, None]

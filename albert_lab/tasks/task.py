@@ -29,13 +29,8 @@ NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
 MAX_STEPS = 10**9  # years of training; the paper's longest fine-tuning has 33,112
 # Measured at H = 96 and 384; at 768 it gives what published fine-tunings of BERT-base use (see DECISIONS.md).
 RATE_EXPONENT = 1.5
-# The formats that a kind of task reads, and the settings that only it has.
+# The formats that a kind of task reads.
 FORMATS = {"classification": ("glue",), "multiple_choice": ("race", "choices"), "span": ("squad",)}
-NEEDS = {
-    "classification": (),
-    "multiple_choice": ("question_length",),
-    "span": ("question_length", "stride", "answer_length", "n_best", "beam_size"),
-}
 
 
 class KindOfTask(NamedTuple):
@@ -46,8 +41,6 @@ class KindOfTask(NamedTuple):
 
 
 KINDS = {kind: KindOfTask(f"albert_lab.tasks.{kind}", kind) for kind in FORMATS}
-# Prefix for a user's file that is named like a task of the project, so that their records are separate.
-OWN = "own-"
 FULL_SCALE = "paper"  # whose settings are complete; other scales list only the differences
 SPLITS = ("train", "dev")
 # Columns of tables beside those of measures and settings: no task can have their names.
@@ -152,8 +145,9 @@ class TaskConfig(Section):
         for key, (names, known) in allowed.items():
             if unknown := [name for name in names if name not in known]:
                 raise ValueError(f"{key}={unknown[0]} is unknown (allowed: {', '.join(known)})")
+        needed = [key for key, value in _defaults()[like]["settings"][FULL_SCALE].items() if value is not None]
         for scale, settings in self.settings.items():
-            if missing := [key for key in NEEDS[like] if getattr(settings, key) is None]:
+            if missing := [key for key in needed if getattr(settings, key) is None]:
                 raise ValueError(f"settings.{scale}.{missing[0]} must be given if kind is {like}")
         return self
 
@@ -256,8 +250,6 @@ def task_names() -> list[str]:
 def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
     """A task by its name or by the path of a user's YAML file, with `key=value` overrides.
 
-    A user's file with the name of a task of the project becomes the task `own-NAME`.
-
     Raises:
         ConfigError: unknown task, invalid YAML, or an invalid key or value; the message names file and key.
     """
@@ -295,14 +287,12 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
     plain: Any = {"name": file.stem} | OmegaConf.to_container(merged)  # pyright: ignore[reportOperatorIssue]
     if plain.get("kind") not in KINDS:
         raise ConfigError(f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})")
-    plain, name = _filled(plain), plain["name"]
-    if file != paths.conf_file(f"task/{file.name}"):
-        is_score = str(name).endswith(("_loss", "_accuracy", "_probe"))
-        if is_score or name in {*COLUMNS, *RunConfig.model_fields, *labels()}:
-            raise ConfigError(f"{file}: {name} names a score, a setting or a column: name the task otherwise")
-        plain["name"] = OWN + name if name in task_names() else name
+    name, taken = str(plain["name"]), {*COLUMNS, *RunConfig.model_fields, *labels(), *task_names()}
+    is_own = file != paths.conf_file(f"task/{file.name}")
+    if is_own and (name in taken or name.endswith(("_loss", "_accuracy", "_probe"))):
+        raise ConfigError(f"{file}: {name} names a score, a setting, a column or another task: name it otherwise")
     try:  # JSON: lists are allowed for tuples, and numbers stay strict
-        task = check(file, json.dumps(plain).encode(), TaskConfig)
+        task = check(file, json.dumps(_filled(plain)).encode(), TaskConfig)
     except ConfigError as error:  # pydantic inserts the name of the format into the path of its keys
         raise ConfigError(re.sub(r"\bformat\.(glue|choices|race|squad)\b", "format", str(error))) from error
     return task if file.is_relative_to(paths.CONF) else task.model_copy(update={"folder": file.parent})

@@ -17,10 +17,10 @@ from albert_lab.tasks.task import load_task
 
 @pytest.fixture
 def own_sst2(tmp_path):
-    """A file named like a task of the project, with data of its own beside it."""
+    """A file with data of its own beside it."""
     text = (paths.CONF / "task/sst2.yaml").read_text().replace("title: SST-2", "title: Mine").replace("glue/SST-2/", "")
     text += "  smoke: {steps: 4, warmup_steps: 1, checkpoint_steps: 2, batch_size: 4, seeds: [0, 1]}\n"
-    file = tmp_path / "mine" / "sst2.yaml"
+    file = tmp_path / "mine" / "own-sst2.yaml"
     file.parent.mkdir()
     file.write_text(text)
     for split in ("train", "dev"):
@@ -67,7 +67,7 @@ def test_data_is_searched_beside_the_file_and_then_in_the_tasks_folder(own_sst2,
 
 
 def test_two_files_of_one_name_are_refused(own_sst2, tmp_path):
-    other = tmp_path / "sst2.yaml"
+    other = tmp_path / "own-sst2.yaml"
     other.write_text(own_sst2.read_text())
     with pytest.raises(ConfigError, match="two tasks are named own-sst2: rename the file"):
         finetunings.named_tasks([str(own_sst2), str(other)])
@@ -172,7 +172,7 @@ def test_errors_of_a_file_name_the_file_and_their_keys(tmp_path):
         load_task(str(file))
 
 
-@pytest.mark.parametrize("name", ["mlm_accuracy", "seed", "mine_loss"])
+@pytest.mark.parametrize("name", ["mlm_accuracy", "seed", "mine_loss", "sst2"])
 def test_a_task_is_not_named_like_another_column(name, tmp_path):
     (tmp_path / f"{name}.yaml").write_text(OWN)
     with pytest.raises(ConfigError, match=name):
