@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import asdict
@@ -18,13 +18,13 @@ from torch.optim import AdamW, Optimizer
 from albert_lab.config.schema import digest
 from albert_lab.data.fingerprint import digest_path
 from albert_lab.messages import Say
-from albert_lab.score import by_block
+from albert_lab.score import Score, by_block, wilson
 from albert_lab.storage import write_atomically
 from albert_lab.tasks import records
-from albert_lab.tasks.evaluation import END_SHARE, evaluate_scores, floors_of, score_examples, shares_of_main, signs_of
 from albert_lab.tasks.examples import describe, subsample
-from albert_lab.tasks.features import Features, TaskBatch, training_items
-from albert_lab.tasks.model import InitialModel, Scores, TaskModel, build_model, load_kind
+from albert_lab.tasks.features import Features, TaskBatch, evaluation_items, training_items
+from albert_lab.tasks.metrics import bag_of_words
+from albert_lab.tasks.model import InitialModel, Predictions, Scored, Scores, TaskModel, build_model, load_kind
 from albert_lab.tasks.records import WEIGHTS, Attempt, Evaluation, ExampleSet, FinetuningRecord, output_folder
 from albert_lab.tasks.task import SPLITS, TaskConfig, load_start
 from albert_lab.training import checkpoint
@@ -32,6 +32,10 @@ from albert_lab.training.device import Clock, autocast, choose_device, choose_pr
 from albert_lab.training.evaluate import DivergedError
 from albert_lab.training.optimizer import Lamb, can_fuse, learning_rate_factor, split_parameters
 
+_BATCH_ITEMS = 64  # of an evaluation
+# Share of the steps over which the final loss is averaged; share of the chance loss above which it is near chance.
+END_SHARE, NEAR_CHANCE = 0.1, 0.97
+_Z = 1.96
 # Of optimization.py of the release.
 MAX_GRAD_NORM = 1.0
 BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-6, 0.01
@@ -92,10 +96,10 @@ def finetune(
         raise DivergedError(f"{name}: {'; '.join(attempts[-1].diverged)}")
     best, scores, model = tuning.best
     outputs.mkdir(parents=True, exist_ok=True)
-    if keep_weights:
-        checkpoint.save_weights(outputs / WEIGHTS, model)
-    else:
+    if model is None:
         (outputs / WEIGHTS).unlink(missing_ok=True)
+    else:
+        checkpoint.save_weights(outputs / WEIGHTS, model)
     examples = tuning.dev.examples
     scored = tuning.kind.score(examples, tuning.kind.predict(examples, scores))
     answers = {example.id: answer for example, answer in zip(examples, scored.answers, strict=True)}
@@ -163,10 +167,10 @@ class _Split(NamedTuple):
 
 
 class _Finetuning:
-    """What all attempts of a fine-tuning share; the evaluations of the last one, the best, and its scores and model."""
+    """What all attempts of a fine-tuning share; the evaluations of the last, the best, its scores and kept model."""
 
     evaluations: list[Evaluation]
-    best: tuple[Evaluation, Scores, TaskModel]
+    best: tuple[Evaluation, Scores, TaskModel | None]
 
     def __init__(
         self, start: InitialModel, task: TaskConfig, before: TaskConfig | None, seed: int, data: Path, say: Say
@@ -179,7 +183,11 @@ class _Finetuning:
         self.autocast = autocast(choose_precision(machine.precision, self.device), self.device)
         self.clock = Clock(self.device)
         self.training, self.dev = (self._read(split, data, say) for split in SPLITS)
-        self.floors = floors_of(self.kind, self.training.examples, self.dev.examples)
+        examples = self.dev.examples
+        self.constant = self.kind.score(examples, self.kind.constant(examples)).values  # by metric, in percent
+        words = bag_of_words(self.training.examples, examples)  # None for spans
+        scored = None if words is None else self.kind.score(examples, Predictions(words))
+        self.words = None if scored is None else task.main_score(scored.values)
 
     def _read(self, split: str, data: Path, say: Say) -> _Split:
         file = self.kind.task.file(data, split)
@@ -209,7 +217,7 @@ class _Finetuning:
 
     def train(self, rate: float, is_stopped: Callable[[], bool], keep_weights: bool) -> Attempt | None:
         """One attempt; None if stopped."""
-        settings, kind, dev = self.settings, self.kind, self.dev
+        settings, kind = self.settings, self.kind
         model, losses, end_loss, signs = self._build(), [], None, ()
         chance_loss = kind.chance_loss(self.training.features)
         steps = self._steps(model, rate, is_stopped)
@@ -227,14 +235,14 @@ class _Finetuning:
             elif not all(weights.isfinite().all() for weights in model.parameters()):
                 signs = (f"weights are not finite at step {len(losses):,}",)
             else:
-                scores = score_examples(model, kind, dev.examples, dev.features, self.device, self.autocast)
-                evaluation = evaluate_scores(kind, dev.examples, scores, self.floors, len(losses))
+                scores = self._scores(model)
+                evaluation = self._evaluate(scores, len(losses))
                 if all(evaluation.main.value > earlier.main.value for earlier in self.evaluations):
-                    self.best = evaluation, scores, deepcopy(model) if keep_weights else model
+                    self.best = evaluation, scores, deepcopy(model) if keep_weights else None
                 self.evaluations.append(evaluation)
         if not signs:
             end_loss = float(np.mean(losses[-max(1, math.floor(END_SHARE * settings.steps)) :]))
-            answers = kind.predict(dev.examples, scores).answers
+            answers = kind.predict(self.dev.examples, scores).answers
             signs = signs_of(end_loss, chance_loss, self.evaluations[-1].main, answers)
         return Attempt(learning_rate=rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs)
 
@@ -252,3 +260,69 @@ class _Finetuning:
             # Dropout depends only on seed and step, not on what was computed in between.
             torch.manual_seed(int(np.random.SeedSequence([self.seed, step]).generate_state(1)[0]))
             yield take_step(model, optimizer, features.batch(items, self.device), self.autocast)
+
+    def _scores(self, model: TaskModel) -> Scores:
+        """The scores of the dev examples; waits for the device once, and leaves the model in training mode."""
+        features, outputs, gathered = self.dev.features, [], {}
+        order = [*evaluation_items(features.lengths, _BATCH_ITEMS)]
+        model.eval()
+        for items in order:
+            with torch.no_grad(), self.autocast():
+                outputs.append(model.scores(features.batch(items, self.device)))
+        model.train()
+        places = np.argsort(np.concatenate(order))
+        for name in outputs[0]:
+            parts = [output[name].cpu().numpy() for output in outputs]  # rows of shorter batches may be shorter
+            if width := max((part.shape[1] for part in parts if part.ndim > 1), default=0):
+                fill = -np.inf if parts[0].dtype.kind == "f" else 0
+                parts = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=fill) for part in parts]
+            gathered[name] = np.concatenate(parts)[places]
+        return self.kind.collect(self.dev.examples, features, gathered)
+
+    def _evaluate(self, scores: Scores, step: int) -> Evaluation:
+        """The metrics of scores of the dev examples after `step` steps."""
+        task, examples, constant = self.kind.task, self.dev.examples, self.constant
+        scored, n = self.kind.score(examples, self.kind.predict(examples, scores)), len(examples)
+        logs = self.kind.log_likelihoods(examples, scores)
+        loss = None if logs is None or np.isnan(logs).all() else -float(np.nanmean(logs))
+        main = _score(task.main_score(scored.values), shares_of_main(task, scored), n, task.main_score(constant))
+        main = main.model_copy(update={"lexical_floor": self.words, "loss": loss})
+        of = {name: _score(value, scored.shares.get(name), n, constant[name]) for name, value in scored.values.items()}
+        return Evaluation(step=step, main=main, scores=of, threshold=scored.threshold)
+
+
+def shares_of_main(task: TaskConfig, scored: Scored) -> list[float] | None:
+    """The main score of each example, from 0 to 1; None if it is no mean over examples, such as a correlation."""
+    if not set(task.main) <= scored.shares.keys():
+        return None
+    return [sum(column) / len(column) for column in zip(*(scored.shares[name] for name in task.main), strict=True)]
+
+
+def _score(value: float, shares: Sequence[float] | None, n: int, floor: float) -> Score:
+    low, high = (None, None) if shares is None else wilson(sum(shares), len(shares))
+    return Score(value=value, n=n if shares is None else len(shares), low=low, high=high, floor=floor, by="fine-tuned")
+
+
+def signs_of(end_loss: float, chance_loss: float, last: Score, answers: Sequence[Any]) -> tuple[str, ...]:
+    """The signs that a fine-tuning did not learn; empty if it learnt.
+
+    It did not if it gives every dev example the same answer, or if both its training loss and its score end near
+    those of a model that ignores the example.
+
+    Args:
+        end_loss: mean training loss of the last END_SHARE of the steps.
+        chance_loss: the lowest training loss of a model that ignores the example.
+        last: the main score after the last step; its floor is the score of constant answers.
+        answers: those to the dev examples after the last step, no-answer thresholds aside.
+    """
+    is_constant = len({round(answer, 2) if isinstance(answer, float) else answer for answer in answers}) == 1
+    signs = ["it gives every dev example the same answer"] if is_constant and len(answers) > 1 else []
+    low = last.low
+    if low is None:  # a correlation, whose standard error near zero is 1 / sqrt(n)
+        low = last.value - 100 * _Z / math.sqrt(last.n)
+    if end_loss >= NEAR_CHANCE * chance_loss and low <= last.floor:
+        signs.append(
+            f"it ends near chance: training loss {end_loss:.3f} (chance {chance_loss:.3f}),"
+            f" score {last.value:.1f} (constant answers {last.floor:.1f})"
+        )
+    return tuple(signs)

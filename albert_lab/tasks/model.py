@@ -1,4 +1,4 @@
-"""What a kind of task is, each one module of this package with a class `Kind`, and the model to fine-tune."""
+"""What a kind of task is, each one module of this package with a class `Kind`; the model to fine-tune; ensembles."""
 
 import math
 from abc import ABC, abstractmethod
@@ -15,9 +15,11 @@ from torch import nn
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer import Tokenizer
+from albert_lab.errors import ConfigError
 from albert_lab.model.encoder import Encoder, Pooler, PretrainingModel, initialize
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.features import Features, TaskBatch
+from albert_lab.tasks.records import load_scores
 from albert_lab.tasks.task import KINDS, PoolerStart, TaskConfig, TaskSettings
 from albert_lab.training import checkpoint
 
@@ -197,3 +199,33 @@ def build_model(
         # Differs from the paper, which says nothing of the pooler, and the release, which keeps that of pre-training.
         initialize(pretrained.pooler, shape.initializer_range, generator)
     return TaskModel(pretrained.encoder, pretrained.pooler, head)
+
+
+def ensemble(
+    task: TaskConfig, files: Sequence[Path], data: Path, *, scale: str, best: int | None = None
+) -> tuple[Scored, list[float]]:
+    """Answers to the dev examples by averaged probabilities, or averaged span and no-answer scores.
+
+    Beside them are the main scores of the members, the best first. Members may have different runs, seeds and
+    checkpoints, and for spans even different tokenizers.
+
+    Args:
+        files: Scores of the members, as written by fine-tunings (best.npz).
+        best: Number of members to use, those with the highest main score; None: all.
+
+    Raises:
+        MissingDataError: a file or the task's data does not exist.
+        ConfigError: members with scores of different examples, or examples that are not in the data.
+    """
+    kind, members = load_kind(task, task.at(scale)), [load_scores(file) for file in files]
+    ids, by_id = [*members[0]["ids"].tolist()], {example.id: example for example in task.read(data, "dev")[0]}
+    if not by_id.keys() >= {*ids} or any(scores["ids"].tolist() != ids for scores in members):
+        raise ConfigError(f"{', '.join(map(str, files))}: scores of other examples than those of {task.name} today")
+    examples = [by_id[id] for id in ids]
+
+    def scored(scores: Scores) -> Scored:
+        return kind.score(examples, kind.predict(examples, scores))
+
+    singles = [task.main_score(scored(scores).values) for scores in members]
+    used = sorted(range(len(files)), key=lambda place: -singles[place])[:best]
+    return scored(kind.average([members[place] for place in used])), [singles[place] for place in used]

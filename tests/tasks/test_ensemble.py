@@ -3,8 +3,8 @@ import pytest
 from toy_tasks import toy_start, toy_task, values_of, write_examples
 
 from albert_lab.errors import ConfigError
-from albert_lab.tasks.evaluation import ensemble
 from albert_lab.tasks.finetune import finetune
+from albert_lab.tasks.model import ensemble
 from albert_lab.tasks.records import load_scores, output_folder, save_scores
 
 

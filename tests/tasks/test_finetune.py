@@ -11,8 +11,7 @@ from toy_tasks import toy_config, toy_start, toy_task, values_of, write_examples
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.score import Score, share, wilson
 from albert_lab.tasks import finetune as module
-from albert_lab.tasks.evaluation import signs_of
-from albert_lab.tasks.finetune import WEIGHTS, build_optimizer, finetune
+from albert_lab.tasks.finetune import WEIGHTS, build_optimizer, finetune, signs_of
 from albert_lab.tasks.model import Predictions, build_model, load_kind
 from albert_lab.tasks.records import (
     FinetuningRecord,
