@@ -177,8 +177,8 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
     expected = digest(prepare(config, silent), "*.tokens")
     cache = home / "cache-killed"
     os.environ["ALBERT_LAB_CACHE"] = str(cache)
-    for _ in range(kills):
-        shutil.rmtree(cache, ignore_errors=True)
+    for number in range(kills):
+        shutil.rmtree(cache / "shards" if number % 2 else cache, ignore_errors=True)
         child = forked(lambda: prepare(config, silent) and 0)
         kill_while(child, lambda child=child: is_writing_in(cache, child, "*/"), random_.uniform(0, 0.2))
         partial = list(cache.glob("*/*.partial-*"))
