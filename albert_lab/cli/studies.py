@@ -49,6 +49,7 @@ def _line(file: Path, key: str) -> str:
 
 def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
     """Train the runs of a study that are missing, write its report and print the results; exit with its code."""
+    from albert_lab.report import plans
     from albert_lab.studies.plan import plan_study
     from albert_lab.studies.starts import take_start
 
@@ -56,7 +57,10 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
         start, rest = take_start(rest)
         experiment, rest = _experiment(name, rest)
         experiment = experiment.model_copy(update={"start_from": start or experiment.start_from})
-        return [plan_study(experiment, rest, task_names(options.tasks))]
+        plan = plan_study(experiment, rest, task_names(options.tasks))
+        if note := plans.too_wide(plan):
+            to_stderr(note)
+        return [plan]
 
     (plan,), how = _plans(plan_one, overrides, options)
     from albert_lab.report import report, screen  # here, since they load pandas, which a dry run does not need

@@ -62,3 +62,14 @@ def folders(plans: Sequence[Plan]) -> tuple[list[dict[str, Any]], str]:
     ]
     lines = [f"{row['state']:<8} {row['title']:<40} {row['folder']}  {row['job']}".rstrip() for row in rows]
     return rows, "\n".join(lines)
+
+
+def too_wide(plan: Plan) -> str:
+    """That E is above H, as with the paper's sizes at a small scale; empty if it is not."""
+    wide = [item.config for item in plan.points if item.config.embedding_size > item.config.model.hidden_size]
+    if not wide:
+        return ""
+    sizes = ",".join(map(str, sorted({config.embedding_size for config in wide})))
+    width = " or ".join(map(str, sorted({config.model.hidden_size for config in wide})))
+    table = f"albert-lab embedding-size scale={wide[0].scale.name}"
+    return f"embedding_size={sizes} above model.hidden_size={width}. The table of E, at sizes of this scale: {table}"

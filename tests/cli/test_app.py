@@ -106,6 +106,11 @@ def test_a_dry_run_writes_nothing_and_knows_no_speed_before_the_first_run(experi
     assert not list(own_home.iterdir())
 
 
+def test_a_sweep_says_first_that_an_embedding_size_is_above_the_width(own_home):
+    said = here("sweep", "embedding_size=64,128,256,768", "--dry-run").stderr
+    assert "embedding_size=128,256,768 above model.hidden_size=72" in said
+
+
 def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home, runs_here, empty_figures):
     overrides = toy_overrides(corpus, "budget.value=3")
     done = here("sop-vs-nsp", *overrides, "--tasks", "none")
