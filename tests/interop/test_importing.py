@@ -103,12 +103,6 @@ def test_overrides_set_keys_that_the_folder_does_not_determine(published, own_ho
             import_folder(source, [override], None, silent)
 
 
-def test_a_projection_between_equal_sizes_is_kept(published, own_home):
-    folder = import_folder(published(make_albert, dataclasses.replace(ALBERT, embedding_size=12)), [], None, silent)
-    assert runs.read(folder).config.projection == "always"
-    assert open_folder(str(folder)).model.encoder.shape.projection
-
-
 def test_a_vocabulary_that_does_not_match_is_refused_and_nothing_is_written(published, own_home, tmp_path):
     source = published(make_albert, ALBERT)
     other = toy_tokenizer_file(tmp_path / "other", 52)

@@ -56,13 +56,6 @@ def test_it_matches_numpy_for_all_batch_sizes(lengths, num_states, batch_size):
         assert measured == pytest.approx((distance.mean(), cosine.mean(), degrees.mean()), abs=1e-9)
 
 
-def test_padding_is_left_out():
-    states, others = drawn(), drawn(1)
-    spoilt = others.copy()
-    spoilt[~toy_mask()] = 1e6
-    assert measure([([states, others], toy_mask())]) == measure([([states, spoilt], toy_mask())])
-
-
 def test_a_hidden_state_of_zeros_is_refused():
     with pytest.raises(ConfigError, match="layer 1"):
         measure([([drawn(), np.zeros((3, 5, 8))], toy_mask())])

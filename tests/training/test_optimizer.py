@@ -37,13 +37,6 @@ def test_only_layer_norms_and_biases_are_excluded():
     assert {names[p] for p in excluded} == of_norms | {"dense.bias", "decoder.bias", "output_bias"}
 
 
-def test_a_frozen_parameter_is_left_out():
-    model = Toy()
-    model.dense.requires_grad_(False)
-    adapted, excluded = split_parameters(model)
-    assert not {id(model.dense.weight), id(model.dense.bias)} & {id(p) for p in adapted + excluded}
-
-
 @pytest.mark.parametrize(("name", "kind"), [("lamb", Lamb), ("adamw", torch.optim.AdamW)])
 def test_excluded_parameters_have_no_decay_and_no_trust_ratio(name: str, kind: type):
     optimizer = build_optimizer(Toy(), configure(name), learning_rate=0.5)
