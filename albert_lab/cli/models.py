@@ -121,4 +121,4 @@ def evaluate(
     from albert_lab.interop.evaluation import evaluate
 
     scored = evaluate(run, overrides or [], to_stderr)
-    print(json.dumps(scored.as_dict(), indent=2) if as_json else scored.as_text())
+    print(scored.model_dump_json(indent=2) if as_json else scored.as_text())

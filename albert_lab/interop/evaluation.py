@@ -1,8 +1,6 @@
 """Scores of a model from any folder in the held-out measures, on any corpus."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 from omegaconf import OmegaConf
@@ -13,6 +11,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.data.prepare import without_added
 from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import ConfigError
+from albert_lab.files import Record
 from albert_lab.interop.loading import Opened, open_folder
 from albert_lab.machine import cores
 from albert_lab.measures import catalog
@@ -27,8 +26,7 @@ from albert_lab.training.evaluate import Evaluator
 SETTABLE = ("corpus", "evaluation", "machine", "masking", "max_sequence_length", "short_sequence_probability", "scale")
 
 
-@dataclass(frozen=True)
-class Scored:
+class Scored(Record):
     """The scores of one model on the held-out documents of one corpus, and the names of those that it cannot have."""
 
     model: str
@@ -37,10 +35,6 @@ class Scored:
     scores: dict[str, Score]
     without: list[str]
     notes: list[str]
-
-    def as_dict(self) -> dict[str, Any]:
-        rows = [{"score": name} | score.model_dump() for name, score in self.scores.items()]
-        return {key: value for key, value in vars(self).items() if key != "scores"} | {"rows": rows}
 
     def as_text(self) -> str:
         body = [[name, *printed(score), score.by] for name, score in self.scores.items()]
@@ -91,9 +85,7 @@ def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
         place = "evaluation" if key == "scale" else key
         OmegaConf.update(content, place, OmegaConf.select(OmegaConf.create(composed), place), merge=False)
         if key == "corpus":  # cleaned as the text on which the model was trained
-            content.corpus.update(
-                {name: getattr(own.corpus, name) for name in ("lower_case", "strip_accents", "language")}
-            )
+            content.corpus.update(own.corpus.model_dump(include={"lower_case", "strip_accents", "language"}))
     content.length_schedule = composed["length_schedule"]  # held-out text has one length
     config = validate(OmegaConf.to_container(content))
     # Given by its file: by its settings, another tokenizer would be trained on another text. The model has no other

@@ -25,7 +25,7 @@ def test_a_run_is_exported_imported_and_scored(own_home, tmp_path):
     options += ["corpus=files", f"corpus.path={quoted(str(text))}"]
     scored = here("evaluate", Path(imported.stdout.strip()).name, *options)
     assert scored.returncode == 0, scored.stderr
-    assert {row["by"] for row in json.loads(scored.stdout)["rows"]} == {"head", "linear probe"}
+    assert {score["by"] for score in json.loads(scored.stdout)["scores"].values()} == {"head", "linear probe"}
 
 
 @pytest.mark.parametrize("command", ["import", "evaluate"])
