@@ -20,7 +20,3 @@ def __getattr__(name: str) -> object:
     if name == "report":
         return import_module("albert_lab.report")  # a package that can be called
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -16,16 +16,15 @@ class ConfigError(ValueError):
 class DamagedFileError(ConfigError):
     """A file that this package wrote, or a file in one of its formats, cannot be read.
 
-    Attributes:
-        remedy: advice for the user; empty if the only remedy is to correct the file.
+    Its arguments are the file, the problem, and advice for the user, if the remedy is not to correct the file.
     """
 
     def __init__(self, file: Path, problem: str, remedy: str = "") -> None:
-        super().__init__(f"{file}: {problem}" + (f"; {remedy}" if remedy else ""))
-        self.file, self.problem, self.remedy = file, problem, remedy
+        super().__init__(file, problem, remedy)  # which another process makes it from
 
-    def __reduce__(self) -> tuple[type["DamagedFileError"], tuple[Path, str, str]]:
-        return type(self), (self.file, self.problem, self.remedy)  # worker processes raise it too
+    def __str__(self) -> str:
+        file, problem, remedy = self.args
+        return f"{file}: {problem}" + (f"; {remedy}" if remedy else "")
 
 
 class MissingDataError(RuntimeError):

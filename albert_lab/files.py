@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # takes a while to import, and only arrays need it
 
 T = TypeVar("T")
 
-MAX_DEPTH = 64  # of YAML
 LONGEST = 150  # name, in bytes: file systems allow 255, and suffixes are added
 
 
@@ -93,17 +92,13 @@ def read_json(file: Path, form: type[T], remedy: str = "") -> T:
 
 
 def read_json_lines(file: Path, form: type[T], remedy: str = "") -> list[T]:
-    """The lines of a JSON Lines file; a truncated last line (after a kill) is ignored.
+    """The lines of a JSON Lines file; a last line without an end (after a kill) is ignored.
 
     Raises:
         DamagedFileError: the file cannot be read, or another line is not JSON of this form.
     """
-    *lines, rest = read_bytes(file, remedy).split(b"\n")
-    records = [check(file, line, form, remedy, f"line {number}: ") for number, line in enumerate(lines, 1)]
-    try:
-        return [*records, _adapter(form).validate_json(rest)] if rest else records
-    except ValidationError:
-        return records
+    lines = read_bytes(file, remedy).split(b"\n")[:-1]
+    return [check(file, line, form, remedy, f"line {number}: ") for number, line in enumerate(lines, 1)]
 
 
 def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
@@ -114,32 +109,21 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
     Raises:
         DamagedFileError: the file cannot be read, is not YAML, has no keys, or too much nesting or too many aliases.
     """
+    import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
-    from yaml import YAMLError
 
     text = read_text(file, remedy)
     try:
-        _check_yaml(text)
+        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            if isinstance(event, yaml.AliasEvent):  # a few can mean billions of values
+                raise ValueError(f"the alias *{event.anchor}: write its value in its place")
         content = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=False) if text.strip() else None
-    except (YAMLError, OmegaConfBaseException, ValueError, OSError, RecursionError) as error:
+    except (yaml.YAMLError, OmegaConfBaseException, ValueError, OSError, RecursionError) as error:
         raise DamagedFileError(file, f"cannot be read as YAML: {_in_one_line(error)}", remedy) from error
     if not isinstance(content, dict):
         raise DamagedFileError(file, "has no keys", remedy)
     return cast(dict[str, Any], content)
-
-
-def _check_yaml(text: str) -> None:
-    """Raise ValueError for content that exhausts memory or stack: nesting, and aliases, whose few can mean billions."""
-    import yaml
-
-    depth = 0
-    for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if isinstance(event, yaml.AliasEvent):
-            raise ValueError(f"the alias *{event.anchor}: write its value in its place")
-        if depth > MAX_DEPTH:
-            raise ValueError(f"nested more than {MAX_DEPTH} deep")
 
 
 def read_arrays(file: Path, remedy: str = "") -> "dict[str, np.ndarray]":
@@ -190,16 +174,13 @@ def details_of(error: ValidationError) -> list[Any]:
 def describe(detail: Any) -> str:
     """A detail of a pydantic.ValidationError in one line: the key, its value and the allowed values."""
     key = ".".join(str(part) for part in detail["loc"])
-    match detail["type"]:
-        case "extra_forbidden":
-            return f"unknown key {key}"
-        case "missing":
-            return f"{key} is missing"
-        case "value_error":
-            said = str(detail["ctx"]["error"])
-            return said if not key or said.startswith((f"{key}=", f"{key}.")) else f"{key}: {said}"
+    said = detail["msg"].removeprefix("Value error, ")
+    if not key or said.startswith((f"{key}=", f"{key}.")):
+        return said
+    if detail["type"] in ("value_error", "missing"):  # its value is that of the whole part
+        return f"{key}: {said}"
     value = json.dumps(detail["input"], ensure_ascii=False, default=str).strip('"')  # null and true, as in YAML
-    return f"{key}={value if len(value) <= 60 else value[:57] + '...'}: {detail['msg']}" if key else detail["msg"]
+    return f"{key}={value if len(value) <= 60 else value[:57] + '...'}: {said}"
 
 
 def _in_one_line(error: Exception) -> str:

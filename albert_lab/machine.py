@@ -17,14 +17,13 @@ RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 # Files with the memory limit of a container in Linux: cgroup version 2, then 1.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _CPU = Path("/proc/cpuinfo")
-# By default, glibc returns each large tensor to the system when it is freed, so that every step gets all its pages
-# anew. Here freed memory is kept, in huge pages where the system allows it. A step computes the same numbers, in 0.84
-# to 0.90 of the time. Source: the glibc manual, "Memory Allocation Tunables".
-_TUNABLES = (
-    "glibc.malloc.hugetlb=1",
-    "glibc.malloc.mmap_threshold=4294967296",
-    "glibc.malloc.trim_threshold=4294967296",
-)
+# Of the environment of a child process. By default, glibc returns each large tensor to the system when it is freed, and
+# every step gets all its pages anew. Here freed memory is kept, in huge pages where the system allows it. A step
+# computes the same numbers, in 0.84 to 0.90 of the time. Source: the glibc manual, "Memory Allocation Tunables".
+ALLOCATOR = {
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=4294967296"
+    ":glibc.malloc.trim_threshold=4294967296"
+}
 
 
 @dataclass(frozen=True)
@@ -78,9 +77,8 @@ def gpus() -> list[str]:
     import torch  # here, since it takes a second
 
     count = torch.cuda.device_count()  # by the driver's library: this initialises no GPU
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = map(str, range(count)) if chosen is None else map(str.strip, chosen.split(","))
-    return [*names][:count]  # as CUDA does, torch ignores all from the first unknown
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(count)))
+    return chosen.split(",")[:count]  # as CUDA does, torch ignores all from the first unknown
 
 
 def _has_driver() -> bool:
@@ -117,12 +115,3 @@ def shared_out(things: list[str], parts: int) -> list[list[str]]:
         return [[] for _ in range(parts)]
     size = len(things) // parts
     return [things[part * size : (part + 1) * size] or [things[part % len(things)]] for part in range(parts)]
-
-
-def allocator_environment() -> dict[str, str]:
-    """The settings of the memory allocator for a child process; the user's GLIBC_TUNABLES have precedence.
-
-    The variable applies from the start of a process. Other C libraries, and older versions of glibc, ignore it.
-    """
-    own = os.environ.get("GLIBC_TUNABLES")
-    return {"GLIBC_TUNABLES": ":".join([*_TUNABLES, own] if own else _TUNABLES)}

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
 
 from albert_lab.errors import FIXABLE, ConfigError
 from albert_lab.files import read_bytes
@@ -26,64 +25,46 @@ DICTS = {
     "kind": "tasks.task.KINDS",
     "check": "studies.claims.CHECKS",
 }
-
-
-class _File(NamedTuple):
-    path: Path
-    content: bytes
-    digest: str
-
-
-_included: dict[str, _File] = {}  # what this process executed, by the names of the files
+_included: dict[str, tuple[Path, bytes]] = {}  # what this process executed, by the names of the files
 
 
 def digest_of(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=6).hexdigest()
 
 
-def include(path: Path) -> None:
-    """Execute a file; not again if it was, with the same content.
+def include(path: Path, digest: str | None = None) -> None:
+    """Execute a file; not again if it was, with the same content. Given a digest, only if it is that of the content.
 
     Raises:
-        ConfigError: it cannot be read or fails, with the line; or another file of its name was executed.
+        ConfigError: it cannot be read or fails, with the line; it has another digest; or another file of its name was
+            executed.
     """
-    content = read_bytes(path)
-    file = _File(path.absolute(), content, digest_of(content))
-    known = _included.setdefault(path.name, file)
-    if known.digest != file.digest:
-        raise ConfigError(f"--include {path}: another file of this name is included ({known.path}); rename one")
-    if known is not file:
+    path, content = path.absolute(), read_bytes(path)
+    if digest not in (None, digest_of(content)):
+        raise ConfigError(f"{path} is not the file that the run was made with; repeat the run's command")
+    known, before = _included.setdefault(path.name, (path, content))
+    if before != content:
+        raise ConfigError(f"--include {path}: another file of this name is included ({known}); rename one")
+    if before is not content:
         return
-    module = ModuleType(f"own_code_{file.digest}")
-    module.__file__ = str(file.path)
+    module = ModuleType(f"own_code_{digest_of(content)}")
+    module.__file__ = str(path)
     sys.modules[module.__name__] = module
-    linecache.cache.pop(str(file.path), None)
+    linecache.cache.pop(str(path), None)
     try:
-        exec(compile(content, file.path, "exec"), module.__dict__)
+        exec(compile(content, path, "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
         raise ConfigError(place_of(error) or f"{path}: {error}") from error
 
 
-def include_copies(folder: Path, digests: Mapping[str, str]) -> None:
-    """Execute the copies of files in a folder, whose names and digests are part of the name of a run.
-
-    Raises:
-        ConfigError: a copy has another digest; or see include().
-    """
-    for name, digest in digests.items():
-        if digest_of(read_bytes(folder / name)) != digest:
-            raise ConfigError(f"{folder / name} is not the file that the run was made with; repeat the run's command")
-        include(folder / name)
-
-
 def included() -> dict[str, str]:
     """The digest of each file that this process executed, by its name."""
-    return {name: file.digest for name, file in sorted(_included.items())}
+    return {name: digest_of(content) for name, (_, content) in sorted(_included.items())}
 
 
 def content_of(name: str) -> bytes:
     """The content of a file that this process executed, which may have changed since."""
-    return _included[name].content
+    return _included[name][1]
 
 
 def names(key: str) -> list[str]:
@@ -98,21 +79,19 @@ def check(digests: Mapping[str, str], what: str) -> None:
     Raises:
         ConfigError: one is not, or with another content.
     """
-    for name, digest in digests.items():
-        if included().get(name) != digest:
-            remedy = f"add --include FILE for the copy in its folder, include/{name}"
-            raise ConfigError(f"{what} was made with own code: {remedy}")
+    if lacking := [name for name, digest in digests.items() if included().get(name) != digest]:
+        remedy = f"add --include FILE for the copy in its folder, include/{lacking[0]}"
+        raise ConfigError(f"{what} was made with own code: {remedy}")
 
 
 def options(known: Iterable[str] = ()) -> list[str]:
     """The options that include the same files in another process, without those that it knows by name."""
-    others = [file.path for name, file in _included.items() if name not in known]
-    return [word for path in others for word in ("--include", str(path))]
+    return [word for name, (path, _) in _included.items() if name not in known for word in ("--include", str(path))]
 
 
 def place_of(error: BaseException) -> str | None:
     """An error in one line with its place, if it was raised in or below own code; None for one that says it all."""
-    files = {str(file.path) for file in _included.values()}
+    files = {str(path) for path, _ in _included.values()}
     if isinstance(error, SyntaxError) and error.filename in files:
         return f"{error.filename}, line {error.lineno}: {error.msg}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]

@@ -1,8 +1,7 @@
 """Paths of the configuration and experiment files, and of the output of commands."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import cache as _cache
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -27,42 +26,26 @@ def until_conf_changes(function: Callable[P, T]) -> Callable[P, T]:
     return cached  # pyright: ignore[reportReturnType]
 
 
-def forget() -> None:
-    """Empty the caches of until_conf_changes()."""
-    for clear in _forgetting:
-        clear()
-
-
-@contextmanager
-def with_conf(folders: Iterable[Path]) -> Iterator[None]:
-    """A context in which the options in these folders join every group of the configuration.
+def use_conf(folders: Iterable[Path]) -> None:
+    """From here on, the options in these folders join every group of the configuration.
 
     Raises:
         ConfigError: no folder; or one with a file that belongs to no group, or has the name of an option of conf/.
     """
-    before = _own_conf[:]
-    for folder in dict.fromkeys(folder.absolute() for folder in folders):
-        _check_conf(folder)
-        _own_conf.append(folder)
-    forget()
-    try:
-        yield
-    finally:
-        _own_conf[:] = before
-        forget()
-
-
-def _check_conf(folder: Path) -> None:
-    if not folder.is_dir():
-        raise ConfigError(f"--conf {folder}: there is no such folder")
     groups = sorted(place.name for place in CONF.iterdir() if place.is_dir())
-    for file in sorted(folder.rglob("*.yaml")):
-        group = file.parent.relative_to(folder)
-        if str(group) not in groups:
-            raise ConfigError(f"--conf {folder}: {file} is in no group; the groups are folders: {', '.join(groups)}")
-        if (CONF / group / file.name).exists():
-            raise ConfigError(f"--conf {folder}: {group}={file.stem} is part of albert_lab: choose another name")
-        read_yaml(file)  # Hydra's own errors do not name every damaged file
+    _own_conf[:] = dict.fromkeys(folder.absolute() for folder in folders)
+    for clear in _forgetting:
+        clear()
+    for folder in _own_conf:
+        if not folder.is_dir():
+            raise ConfigError(f"--conf {folder}: there is no such folder")
+        for file in sorted(folder.rglob("*.yaml")):
+            option = file.relative_to(folder)
+            if str(option.parent) not in groups:
+                raise ConfigError(f"--conf {folder}: {file} is in no group (a folder: {', '.join(groups)})")
+            if (CONF / option).exists():
+                raise ConfigError(f"--conf {folder}: {option} is part of albert_lab: choose another name")
+            read_yaml(file)  # Hydra's own errors do not name every damaged file
 
 
 def own_conf() -> list[Path]:
@@ -76,11 +59,8 @@ def conf_options() -> list[str]:
 
 def conf_files(pattern: str) -> list[Path]:
     """The configuration files of a pattern, such as task/*.yaml: those of conf/, then those of the user's folders."""
-    return [
-        file
-        for folder in (CONF, *_own_conf)
-        for file in sorted(folder.glob(pattern), key=lambda file: (*file.parts[:-1], file.stem))
-    ]
+    found = (sorted(folder.glob(pattern), key=lambda file: (file.parent, file.stem)) for folder in (CONF, *_own_conf))
+    return [file for files in found for file in files]
 
 
 def conf_file(name: str) -> Path:
@@ -101,10 +81,7 @@ def expanded(text: str) -> Path:
 
 
 def _output(variable: str, default: Path) -> Path:
-    folder = expanded(os.environ.get(variable) or str(default)).absolute()
-    if blocking := [place for place in (folder, *folder.parents) if place.is_file()]:
-        raise ConfigError(f"{variable}={folder}: {blocking[0]} is a file; a folder is needed")
-    return folder
+    return expanded(os.environ.get(variable) or str(default)).absolute()
 
 
 def home() -> Path:

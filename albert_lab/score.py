@@ -54,16 +54,6 @@ class Score(Record):
 
 
 LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model
-# Headings of the cells of `printed`.
-PRINTED = ("%", "95 % interval", "n", "constant answer %", "each segment by itself %", "AUC %", "loss (nats)")
-
-
-def printed(score: Score) -> list[str]:
-    """A score as cells of a table with the headings PRINTED; a cell is empty if the score does not have the number."""
-    interval = "" if score.low is None or score.high is None else f"{score.low:.1f} to {score.high:.1f}"
-    segments, auc = ("" if value is None else f"{value:.1f}" for value in (score.segments_floor, score.auc))
-    loss = "" if score.loss is None else f"{score.loss:.3f}"
-    return [f"{score.value:.1f}", interval, f"{score.n:,}", f"{score.floor:.1f}", segments, auc, loss]
 
 
 def loss_name(name: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from albert_lab.errors import ConfigError, WriteError
+from albert_lab.errors import WriteError
 
 PARTIAL = ".partial-"  # in the names of incomplete files and folders
 LOCK = ".lock"  # of the lock of a file or folder of the same name
@@ -32,24 +32,19 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """A path at which to write a file or folder, which takes the place of `path` at the end of this context.
 
-    After an error, `path` is unchanged and nothing else remains. If the process is killed, a partial file or folder may
-    remain beside it; of two folders, one is complete, maybe under the name of a partial one.
+    A folder takes that of an empty one only. After an error, `path` is unchanged and nothing else remains. If the
+    process is killed, a partial file or folder may remain beside it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial, before = beside(path), beside(path)
+    partial = beside(path)
     try:
         yield partial
         for file in (*partial.rglob("*"), partial):
             sync(file)
-        if partial.is_dir() and path.is_dir():
-            path.rename(before)
         partial.replace(path)
         sync(path.parent)
     finally:
-        if before.exists() and not path.exists():  # interrupted between the two renames
-            before.rename(path)
         remove(partial)
-    remove(before)
 
 
 def beside(path: Path) -> Path:
@@ -82,17 +77,6 @@ def discard(path: Path) -> None:
     with suppress(FileNotFoundError):  # another process did
         path.rename(aside)
     remove(aside)
-
-
-def check_folder(folder: Path, option: str) -> None:
-    """Check that a folder that the user names can be made, or written to if it exists.
-
-    Raises:
-        ConfigError: the system refuses it; names the option.
-    """
-    nearest = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.exists(place))
-    if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
-        raise ConfigError(f"{option} {folder}: {nearest} is no folder that can be written")
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.vocabulary import load_tokenizer
 from albert_lab.interop.layout import PROJECTION, from_transformers, to_transformers
-from albert_lab.machine import allocator_environment, cores
+from albert_lab.machine import ALLOCATOR, cores
 from albert_lab.model.shape import EncoderShape
 from albert_lab.training.device import choose_device, synchronize
 from albert_lab.training.evaluate import Evaluator
@@ -120,7 +120,7 @@ def seconds_to(curve: Sequence[Point], loss: float) -> float | None:
 
 
 def _child(library: str, overrides: list[str]) -> subprocess.Popen[str]:
-    own = allocator_environment() if library == OURS else {}
+    own = ALLOCATOR if library == OURS else {}
     command = [sys.executable, __file__, "--one", library, *overrides]
     return subprocess.Popen(command, env=os.environ | own, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 

@@ -25,7 +25,7 @@ from torch import nn
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import IGNORED_LABEL, Batch
-from albert_lab.machine import allocator_environment, cores
+from albert_lab.machine import ALLOCATOR, cores
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape
 from albert_lab.training.device import (
@@ -64,7 +64,7 @@ def main(number: int, overrides: list[str]) -> None:
 
 
 def _in_child(library: str, overrides: list[str]) -> list[float]:
-    own = allocator_environment() if library == "albert-lab" else {}
+    own = ALLOCATOR if library == "albert-lab" else {}
     command = [sys.executable, __file__, "--one", library, *overrides]
     return json.loads(subprocess.run(command, env=os.environ | own, stdout=subprocess.PIPE, check=True).stdout)
 

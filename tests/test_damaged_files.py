@@ -20,6 +20,7 @@ from toy_reports import toy_report
 
 from albert_lab import files, paths
 from albert_lab.analysis import analysis
+from albert_lab.cli.housekeeping import as_text, row_of
 from albert_lab.data.shards import SPLITS, open_shards, read_meta
 from albert_lab.errors import FIXABLE
 from albert_lab.interop import layout, loading
@@ -97,7 +98,7 @@ def test_a_damaged_file_of_a_run_is_named_and_other_commands_continue(run_folder
     file = run_folder / name
     with holding(file, data.draw(accidents(files.read_yaml(file) if content is None else content))):
         assert is_read_or_named(name, lambda: read(run_folder))
-        assert states.as_text(states.rows(run_folder.parent))
+        assert as_text([row_of(run_folder)])
         assert run_folder not in states.find_garbage(cache=True, checkpoints=True)
 
 

@@ -69,14 +69,7 @@ print(faults() - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the settings are those of glibc")
 def test_a_process_reuses_the_memory_of_freed_tensors():
-    environment = os.environ | machine.allocator_environment()
+    environment = os.environ | machine.ALLOCATOR
     result = subprocess.run([sys.executable, "-c", PAGES], env=environment, capture_output=True, text=True, check=True)
     pages_of_one = MEGABYTES << 8  # of 4 KiB
     assert int(result.stdout) < pages_of_one  # by default, ten times as many
-
-
-def test_the_users_settings_come_last_and_so_have_precedence(monkeypatch):
-    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=0")
-    assert machine.allocator_environment()["GLIBC_TUNABLES"].endswith(":glibc.malloc.hugetlb=0")
-    monkeypatch.delenv("GLIBC_TUNABLES")
-    assert machine.allocator_environment()["GLIBC_TUNABLES"].startswith("glibc.malloc.")

@@ -66,7 +66,7 @@ def _root(
         raise typer.Exit
     for file in include or ():
         own_code.include(paths.expanded(str(file)))
-    context.with_resource(paths.with_conf([paths.expanded(str(folder)) for folder in conf or ()]))
+    paths.use_conf(paths.expanded(str(folder)) for folder in conf or ())
 
 
 def _with_own_first(words: list[str]) -> list[str]:

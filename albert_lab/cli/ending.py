@@ -27,7 +27,7 @@ def end(error: BaseException) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     if isinstance(error, OSError):
-        is_refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+        is_refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
         wrong = f"{error}; ALBERT_LAB_HOME can name another folder" if is_refused else None
     else:
         is_text = isinstance(error, UnicodeEncodeError)

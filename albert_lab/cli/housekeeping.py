@@ -2,17 +2,30 @@
 
 import json
 import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from albert_lab import paths
 from albert_lab.cli.options import HOUSEKEEPING, Json, flag, shown
-from albert_lab.messages import to_stderr
+from albert_lab.messages import duration, to_stderr
 
 app = typer.Typer()
 _REPORT = "Only the runs of this study, by the folder of its report, which exists before its first run."
+
+# What `status` shows of the last line of a log: share of the budget, losses in nats, seconds that are left.
+_OF_LINE: dict[str, Callable[[Any], str]] = {
+    "share": "{:.0%}".format,
+    "step": "{:,}".format,
+    "tokens_per_second": "{:,.0f}".format,
+    "loss": "{:.3f}".format,
+    "mlm_loss": "{:.3f}".format,
+    "pair_loss": "{:.3f}".format,
+    "seconds_left": duration,
+}
 
 
 @app.command(**shown(HOUSEKEEPING, "albert-lab status", "albert-lab status lab/reports/laptop-sotu/sop-vs-nsp"))
@@ -21,12 +34,44 @@ def status(
     as_json: Json = False,
 ) -> None:
     """List all runs, or those of a study, with their progress: rate, losses and time left."""
-    from albert_lab.runs import states
     from albert_lab.studies.study import read_points
 
     names = None if report is None else {point.run for point in read_points(report).points}
-    listed = states.rows(paths.runs(), names)
-    print(json.dumps(listed, indent=2) if as_json else states.as_text(listed))
+    files = sorted(paths.runs().glob("*/run.yaml"), key=lambda file: file.stat().st_mtime)
+    listed = [row_of(file.parent) for file in files if names is None or file.parent.name in names]
+    print(json.dumps(listed, indent=2) if as_json else as_text(listed))
+
+
+def row_of(folder: Path) -> dict[str, Any]:
+    """A run: its state, numbers of its last logged step, its fine-tunings, and why it failed or where it is."""
+    from albert_lab.errors import DamagedFileError
+    from albert_lab.runs import results, states
+    from albert_lab.tasks.records import FOLDER
+
+    try:
+        state, lines = states.state(folder), results.read_metrics(folder)
+        reason = states.failure(folder) if state == "failed" else str(states.queued(folder) or "")
+    except DamagedFileError as error:
+        state, lines, reason = "damaged", [], str(error)
+    last = next((line for line in reversed(lines) if line["event"] == "training"), {})
+    hidden = () if state == "running" else ("tokens_per_second", "seconds_left")
+    numbers = {key: None if key in hidden else last.get(key) for key in _OF_LINE}
+    tuned = sorted(file.stem for file in (folder / FOLDER).glob("*-seed*[0-9].json"))
+    return {"run": folder.name, "state": state, **numbers, "fine_tuned": tuned, "reason": reason}
+
+
+def as_text(listed: list[dict[str, Any]]) -> str:
+    """Rows as a table of the columns that have anything, and the number of runs in each state."""
+    from tabulate import tabulate
+
+    if not listed:
+        return "no runs yet"
+    shown = [row | {key: form(row[key]) for key, form in _OF_LINE.items() if row[key] is not None} for row in listed]
+    shown = [row | {"fine_tuned": len(row["fine_tuned"]) or None} for row in shown]
+    used = [key for key in listed[0] if any(row[key] for row in shown)]
+    table = tabulate([[row[key] for key in used] for row in shown], used, tablefmt="simple", disable_numparse=True)
+    counts = Counter(row["state"] for row in listed)
+    return f"{table}\n\n{', '.join(f'{count} {state}' for state, count in counts.items())}"
 
 
 @app.command(**shown(HOUSEKEEPING, "albert-lab clean", "albert-lab clean --cache --yes"))

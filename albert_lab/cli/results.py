@@ -110,12 +110,9 @@ def plot(
     """Draw a figure of finished results as PNG and SVG, and print the paths. Nothing is trained."""
     from albert_lab.errors import ConfigError
     from albert_lab.figures import figures
-    from albert_lab.storage import check_folder
 
     if figure not in (*figures.FIGURES, CLAIMS):
         raise ConfigError(f"{figure} is no figure (allowed: {', '.join((*figures.FIGURES, CLAIMS))})")
-    if out is not None:
-        check_folder(out, "--out")
     named = sources or []
     if figure == LAYERS:
         files = _layers(named, out)

@@ -31,9 +31,8 @@ def finetune(
 ) -> None:
     """Fine-tune a finished run on tasks and print the scores; finished fine-tunings are not repeated."""
     from albert_lab.runs.finetunings import describe, finetune_run
-    from albert_lab.runs.states import find_run
 
-    records = finetune_run(find_run(run), task_names(tasks) or [], _read_seeds(seeds), to_stderr)
+    records = finetune_run(run, tasks.split(","), _read_seeds(seeds), to_stderr)
     if as_json:
         print(json.dumps([record.model_dump() for record in records], indent=2))
         return

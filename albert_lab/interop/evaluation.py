@@ -18,7 +18,7 @@ from albert_lab.measures import catalog
 from albert_lab.measures.measure import Difference, OwnTextMeasure, PairMeasure, TokenMeasure
 from albert_lab.messages import Say
 from albert_lab.runs import preparing
-from albert_lab.score import PRINTED, Score, printed
+from albert_lab.score import Score
 from albert_lab.training.device import choose_device
 from albert_lab.training.evaluate import Evaluator
 
@@ -37,8 +37,8 @@ class Scored(Record):
     notes: list[str]
 
     def as_text(self) -> str:
-        body = [[name, *printed(score), score.by] for name, score in self.scores.items()]
-        table = tabulate(body, headers=["score", *PRINTED, "by"], tablefmt="simple", disable_numparse=True)
+        body = [{"score": name, **score.model_dump()} for name, score in self.scores.items()]
+        table = tabulate(body, headers="keys", tablefmt="simple", floatfmt=".2f")
         return "\n".join([table, "", *self.notes])
 
 

@@ -24,8 +24,7 @@ from albert_lab.messages import Say
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
-from albert_lab.score import PRINTED, printed
-from albert_lab.storage import check_folder, replacing
+from albert_lab.storage import replacing
 
 CARD = "README.md"
 # Float32 on both sides, in another order of sums.
@@ -52,7 +51,6 @@ def export(text: str, target: Path, say: Say) -> str:
     states.read_finished(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target} already exists and is not empty")
-    check_folder(target.parent, f"DIR {target}:")
     opened = open_run(folder)
     with replacing(target) as partial:
         partial.mkdir()
@@ -108,11 +106,11 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
         f" tokens. Labels of the pair head: {', '.join(opened.pair_labels) or 'none'}.{left_out}",
     ]
     if record:
-        scores = [[name, *printed(score), score.by] for name, score in record.scores.items()]
+        scores = [{"score": name, **score.model_dump()} for name, score in record.scores.items()]
         parts += [
             f"Trained on {config.corpus.name} ({config.inter_sentence.name}, {record.training.steps:,} steps, seed"
             f" {config.seed}) and exported by albert-lab {__version__}. Scores on held-out documents:",
-            tabulate(scores, headers=["score", *PRINTED, "by"], tablefmt="github", disable_numparse=True),
+            tabulate(scores, headers="keys", tablefmt="github", floatfmt=".2f"),
         ]
     return "\n\n".join(parts) + "\n"
 

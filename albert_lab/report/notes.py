@@ -176,15 +176,20 @@ def provenance(analysis: Analysis) -> list[str]:
         return []
     origins = [record.provenance for record in records]
     code = _distinct(
-        f"albert-lab {origin.albert_lab}" + f", commit {origin.code}" * bool(origin.code) for origin in origins
+        f"albert-lab {origin.albert_lab}" + f", commit {origin.commit}" * bool(origin.commit) for origin in origins
     )
-    machine = _distinct(f"{origin.machine}, {origin.device_names}, {origin.precision}" for origin in origins)
+    machine = _distinct(
+        f"{origin.platform}, {origin.processor}, {origin.cores} cores, {origin.device_names}, {origin.precision}"
+        for origin in origins
+    )
+    packages = ([("python", origin.python), *sorted(origin.packages.items())] for origin in origins)
+    software = _distinct(" ".join(f"{name} {version}" for name, version in of) for of in packages)
     text = _distinct(
         f"{record.fingerprints['corpus']}, tokenizer {record.fingerprints['tokenizer']}" for record in records
     )
     held_out = _distinct(record.evaluation_set for record in records)
     return [
-        f"Code: {code}; {_distinct(origin.software for origin in origins)}",
+        f"Code: {code}; {software}",
         f"Machine: {machine}",
         f"Text: {text}; held-out set {held_out}; results version {_distinct(str(r.results_version) for r in records)}",
     ]

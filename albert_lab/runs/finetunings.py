@@ -14,6 +14,7 @@ from albert_lab.messages import Say, duration
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs.reported import FilledColumn
 from albert_lab.runs.run import FAILURE, Failure, Run, config_here, locked, use_threads
+from albert_lab.runs.states import find_run
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import FinetuningRecord, has_same_data, identity_of, read_record, record_file
 from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
@@ -115,8 +116,9 @@ class Finetuning(NamedTuple):
         """Its record of exactly these settings and data; None if there is none."""
         start, task, seed = self
         record = read_record(start.folder, task.name, seed)
-        is_same = record and record.identity == identity_of(start.name, start.config, task, seed)
-        return record if is_same and has_same_data(record, task, start.folder, paths.tasks_data()) else None
+        if record is None or record.identity != identity_of(start.name, start.config, task, seed):
+            return None
+        return record if has_same_data(record, task, start.folder, paths.tasks_data()) else None
 
     @property
     def failure_file(self) -> Path:
@@ -205,15 +207,16 @@ def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) 
     return True
 
 
-def finetune_run(run: Run, names: Sequence[str], seeds: Seeds, say: Say) -> Iterator[FinetuningRecord]:
-    """The fine-tunings of a finished run on tasks, given by name or file; those that are missing are trained.
+def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Iterator[FinetuningRecord]:
+    """The fine-tunings of a finished run on tasks, all given by name or file; those that are missing are trained.
 
     Raises:
-        ConfigError: an unknown task, or one that cannot be used.
+        ConfigError: an unknown or unfinished run, an unknown task, or one that cannot be used.
         MissingDataError: a task has no data.
     """
-    named_tasks(names)  # before anything is trained
-    todo = wanted(run, names, seeds)
+    run = find_run(name)
+    named_tasks(tasks)  # before anything is trained
+    todo = wanted(run, tasks, seeds)
     use_threads(run.folder, run.config)
     from albert_lab.tasks.finetune import finetune
 

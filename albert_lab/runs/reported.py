@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from albert_lab import files
-from albert_lab.errors import DamagedFileError
 from albert_lab.runs import results
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, RunRecord
 from albert_lab.score import Score, loss_name
@@ -33,9 +32,6 @@ class CurvePoint(BaseModel):
 
     step: int
     training_seconds: float
-
-    def value(self, name: str) -> float | None:
-        return getattr(self, name, None)
 
 
 @dataclass(frozen=True)
@@ -118,10 +114,11 @@ class ReportedRun:
         if not self.curve:
             return ()
         training = self.record.training
+        known = {name for point in self.curve for name, value in point.model_dump().items() if value is not None}
         numbers: dict[str, float | None] = {"step": training.steps, "training_seconds": training.training_seconds}
         numbers |= {"share": 1.0, "tokens": training.tokens}
         for name, score in self.record.scores.items():
-            if any(point.value(name) is not None for point in self.curve):
+            if name in known:
                 numbers |= {name: score.value, f"{name}_n": score.n, loss_name(name): score.loss}
         before = [point for point in self.curve if point.step < training.steps]
         return (*before, CurvePoint.model_validate(numbers))
@@ -150,39 +147,21 @@ def file_of(report: Path, run: str) -> Path:
 
 
 def write(report: Path, run: ReportedRun) -> None:
-    """Write a run into a report's folder, atomically: JSON with one line per part, so that diffs are readable."""
+    """Write a run into a report's folder, atomically: a line of JSON a part, with ten digits, which no mean shows."""
     left_out = {"columns": {"__all__": {"finetunings": {"__all__": {"evaluations"}}}}}
-    content = TypeAdapter(ReportedRun).dump_python(run, mode="json", exclude=left_out)
-    parts = [f"{json.dumps(key)}: {_lines(_short(value))}" for key, value in content.items()]
+    whole = TypeAdapter(ReportedRun).dump_json(run, exclude=left_out)
+    content = json.loads(whole, parse_float=lambda text: float(f"{float(text):.10g}"))
+    parts = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in content.items())
     write_atomically(file_of(report, run.name), "{\n" + ",\n".join(parts) + "\n}\n")
-
-
-def _short(value: Any) -> Any:
-    """Plain data with its numbers to ten digits, which no mean shows."""
-    if isinstance(value, dict):
-        return {key: _short(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_short(item) for item in value]
-    return float(f"{value:.10g}") if isinstance(value, float) else value
-
-
-def _lines(value: Any) -> str:
-    if isinstance(value, list) and value:
-        return "[\n" + ",\n".join(json.dumps(item) for item in value) + "\n]"
-    return json.dumps(value)
 
 
 def read_all(report: Path) -> list[ReportedRun]:
     """The runs of a report, sorted by name.
 
     Raises:
-        DamagedFileError: a file cannot be read, or contains another run.
+        DamagedFileError: a file cannot be read.
     """
-    runs = {file: files.read_json(file, ReportedRun, REMEDY) for file in sorted((report / FOLDER).glob("*.json"))}
-    for file, run in runs.items():
-        if run.name != file.stem:
-            raise DamagedFileError(file, f"has the run {run.name}", REMEDY)
-    return [*runs.values()]
+    return [files.read_json(file, ReportedRun, REMEDY) for file in sorted((report / FOLDER).glob("*.json"))]
 
 
 def curve(folder: Path) -> tuple[CurvePoint, ...]:

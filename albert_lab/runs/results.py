@@ -31,7 +31,6 @@ if TYPE_CHECKING:  # it loads torch, and the thread count must be set before tha
 LAYERS = "layers.json"
 DIRTY = "-dirty"  # after a commit with uncommitted changes, as in `git describe --dirty`
 PACKAGES = ("torch", "numpy", "sentencepiece", "sentencex", "hydra-core")
-_COMMIT_DIGITS = 12  # they identify it
 R = TypeVar("R", bound=Record)
 
 
@@ -165,24 +164,9 @@ class Provenance(Record):
     jobs: int | None = None
 
     @property
-    def machine(self) -> str:
-        return f"{self.platform}, {self.processor}, {self.cores} cores"
-
-    @property
     def device_names(self) -> str:
         """The different devices of its processes; older records only have their kind."""
         return ", ".join(sorted(set(self.devices))) or self.device
-
-    @property
-    def software(self) -> str:
-        return " ".join(["python", self.python, *(f"{name} {of}" for name, of in sorted(self.packages.items()))])
-
-    @property
-    def code(self) -> str | None:
-        """The commit by its first digits, and whether the checkout had other changes; None without a checkout."""
-        if not self.commit:
-            return None
-        return self.commit[:_COMMIT_DIGITS] + " with uncommitted changes" * self.commit.endswith(DIRTY)
 
 
 class RunRecord(Record):
@@ -233,26 +217,36 @@ class RunRecord(Record):
         }
 
 
-def make_record(run: Run, trained: "Pretraining", train: Shards, dev: Shards, provenance: Provenance) -> RunRecord:
-    """The record of a finished pre-training."""
+def make_record(
+    run: Run,
+    trained: "Pretraining",
+    train: Shards,
+    dev: Shards,
+    places: Sequence[tuple[str, str]],
+    **made_with: Any,
+) -> RunRecord:
+    """The record of a finished pre-training.
+
+    Args:
+        places: the host and the name of the device of each process.
+        made_with: commit of the code at the time of its import, device, precision and threads of a process.
+    """
     config, counts = run.config, count(run.config)
     progress, stats = trained.progress, trained.stages[-1].stats
     kinds = [label.kind for label in config.inter_sentence.labels]
-    stages = [_filled(Stage, stage, _shares(stage.stats)) for stage in trained.stages]
+    stages = [_filled(Stage, stage, **_shares(stage.stats)) for stage in trained.stages]
+    jobs = os.environ.get("ALBERT_LAB_JOBS")
     return _filled(
         RunRecord,
         run,
-        {},
         results_version=RESULTS_VERSION,
         own_code=dict(run.own_code),
         parameters={"total": counts.total, "encoder": counts.encoder, "with_pooler": counts.with_pooler},
         train_flops_per_token=count_training_flops(config),
         scores=trained.evaluation.scores,
-        training=_filled(Training, trained, {}, tokens_per_second=trained.tokens / trained.training_seconds),
+        training=_filled(Training, trained, tokens_per_second=trained.tokens / trained.training_seconds),
         data=_filled(
             Data,
-            None,
-            _shares(stats),
             mask_rate=progress.masked / trained.tokens,
             padding_share=1 - trained.tokens / (trained.steps * config.batch_size * config.max_sequence_length),
             label_shares={kind: progress.labels[index] / progress.pairs for index, kind in enumerate(kinds)},
@@ -262,8 +256,24 @@ def make_record(run: Run, trained: "Pretraining", train: Shards, dev: Shards, pr
             unknown_share=train.meta["train"].get("unknown_share", 0.0),
             repeated_paragraphs=train.meta.get("dropped", {}).get(REPEATED, 0),
             stages=stages if config.length_schedule.stages else (),
+            **_shares(stats),
         ),
-        provenance=provenance,
+        provenance=Provenance(
+            albert_lab=__version__,
+            python=platform.python_version(),
+            packages={package: version(package) for package in PACKAGES},
+            platform=f"{platform.system()} {platform.machine()}",
+            processor=cpu_model(),
+            cores=cores(),
+            finished=datetime.now(UTC).date().isoformat(),
+            processes=len(places),
+            devices=tuple(name for _, name in places),
+            nodes=len({host for host, _ in places}),
+            processes_from_step=dict(trained.processes),
+            micro_batch_size=trained.micro_batch_size,
+            jobs=int(jobs) if jobs else None,
+            **made_with,
+        ),
         documents=trained.evaluation.documents,
     )
 
@@ -272,59 +282,20 @@ def _shares(stats: Mapping[str, Any]) -> dict[str, Any]:
     return {**stats, "dropped_chunk_share": stats["dropped_chunks"] / stats["chunks"]}
 
 
-def _filled(form: type[R], source: object, given: Mapping[str, Any], **more: Any) -> R:
-    """A record from the attributes of an object, from given values, and from more, of which the last win."""
-    attributes = {name: getattr(source, name) for name in form.model_fields if hasattr(source, name)}
-    known = {name: value for name, value in given.items() if name in form.model_fields}
-    return form(**attributes | known | more)
-
-
-def provenance(
-    device: str,
-    precision: str,
-    threads: int,
-    places: Sequence[tuple[str, str]],
-    trained: "Pretraining",
-    commit: str | None,
-) -> Provenance:
-    """The place, time, software and hardware of a run.
-
-    Args:
-        places: the host and the name of the device of each process.
-        commit: of the code at the time of its import.
-    """
-    return Provenance(
-        albert_lab=__version__,
-        commit=commit,
-        python=platform.python_version(),
-        packages={package: version(package) for package in PACKAGES},
-        platform=f"{platform.system()} {platform.machine()}",
-        processor=cpu_model(),
-        cores=cores(),
-        threads=threads,
-        device=device,
-        precision=precision,
-        finished=datetime.now(UTC).date().isoformat(),
-        processes=len(places),
-        devices=tuple(name for _, name in places),
-        nodes=len({host for host, _ in places}),
-        processes_from_step=dict(trained.processes),
-        micro_batch_size=trained.micro_batch_size,
-        jobs=int(jobs) if (jobs := os.environ.get("ALBERT_LAB_JOBS")) else None,
-    )
+def _filled(form: type[R], source: object = None, **given: Any) -> R:
+    """A record from the attributes of an object and from given values, which win; other names are left out."""
+    fields = form.model_fields.keys()
+    attributes = {name: getattr(source, name) for name in fields if hasattr(source, name)}
+    return form(**attributes | {name: value for name, value in given.items() if name in fields})
 
 
 def commit_of(checkout: Path) -> str | None:
-    """The commit of a checkout, 40 hex digits, with DIRTY if code or settings have changed; None if it is none."""
+    """The commit of a checkout, 40 hex digits, with DIRTY if tracked files have changed; None if it is none."""
     if not (checkout / ".git").exists():
         return None
-
-    def git(*words: str) -> str:
-        return subprocess.check_output(["git", "-C", checkout, *words], stderr=subprocess.DEVNULL, text=True)
-
+    command = ["git", "-C", checkout, "describe", "--always", "--exclude=*", "--abbrev=40", f"--dirty={DIRTY}"]
     try:
-        changes = git("status", "--porcelain", "--", "albert_lab", "conf", "experiments")
-        return git("rev-parse", "HEAD").strip() + (DIRTY if changes else "")
+        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
     except (OSError, subprocess.CalledProcessError):  # git is not installed, or refuses
         return None
 

@@ -4,16 +4,14 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from omegaconf import OmegaConf
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from albert_lab import files, own_code, paths, storage
-from albert_lab.config.compose import validate
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.config.training import MAX_THREADS
 from albert_lab.errors import ConfigError, DamagedFileError
@@ -39,17 +37,6 @@ class StartFrom(Record):
     keep: Keep
 
 
-class _RunFile(Record):
-    """The content of run.yaml; its configuration is checked separately, since earlier versions have other keys."""
-
-    name: Name
-    results_version: int
-    fingerprints: dict[str, str]
-    start_from: StartFrom | None
-    own_code: dict[Name, str] = Field(default={})
-    config: dict[str, Any]
-
-
 class Failure(BaseModel):
     """The recorded failure of a run or a fine-tuning."""
 
@@ -70,10 +57,12 @@ class Run:
     own_code has the digest of each included file, by its name.
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")  # it is read from run.yaml
+
     config: RunConfig
     fingerprints: dict[str, str]
     start_from: StartFrom | None = None
-    own_code: Mapping[str, str] = field(default_factory=dict)
+    own_code: Mapping[Name, str] = field(default_factory=dict)
 
     @cached_property
     def name(self) -> str:
@@ -130,15 +119,11 @@ def create(run: Run) -> Path:
     """Create the run's folder and return it.
 
     The name of a run depends neither on paths nor on machine.* (but for a budget in seconds), so its run.yaml gets
-    those of the last command, unless a process trains the run; machine.* of a finished run says where it was trained,
-    and stays.
+    those of the last command, unless a process trains the run.
     """
     folder = run.folder
     folder.mkdir(parents=True, exist_ok=True)
     if not is_locked(folder):
-        if is_trained(folder):
-            machine = read(folder).config.machine
-            run = replace(run, config=run.config.model_copy(update={"machine": machine}))
         write_run_file(run, folder)
         for name in run.own_code.keys() & own_code.included().keys():
             write_atomically(folder / INCLUDE / name, own_code.content_of(name))
@@ -146,15 +131,9 @@ def create(run: Run) -> Path:
 
 
 def write_run_file(run: Run, folder: Path) -> None:
-    content = _RunFile(
-        name=run.name,
-        results_version=RESULTS_VERSION,
-        fingerprints=run.fingerprints,
-        start_from=run.start_from,
-        own_code=dict(run.own_code),
-        config=run.config.model_dump(mode="json"),
-    )
-    write_atomically(folder / RUN_FILE, OmegaConf.to_yaml(OmegaConf.create(content.model_dump())))
+    content = {"name": run.name, "results_version": RESULTS_VERSION}
+    content |= TypeAdapter(Run).dump_python(run, mode="json")
+    write_atomically(folder / RUN_FILE, OmegaConf.to_yaml(OmegaConf.create(content)))
 
 
 def read(folder: Path) -> Run:
@@ -167,13 +146,11 @@ def read(folder: Path) -> Run:
     file = folder / RUN_FILE
     if not file.is_file():
         raise ConfigError(f"{folder} is no run folder: it has no {RUN_FILE}")
-    content = files.check(file, files.read_yaml(file, REMEDY), _RunFile, REMEDY)
-    try:
-        run = Run(validate(content.config), content.fingerprints, content.start_from, content.own_code)
-    except ConfigError as error:
-        raise DamagedFileError(file, str(error), REMEDY) from error
-    if content.results_version == RESULTS_VERSION and run.name != content.name:
-        changed = f"changed by hand: its name is {content.name}, but its content is that of {run.name}"
+    content = files.read_yaml(file, REMEDY)
+    name, version = content.pop("name", None), content.pop("results_version", None)
+    run = files.check(file, json.dumps(content, default=str).encode(), Run, REMEDY)  # in JSON lists become tuples
+    if version == RESULTS_VERSION and run.name != name:
+        changed = f"changed by hand: its name is {name}, but its content is that of {run.name}"
         raise DamagedFileError(file, changed, REMEDY)
     return run
 
@@ -190,14 +167,14 @@ def find(text: str) -> Path:
         return named
     if folder.is_dir():
         return folder
-    known = sorted(file.parent.name for file in paths.runs().glob(f"*/{RUN_FILE}"))
-    fitting = [name for name in known if text in name]
-    imported = [name for name in fitting if (paths.runs() / name / IMPORT).exists()]
+    fitting = sorted(file.parent for file in paths.runs().glob(f"*/{RUN_FILE}") if text in file.parent.name)
+    imported = [folder for folder in fitting if (folder / IMPORT).exists()]
     fitting = imported if len(imported) == 1 else fitting  # runs that start from it have the name of its model, too
     if len(fitting) == 1:
-        return paths.runs() / fitting[0]
+        return fitting[0]
     if fitting:
-        raise ConfigError(f"{text} fits {len(fitting)} runs, such as {', '.join(fitting[:3])}: give more of the name")
+        shown = ", ".join(folder.name for folder in fitting[:3])
+        raise ConfigError(f"{text} fits {len(fitting)} runs, such as {shown}: give more of the name")
     raise ConfigError(f"{text} is neither a folder nor a run in {paths.runs()}: `albert-lab status` lists the runs")
 
 
@@ -209,7 +186,8 @@ def include_copies(run: Run, folder: Path) -> None:
     """
     if run.own_code and folder.resolve().name != run.name:
         raise ConfigError(f"{folder} is not the folder of {run.name}: its own code is not executed")
-    own_code.include_copies(folder / INCLUDE, run.own_code)
+    for name, wanted in run.own_code.items():
+        own_code.include(folder / INCLUDE / name, wanted)
 
 
 def is_trained(folder: Path) -> bool:
@@ -249,12 +227,10 @@ def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
     processes = config.machine.processes if rank.of == 1 else rank.of_machine
     remedy = "remove it: the run then resumes with the threads of this machine"
     kept = files.read_json(file, _Machine, remedy) if file.exists() else None
-    if kept and kept.processes == processes:
-        threads = kept.threads
-    else:
+    if not kept or kept.processes != processes:
         share = int(os.environ.get("ALBERT_LAB_THREADS") or cores())
-        threads = config.machine.threads or max(1, share // processes)
+        kept = _Machine(threads=config.machine.threads or max(1, share // processes), processes=processes)
         if rank.leads:
-            write_atomically(file, json.dumps({"threads": threads, "processes": processes}) + "\n")
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    return threads
+            write_atomically(file, kept.model_dump_json() + "\n")
+    os.environ["OMP_NUM_THREADS"] = str(kept.threads)
+    return kept.threads

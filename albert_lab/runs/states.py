@@ -1,23 +1,17 @@
-"""What there is of runs: the state of one, its job in the queue of Slurm, a table of all, and what can be freed."""
+"""What there is of runs: the state of one, its job in the queue of Slurm, and what can be freed of all."""
 
 import subprocess
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
-
-from tabulate import tabulate
+from typing import Literal, NamedTuple
 
 from albert_lab import files, paths, storage
-from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
-from albert_lab.messages import duration
-from albert_lab.runs import results
-from albert_lab.runs.run import FAILURE, MACHINE, RECORD, RUN_FILE, Failure, Run, find, is_locked, is_trained, read
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Failure, Run, find, is_locked, is_trained, read
 from albert_lab.storage import LOCK, PARTIAL
-from albert_lab.tasks.records import FOLDER as FINETUNINGS
 
 State = Literal["done", "imported", "failed", "running", "queued", "trained", "stopped", "missing"]
 PRETRAINED = ("done", "imported")  # states in which the weights are final
@@ -25,17 +19,6 @@ JOB = "slurm-job"  # the file with the number of a run's job
 FRESH_SECONDS = 5.0  # of an answer of squeue: a listing asks about many runs
 _PATIENCE_SECONDS = 60.0  # with a busy controller
 _WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
-# Of the last line of the log: share of the budget, step, rate, losses in nats, seconds that are left; as in the table.
-_OF_LINE: dict[str, Callable[[Any], str]] = {
-    "share": "{:.0%}".format,
-    "step": "{:,}".format,
-    "tokens_per_second": "{:,.0f}".format,
-    "loss": "{:.3f}".format,
-    "mlm_loss": "{:.3f}".format,
-    "pair_loss": "{:.3f}".format,
-    "seconds_left": duration,
-}
-_WHILE_RUNNING = ("tokens_per_second", "seconds_left")
 
 
 def state(folder: Path) -> State:
@@ -144,41 +127,6 @@ def _jobs(_moment: float) -> Mapping[str, Queued] | None:
         return {(job := Queued(*line.split("|", 2))).number: job for line in text.splitlines()}
     except (OSError, TypeError, subprocess.SubprocessError):
         return None
-
-
-def rows(folder: Path, names: Collection[str] | None = None) -> list[dict[str, Any]]:
-    """One row per run folder: state, numbers of its last logged step, fine-tunings, and why it failed or where it is.
-
-    names: only these runs. Oldest first.
-    """
-    files = sorted(folder.glob(f"*/{RUN_FILE}"), key=lambda file: file.stat().st_mtime)
-    return [_row(file.parent) for file in files if names is None or file.parent.name in names]
-
-
-def _row(folder: Path) -> dict[str, Any]:
-    try:
-        now, lines = state(folder), results.read_metrics(folder)
-        reason = failure(folder) if now == "failed" else str(queued(folder) or "")
-    except DamagedFileError as error:
-        now, lines, reason = "damaged", [], str(error)
-    last = next((line for line in reversed(lines) if line["event"] == "training"), {})
-    hidden = () if now == "running" else _WHILE_RUNNING
-    numbers = {key: None if key in hidden else last.get(key) for key in _OF_LINE}
-    tuned = sorted(file.stem for file in (folder / FINETUNINGS).glob("*-seed*[0-9].json"))
-    return {"run": folder.name, "state": now, **numbers, "fine_tuned": tuned, "reason": reason}
-
-
-def as_text(listed: list[dict[str, Any]]) -> str:
-    """Rows as a table of the columns that have anything, and the number of runs in each state."""
-    if not listed:
-        return "no runs yet"
-    shown = [row | {key: form(row[key]) for key, form in _OF_LINE.items() if row[key] is not None} for row in listed]
-    for row in shown:
-        row["fine_tuned"] = len(row["fine_tuned"]) or None
-    used = [key for key in listed[0] if any(row[key] for row in shown)]
-    table = tabulate([[row[key] for key in used] for row in shown], used, tablefmt="simple", disable_numparse=True)
-    counts = Counter(row["state"] for row in listed)
-    return f"{table}\n\n{', '.join(f'{count} {state}' for state, count in counts.items())}"
 
 
 def find_garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:

@@ -72,20 +72,13 @@ def main(
             if not stopped_by and not isinstance(error, LostProcessError):
                 return _fail(folder, say_any, error, is_recorded=rank.leads)
             # The signal may have ended other processes and caused this error; any other error will occur again.
-            say(f"stopped; the same command resumes from the last checkpoint ({_text(error)})")
+            say(f"stopped; the same command resumes from the last checkpoint ({error!r})")
         # Without a signal here, another process of the run received one.
         return signals.code_of(stopped_by[0]) if stopped_by else STOPPED
 
 
-def _text(error: Exception) -> str:
-    return str(error) or type(error).__name__
-
-
 def _fail(folder: Path, say: Say, error: Exception, *, is_recorded: bool) -> int:
-    text = _text(error)
-    if isinstance(error, OSError) and error.filename is None:  # the system does not name the file, as for a full disk
-        text = f"{text}, in {folder}"
-    own = own_code.place_of(error)
+    text, own = str(error) or type(error).__name__, own_code.place_of(error)
     say(f"failed: {own or text}")
     if own or isinstance(error, FIXABLE):  # after the fix, the same command resumes the run
         return 4 if isinstance(error, MissingDataError) else 2
@@ -150,8 +143,8 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
         places = processes.places(device)
         if log and track:
             precision = choose_precision(config.machine.precision, device)
-            made_with = results.provenance(device.type, precision, threads, places, trained, commit)
-            record = results.make_record(run, trained, data.train, data.dev, made_with)
+            made_with = {"device": device.type, "precision": precision, "threads": threads, "commit": commit}
+            record = results.make_record(run, trained, data.train, data.dev, places, **made_with)
             results.write(folder, record)
             scores = {name: score.value for name, score in record.scores.items()}
             track({"event": "final", "step": trained.steps} | scores)
@@ -188,8 +181,8 @@ def command(arguments: Sequence[str]) -> int:
     parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
     parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
     asked = vars(parser.parse_args(arguments))
-    with paths.with_conf(asked.pop("conf")):
-        return main(**asked)
+    paths.use_conf(asked.pop("conf"))
+    return main(**asked)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from albert_lab.config.compose import content_of
 from albert_lab.config.section import Section
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN, ConfigError, MissingDataError
 from albert_lab.files import describe, details_of
-from albert_lab.machine import allocator_environment, cores, gpus, shared_out
+from albert_lab.machine import ALLOCATOR, cores, gpus, shared_out
 from albert_lab.runs import preparing
 from albert_lab.runs.run import Run, is_trained
 
@@ -148,7 +148,7 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]
     running: dict[Job, tuple[subprocess.Popen[bytes], int]] = {}
     visible = shared_out(gpus(), at_once) if at_once > 1 else [[]]
     environment = {key: value for key, value in os.environ.items() if key not in machine.RANK}  # of another program
-    environment |= allocator_environment()
+    environment = ALLOCATOR | environment  # the user's settings win
     environment |= {"ALBERT_LAB_THREADS": str(max(1, cores() // at_once)), signals.PARENT: str(os.getpid())}
     environment["ALBERT_LAB_JOBS"] = str(at_once)
     with signals.deferred() as received:

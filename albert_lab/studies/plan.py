@@ -12,7 +12,7 @@ from pathlib import Path
 from albert_lab import paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError, MissingDataError, within
-from albert_lab.messages import Say, quiet, to_stderr, with_progress
+from albert_lab.messages import Say, quiet, to_stderr
 from albert_lab.runs import finetunings
 from albert_lab.studies.experiment import ONE_MODEL, Experiment
 from albert_lab.studies.points import Point, points
@@ -115,7 +115,7 @@ def plan_study(
         rows = points(experiment, overrides)
         chosen = finetunings.choose_tasks(experiment.columns, say, tasks, experiment.own_tasks)
         planned, seen = [], set[str]()
-        for point in with_progress(rows, len(rows), "planned {} of {} runs", to_stderr):
+        for point in rows:
             check_kinds(point.config.inter_sentence)
             is_first = point.label not in seen  # of its row, whose other seeds have the same shape
             seen.add(point.label)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from albert_lab import paths, signals
 from albert_lab.errors import ConfigError
-from albert_lab.machine import allocator_environment
+from albert_lab.machine import ALLOCATOR
 from albert_lab.messages import to_stderr
 from albert_lab.runs import preparing, states
 from albert_lab.runs.run import Run
@@ -66,7 +66,7 @@ def scripts(
     ]
     # Also if the user's sbatch passes none on; cores and the life of the job are not those of this process.
     environment = {key: value for key, value in os.environ.items() if re.match("ALBERT_LAB_|PYTHONPATH$", key)}
-    environment |= allocator_environment() | {"ALBERT_LAB_HOME": str(paths.home())}
+    environment |= ALLOCATOR | {"ALBERT_LAB_HOME": str(paths.home())}
     for own in ("ALBERT_LAB_THREADS", signals.PARENT):
         environment.pop(own, None)
     folder = paths.home() / "slurm"

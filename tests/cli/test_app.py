@@ -66,7 +66,6 @@ def test_every_command_shows_two_examples(command):
         (["pretrain", "start_from=nowhere"], "nowhere"),
         (["export", str(Path(__file__).parent), "out"], "run.yaml"),
         (["data", "status", "--tasks", "squad3"], "squad2"),
-        (["plot", "learning-curves", "--out", f"{__file__}/below"], "below"),
         (["config", "show", "corpus=files", "corpus.path="], "corpus.path"),
         (["sop-vs-nsp", "corpus=files", "corpus.path='~nobody-here/x'"], "nobody-here"),
     ],

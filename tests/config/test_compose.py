@@ -161,7 +161,7 @@ def test_an_existing_tokenizer_sets_the_vocabulary_size(tmp_path):
     asked = ["tokenizer=model-file", f"tokenizer.model_file={tmp_path / 'mine.model'}"]
     before = config.load(asked).tokenizer.vocab_size
     file.rename(tmp_path / "mine.model")  # between two commands of one process, which keep what they composed
-    paths.forget()
+    paths.use_conf([])
     assert config.load(asked).tokenizer.vocab_size == 52 != before
 
 

@@ -153,7 +153,7 @@ def test_export_import_export_changes_no_weight_and_no_token(spiece, own_home, s
 def test_the_card_has_the_scores_and_how_to_load_the_model(spiece, own_home):
     export(str(toy_run(spiece, ALBERT)), own_home / "out", silent)
     card = (own_home / "out" / "README.md").read_text()
-    assert "| sop_accuracy | 60.0" in card
+    assert "| sop_accuracy |   60.00 |" in card
     assert "AlbertForPreTraining.from_pretrained" in card
 
 

@@ -8,6 +8,7 @@ from toy import silent
 from toy_folders import toy_tokenizer_file
 from toy_tasks import toy_task
 
+from albert_lab.cli.housekeeping import row_of
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import import_folder, open_folder
@@ -52,7 +53,7 @@ def test_an_import_is_a_run_with_the_same_weights_shape_and_cleaning(
     opened = open_folder(folder.name)
     assert opened.missing == ()
     assert not list(own_home.glob("runs/*/checkpoint/*.partial"))
-    assert [row["state"] for row in states.rows(own_home / "runs")] == ["imported"]
+    assert row_of(folder)["state"] == "imported"
 
 
 def test_the_name_of_the_run_depends_on_the_weights(published, own_home):
@@ -89,7 +90,7 @@ def test_an_imported_run_can_be_fine_tuned(published, own_home, monkeypatch):
     toy_task("sst2", own_home / "data")
     machine = ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
     folder = import_folder(published(make_bert, BERT), ["scale=smoke", *machine], None, silent)
-    records = finetunings.finetune_run(states.find_run(folder.name), ["sst2"], [0], silent)
+    records = finetunings.finetune_run(folder.name, ["sst2"], [0], silent)
     assert [(record.task, record.weights) for record in records] == [("sst2", "pre-trained")]
 
 

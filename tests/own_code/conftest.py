@@ -4,7 +4,7 @@ from importlib import import_module
 
 import pytest
 
-from albert_lab import own_code
+from albert_lab import own_code, paths
 
 
 @pytest.fixture(autouse=True)
@@ -14,6 +14,7 @@ def nothing_included(monkeypatch):
     dicts = [getattr(import_module(f"albert_lab.{module}"), name) for module, _, name in places]
     before = [dict(things) for things in dicts]
     yield
+    paths.use_conf([])
     for things, kept in zip(dicts, before, strict=True):
         things.clear()
         things.update(kept)

@@ -102,8 +102,8 @@ def test_an_optimizer_has_an_option_with_its_settings_and_steps_at_the_rate_of_t
     (tmp_path / "conf" / "optimizer").mkdir(parents=True)
     option = paths.conf_file("optimizer/adamw.yaml").read_text()
     (tmp_path / "conf" / "optimizer" / "sgd.yaml").write_text(option)
-    with paths.with_conf([tmp_path / "conf"]):
-        config = load(["scale=smoke", "optimizer=sgd"])
+    paths.use_conf([tmp_path / "conf"])
+    config = load(["scale=smoke", "optimizer=sgd"])
     model = PretrainingModel.from_config(config)
     optimizer = build_optimizer(model, config.optimizer, 1.0)
     set_learning_rate(optimizer, 0.25)

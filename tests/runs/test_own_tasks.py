@@ -97,25 +97,9 @@ WINOGRANDE = [
     ("The trophy does not fit into the case because the _ is too large.", "trophy", "case", "1"),
     ("The trophy does not fit into the case because the _ is too small.", "trophy", "case", "2"),
 ]
-NEWSQA = {
-    "data": [
-        {
-            "paragraphs": [
-                {
-                    "context": "The dam broke on Monday.",
-                    "qas": [
-                        {
-                            "id": f"{number}",
-                            "question": "When did the dam break?",
-                            "answers": [{"text": "on Monday", "answer_start": 14}],
-                        }
-                        for number in range(10)
-                    ],
-                }
-            ]
-        }
-    ]
-}
+ANSWERS = [{"text": "on Monday", "answer_start": 14}]
+QUESTIONS = [{"id": f"{number}", "question": "When did the dam break?", "answers": ANSWERS} for number in range(10)]
+NEWSQA = {"data": [{"paragraphs": [{"context": "The dam broke on Monday.", "qas": QUESTIONS}]}]}
 
 
 @pytest.fixture

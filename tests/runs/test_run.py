@@ -97,14 +97,6 @@ def test_machine_and_paths_of_the_last_command_are_used_but_not_while_the_run_is
     assert runs.read(folder) == moved
 
 
-def test_machine_settings_of_a_finished_run_stay(corpus, own_home):
-    folder = runs.create(runs.plan(toy_config(corpus)))
-    (folder / results.RECORD).touch()
-    before = (folder / runs.RUN_FILE).read_text()
-    runs.create(runs.plan(toy_config(corpus, "machine.device=cuda", "machine.micro_batch_size=2")))
-    assert (folder / runs.RUN_FILE).read_text() == before
-
-
 def test_weights_from_a_gpu_are_used_on_a_machine_without_one(corpus, monkeypatch):
     run = runs.plan(toy_config(corpus, "machine.device=cuda"))
     monkeypatch.setattr(runs, "has_gpu", lambda: True)
@@ -213,7 +205,7 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_weights(corpus, own_home
     assert steps == sorted(steps), "no step is in the log twice"
 
 
-def test_a_disk_that_is_full_is_reported_with_the_folder_of_the_run(corpus, own_home, monkeypatch, capsys):
+def test_a_disk_that_is_full_is_no_failure_of_the_run(corpus, own_home, monkeypatch):
     def fill(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -222,7 +214,6 @@ def test_a_disk_that_is_full_is_reported_with_the_folder_of_the_run(corpus, own_
     with own_signals():
         assert worker.main(folder) == UNWRITTEN
     assert states.state(folder) != "failed", "the same command goes on when there is room"
-    assert f"No space left on device, in {folder}" in capsys.readouterr().err
 
 
 def test_a_run_is_found_by_a_beginning_of_its_name_or_by_its_model_if_no_other_fits(corpus, own_home):

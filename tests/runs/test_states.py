@@ -4,6 +4,7 @@ import shutil
 from toy import toy_config
 
 from albert_lab import paths
+from albert_lab.cli.housekeeping import as_text, row_of
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 
@@ -20,11 +21,11 @@ def started(corpus, seed):
 def test_a_run_that_trains_has_rate_losses_and_time_left(corpus, own_home):
     folder = started(corpus, 0)
     with runs.locked(folder, print):
-        listed = states.rows(paths.runs())
-    assert listed[0]["seconds_left"] == 65
-    line = states.as_text(listed).splitlines()[2]
+        row = row_of(folder)
+    assert row["seconds_left"] == 65
+    line = as_text([row]).splitlines()[2]
     assert line.split() == [folder.name, "running", "50%", "1,200", "8,123", "5.500", "4.800", "0.700", "65", "s"]
-    line = states.as_text(states.rows(paths.runs())).splitlines()[2]
+    line = as_text([row_of(folder)]).splitlines()[2]
     assert line.split() == [folder.name, "missing", "50%", "1,200", "5.500", "4.800", "0.700"]
 
 

@@ -9,10 +9,10 @@ import pytest
 from command import here
 from toy import toy_config, toy_overrides
 
+from albert_lab.cli.housekeeping import row_of
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import run as runs
 from albert_lab.runs import states
-from albert_lab.runs.states import rows
 from albert_lab.studies import slurm
 from albert_lab.studies.jobs import Job, Launcher
 
@@ -130,9 +130,9 @@ def test_a_queued_run_is_shown_with_its_job_and_not_also_made_here(corpus, clust
     states.note_job(folder, "11_0")
     (cluster / "queue").write_text("11_0|PENDING|(Dependency)\n")
     assert states.state(folder) == "queued"
-    (row,) = rows(folder.parent)
+    row = row_of(folder)
     assert (row["state"], row["reason"]) == ("queued", "job 11_0 (Dependency)")
     assert here("pretrain", *toy_overrides(corpus), "--tasks", "none").returncode == 2
     (cluster / "queue").write_text("11_0|RUNNING|n7\n")
-    (row,) = rows(folder.parent)
+    row = row_of(folder)
     assert (row["state"], row["reason"]) == ("running", "job 11_0 on n7")
