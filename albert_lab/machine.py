@@ -90,15 +90,6 @@ def _has_driver() -> bool:
     return True
 
 
-def gpu_model() -> str | None:
-    """The name of the first GPU that this process may use; None without a GPU."""
-    if not has_gpu():
-        return None
-    import torch
-
-    return torch.cuda.get_device_name(0)
-
-
 def has_gpu() -> bool:
     """Whether torch finds a GPU that this process may use."""
     return bool(gpus())
@@ -113,5 +104,5 @@ def shared_out(things: list[str], parts: int) -> list[list[str]]:
     """Divides things into parts of equal size; if there are fewer things than parts, one per part, used repeatedly."""
     if not things:
         return [[] for _ in range(parts)]
-    size = len(things) // parts
-    return [things[part * size : (part + 1) * size] or [things[part % len(things)]] for part in range(parts)]
+    size = max(1, len(things) // parts)
+    return [[things[(part * size + place) % len(things)] for place in range(size)] for part in range(parts)]

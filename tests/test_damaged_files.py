@@ -83,7 +83,7 @@ OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
     results.METRICS: (lines(*STEPS), reported.curve),
     results.LAYERS: (LAYERS, lambda folder: layers.layers_of(folder, print)),
     runs.RUN_FILE: (None, runs.read),
-    runs.FAILURE: ({"error": "the loss is nan"}, states.failure),
+    runs.FAILURE: ({"error": "the loss is nan"}, lambda folder: runs.failure_in(folder / runs.FAILURE)),
     runs.MACHINE: ({"threads": 2}, lambda folder: runs.use_threads(folder, runs.read(folder).config)),
     runs.IMPORT: ({"missing_parts": ["pooler"], "source": "x"}, loading.read_import),
     states.JOB: (b"4711_0\n", states.queued),

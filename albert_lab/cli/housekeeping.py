@@ -46,11 +46,12 @@ def row_of(folder: Path) -> dict[str, Any]:
     """A run: its state, numbers of its last logged step, its fine-tunings, and why it failed or where it is."""
     from albert_lab.errors import DamagedFileError
     from albert_lab.runs import results, states
+    from albert_lab.runs import run as runs
     from albert_lab.tasks.records import FOLDER
 
     try:
         state, lines = states.state(folder), results.read_metrics(folder)
-        reason = states.failure(folder) if state == "failed" else str(states.queued(folder) or "")
+        reason = runs.failure_in(folder / runs.FAILURE) if state == "failed" else str(states.queued(folder) or "")
     except DamagedFileError as error:
         state, lines, reason = "damaged", [], str(error)
     last = next((line for line in reversed(lines) if line["event"] == "training"), {})

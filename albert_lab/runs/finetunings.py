@@ -1,5 +1,6 @@
 """The fine-tunings of a run: the tasks of a table's columns, their state, and the training of what is missing."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -7,13 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from albert_lab import files, own_code, paths
+from albert_lab import own_code, paths
 from albert_lab.config.schema import digest
 from albert_lab.errors import FIXABLE, ConfigError, MissingDataError, WriteError
 from albert_lab.messages import Say, duration
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs.reported import FilledColumn
-from albert_lab.runs.run import FAILURE, Failure, Run, config_here, locked, use_threads
+from albert_lab.runs.run import FAILURE, Run, config_here, failure_in, locked, use_threads
 from albert_lab.runs.states import find_run
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import FinetuningRecord, has_same_data, identity_of, read_record, record_file
@@ -148,8 +149,7 @@ def failures(missing: Iterable[Finetuning]) -> dict[str, str]:
         DamagedFileError: the file of a failure cannot be read.
     """
     failed = ((item.name, item.failure_file) for item in missing)
-    remedy = "remove it: it is written again"
-    return {name: files.read_json(file, Failure, remedy).error for name, file in failed if file.exists()}
+    return {name: failure_in(file) for name, file in failed if file.exists()}
 
 
 def _start_of(run: Run, say: Say) -> "InitialModel":
@@ -199,7 +199,7 @@ def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) 
             raise
         except (*FIXABLE, RuntimeError) as error:
             say(f"{item.name}: FAILED: {error}")
-            write_atomically(item.failure_file, Failure(error=str(error)).model_dump_json() + "\n")
+            write_atomically(item.failure_file, json.dumps({"error": str(error)}) + "\n")
             continue
         if record is None:
             return False

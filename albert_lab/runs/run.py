@@ -37,8 +37,8 @@ class StartFrom(Record):
     keep: Keep
 
 
-class Failure(BaseModel):
-    """The recorded failure of a run or a fine-tuning."""
+class _Failure(BaseModel):
+    """The content of failure.json, of a run or of a fine-tuning."""
 
     error: str
 
@@ -188,6 +188,11 @@ def include_copies(run: Run, folder: Path) -> None:
         raise ConfigError(f"{folder} is not the folder of {run.name}: its own code is not executed")
     for name, wanted in run.own_code.items():
         own_code.include(folder / INCLUDE / name, wanted)
+
+
+def failure_in(file: Path) -> str:
+    """The reason of a failure, in one line; raises DamagedFileError if its file cannot be read."""
+    return files.read_json(file, _Failure, "remove it, or give --retry-failed").error
 
 
 def is_trained(folder: Path) -> bool:

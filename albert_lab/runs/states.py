@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from albert_lab import files, paths, storage
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Failure, Run, find, is_locked, is_trained, read
+from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, find, is_locked, is_trained, read
 from albert_lab.storage import LOCK, PARTIAL
 
 State = Literal["done", "imported", "failed", "running", "queued", "trained", "stopped", "missing"]
@@ -70,15 +70,6 @@ def find_run(name: str) -> Run:
     if run.folder.resolve() != folder.resolve():
         raise ConfigError(f"{folder} is not the folder of its run, which is {run.folder}: check ALBERT_LAB_HOME")
     return run
-
-
-def failure(folder: Path) -> str:
-    """The reason of a run's failure, in one line.
-
-    Raises:
-        DamagedFileError: its file cannot be read.
-    """
-    return files.read_json(folder / FAILURE, Failure, "--retry-failed forgets it").error
 
 
 class Queued(NamedTuple):

@@ -85,7 +85,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
 
 def _failures(item: Point) -> dict[str, str]:
     if item.pretraining == "failed":
-        return {item.run.name: states.failure(item.run.folder)}
+        return {item.run.name: runs.failure_in(item.run.folder / runs.FAILURE)}
     reasons = finetunings.failures(item.missing)
     return {f"{item.run.name}, {name}": reason for name, reason in reasons.items()}
 

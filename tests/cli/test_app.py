@@ -67,7 +67,6 @@ def test_every_command_shows_two_examples(command):
         (["export", str(Path(__file__).parent), "out"], "run.yaml"),
         (["data", "status", "--tasks", "squad3"], "squad2"),
         (["config", "show", "corpus=files", "corpus.path="], "corpus.path"),
-        (["sop-vs-nsp", "corpus=files", "corpus.path='~nobody-here/x'"], "nobody-here"),
     ],
 )
 def test_a_mistake_is_named_with_exit_code_2_and_nothing_is_written(arguments, key, own_home):

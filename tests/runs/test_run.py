@@ -157,7 +157,7 @@ def test_a_diverged_run_fails_with_its_reason_and_has_no_row(corpus, own_home):
     with own_signals():
         assert worker.main(folder) == 1
     assert states.state(folder) == "failed"
-    assert "the loss is nan" in states.failure(folder)
+    assert "the loss is nan" in runs.failure_in(folder / runs.FAILURE)
     assert results.read(folder) is None
 
 
