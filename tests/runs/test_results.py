@@ -50,7 +50,7 @@ def test_a_metrics_line_cut_off_by_a_kill_is_left_out(tmp_path):
 def test_curves_contain_the_evaluations_during_training(tmp_path):
     point = {"step": 2, "training_seconds": 1.5, "mlm_accuracy": 0.5}
     lines = ['{"event": "training", "step": 1}', json.dumps({"event": "evaluation"} | point)]
-    (tmp_path / results.METRICS).write_text("\n".join(lines))
+    (tmp_path / results.METRICS).write_text("\n".join([*lines, ""]))
     assert [evaluated.model_dump() for evaluated in reported.curve(tmp_path)] == [point]
 
 
