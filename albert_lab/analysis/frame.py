@@ -58,7 +58,8 @@ class Frame:
 
     def of(self, metric: str) -> pd.DataFrame:
         """The lines of numbers of one metric."""
-        return self._by_metric.get(metric, self.numbers.iloc[:0])
+        none: Any = self.numbers.iloc[:0]
+        return self._by_metric.get(metric, none)
 
     @cached_property
     def _by_metric(self) -> dict[str, pd.DataFrame]:
