@@ -153,7 +153,7 @@ def find_tokenizer_file(folder: Path) -> Path:
     for name in (MODEL_FILE, TOKENIZER):
         if (folder / name).is_file():
             return folder / name
-    remedy = "transformers' AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) makes one of a vocab.txt"
+    remedy = "transformers' BertTokenizerFast.from_pretrained(DIR).save_pretrained(DIR) makes one of a vocab.txt"
     raise MissingDataError(f"{folder} has no tokenizer, neither {MODEL_FILE} nor {TOKENIZER}: {remedy}")
 
 
