@@ -99,7 +99,6 @@ def test_a_damaged_file_of_a_run_is_named_and_other_commands_continue(run_folder
     with holding(file, data.draw(accidents(files.read_yaml(file) if content is None else content))):
         assert is_read_or_named(name, lambda: read(run_folder))
         assert as_text([row_of(run_folder)])
-        assert run_folder not in states.find_garbage(cache=True, checkpoints=True)
 
 
 @examples(10)

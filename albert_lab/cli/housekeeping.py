@@ -1,7 +1,6 @@
-"""Housekeeping commands: the state of runs, and disk space that can be freed."""
+"""The state of runs."""
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import HOUSEKEEPING, Json, flag, shown
-from albert_lab.messages import duration, to_stderr
+from albert_lab.cli.options import HOUSEKEEPING, Json, shown
+from albert_lab.messages import duration
 
 app = typer.Typer()
 _REPORT = "Only the runs of this study, by the folder of its report, which exists before its first run."
@@ -34,16 +33,20 @@ def status(
     as_json: Json = False,
 ) -> None:
     """List all runs, or those of a study, with their progress: rate, losses and time left."""
-    from albert_lab.studies.study import read_points
+    from albert_lab.studies.study import read_points, titles_of_runs
 
+    titles = titles_of_runs(paths.reports())
     names = None if report is None else {point.run for point in read_points(report).points}
     files = sorted(paths.runs().glob("*/run.yaml"), key=lambda file: file.stat().st_mtime)
-    listed = [row_of(file.parent) for file in files if names is None or file.parent.name in names]
+    folders = [file.parent for file in files if names is None or file.parent.name in names]
+    listed = [row_of(folder, titles.get(folder.name, "")) for folder in folders]
     print(json.dumps(listed, indent=2) if as_json else as_text(listed))
 
 
-def row_of(folder: Path) -> dict[str, Any]:
-    """A run: its state, numbers of its last logged step, its fine-tunings, and why it failed or where it is."""
+def row_of(folder: Path, title: str = "") -> dict[str, Any]:
+    """A run: its title (its row and seed in a report), its name, its state, numbers of its last logged step, its
+    fine-tunings, and why it failed or where it is.
+    """
     from albert_lab.errors import DamagedFileError
     from albert_lab.runs import results, states
     from albert_lab.runs import run as runs
@@ -58,7 +61,14 @@ def row_of(folder: Path) -> dict[str, Any]:
     hidden = () if state == "running" else ("tokens_per_second", "seconds_left")
     numbers = {key: None if key in hidden else last.get(key) for key in _OF_LINE}
     tuned = sorted(file.stem for file in (folder / FOLDER).glob("*-seed*[0-9].json"))
-    return {"run": folder.name, "state": state, **numbers, "fine_tuned": tuned, "reason": reason}
+    return {
+        "title": title or folder.name,
+        "run": folder.name,
+        "state": state,
+        **numbers,
+        "fine_tuned": tuned,
+        "reason": reason,
+    }
 
 
 def as_text(listed: list[dict[str, Any]]) -> str:
@@ -69,38 +79,7 @@ def as_text(listed: list[dict[str, Any]]) -> str:
         return "no runs yet"
     shown = [row | {key: form(row[key]) for key, form in _OF_LINE.items() if row[key] is not None} for row in listed]
     shown = [row | {"fine_tuned": len(row["fine_tuned"]) or None} for row in shown]
-    used = [key for key in listed[0] if any(row[key] for row in shown)]
+    used = [key for key in listed[0] if key != "run" and any(row[key] for row in shown)]
     table = tabulate([[row[key] for key in used] for row in shown], used, tablefmt="simple", disable_numparse=True)
     counts = Counter(row["state"] for row in listed)
     return f"{table}\n\n{', '.join(f'{count} {state}' for state, count in counts.items())}"
-
-
-@app.command(**shown(HOUSEKEEPING, "albert-lab clean", "albert-lab clean --cache --yes"))
-def clean(
-    cache: Annotated[bool, flag("--cache", "Also prepared text and tokenizers (remade when needed).")] = False,
-    checkpoints: Annotated[
-        bool, flag("--checkpoints", "Also the weights of finished runs (scores and curves stay).")
-    ] = False,
-    yes: Annotated[bool, flag("--yes", "Do not ask for confirmation.")] = False,
-    as_json: Json = False,
-) -> None:
-    """List what can be deleted to free disk space, ask, then delete it."""
-    from albert_lab.errors import ConfigError
-    from albert_lab.messages import size
-    from albert_lab.runs import states
-
-    garbage = states.find_garbage(cache=cache, checkpoints=checkpoints)
-    if as_json:
-        print(json.dumps({str(path): num_bytes for path, num_bytes in garbage.items()}, indent=2))
-    else:
-        print(*(f"{size(num_bytes):>12}  {path}\n" for path, num_bytes in garbage.items()), sep="", end="")
-    total = size(sum(garbage.values()))
-    if not garbage:
-        to_stderr("nothing to free")
-        return
-    if not yes:
-        if not sys.stdin.isatty():
-            raise ConfigError(f"{total} could be freed: without a terminal, confirm with --yes")
-        typer.confirm(f"Free {total}?", abort=True, err=True)
-    states.free(garbage)
-    to_stderr(f"freed {total}")

@@ -1,5 +1,6 @@
 """The fine-tunings of a run: the tasks of a table's columns, their state, and the training of what is missing."""
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -208,7 +209,8 @@ def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) 
 
 
 def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Iterator[FinetuningRecord]:
-    """The fine-tunings of a finished run on tasks, all given by name or file; those that are missing are trained.
+    """The fine-tunings of a finished run on tasks, all given by name or file, and then those of random weights of its
+    shape; those that are missing are trained.
 
     Raises:
         ConfigError: an unknown or unfinished run, an unknown task, or one that cannot be used.
@@ -216,16 +218,17 @@ def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Ite
     """
     run = find_run(name)
     named_tasks(tasks)  # before anything is trained
-    todo = wanted(run, tasks, seeds)
+    todo = wanted(run, tasks, seeds, with_random=True)
     use_threads(run.folder, run.config)
     from albert_lab.tasks.finetune import finetune
 
-    with locked(run.folder, say):
-        start = _start_of(run, say)
-        for _, task, seed in todo:
-            record = finetune(start, task, seed, data=paths.tasks_data(), say=say)
-            assert record is not None, "nothing stops it but a signal, which ends this process"
-            yield record
+    for start, items in itertools.groupby(todo, lambda item: item.start):
+        with locked(start.folder, say):
+            model = _start_of(start, say)
+            for _, task, seed in items:
+                record = finetune(model, task, seed, data=paths.tasks_data(), say=say)
+                assert record is not None, "nothing stops it but a signal, which ends this process"
+                yield record
 
 
 def describe(record: FinetuningRecord) -> str:

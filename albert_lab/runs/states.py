@@ -1,17 +1,15 @@
-"""What there is of runs: the state of one, its job in the queue of Slurm, and what can be freed of all."""
+"""The state of a run, and its job in the queue of Slurm."""
 
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from albert_lab import files, paths, storage
+from albert_lab import files, storage
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, find, is_locked, is_trained, read
-from albert_lab.storage import LOCK, PARTIAL
 
 State = Literal["done", "imported", "failed", "running", "queued", "trained", "stopped", "missing"]
 PRETRAINED = ("done", "imported")  # states in which the weights are final
@@ -40,11 +38,6 @@ def taken(folder: Path) -> Literal["running", "queued"] | None:
         return "running"
     job = queued(folder)
     return None if job is None else "queued" if job.state in _WAITING else "running"
-
-
-def has_weights(folder: Path) -> bool:
-    """Whether other runs can start from a run: its last checkpoint was not freed."""
-    return any((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
 
 
 def read_finished(folder: Path) -> Run:
@@ -118,42 +111,3 @@ def _jobs(_moment: float) -> Mapping[str, Queued] | None:
         return {(job := Queued(*line.split("|", 2))).number: job for line in text.splitlines()}
     except (OSError, TypeError, subprocess.SubprocessError):
         return None
-
-
-def find_garbage(*, cache: bool, checkpoints: bool) -> dict[Path, int]:
-    """Paths that could be freed, with their sizes (bytes).
-
-    Always includes half-made data of dead processes and checkpoints of failed runs.
-
-    Args:
-        cache: also prepared text and tokenizers.
-        checkpoints: also the checkpoints of finished runs, except those that an unfinished run starts from.
-    """
-    garbage = [
-        path
-        for path in paths.cache().glob("*/*")
-        if (cache and not path.name.endswith(LOCK)) or PARTIAL in path.name
-        if not storage.is_locked(storage.lock_of(path))
-    ]
-    ended, needed, idle = {"failed", "done"} if checkpoints else {"failed"}, set[str](), list[Path]()
-    for folder in paths.runs().glob("*/"):
-        with suppress(ConfigError):  # damaged, or of an earlier version
-            if not taken(folder):
-                idle.append(folder)
-            if state(folder) not in ("done", "failed") and (start := read(folder).start_from):
-                needed.add(start.run)
-    for folder in idle:
-        garbage += folder.glob(f"*checkpoint{PARTIAL}*")
-        if folder.name not in needed and state(folder) in ended:
-            garbage += folder.glob("checkpoint")
-    return {path: _size(path) for path in sorted(garbage)}
-
-
-def _size(path: Path) -> int:
-    return sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
-
-
-def free(garbage: Iterable[Path]) -> None:
-    """Remove files and folders; if the process is killed, none is left half removed under its name."""
-    for path in garbage:
-        storage.remove(path) if PARTIAL in path.name else storage.discard(path)

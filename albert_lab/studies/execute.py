@@ -72,10 +72,6 @@ def execute(plan: Plan, options: Options) -> Outcome:
         if options.is_here:
             _check_here(plan.to_train)
             preparing.prepare_all((item.run for item in plan.to_train if item.run.name in plan.to_pretrain), to_stderr)
-        for item in plan.to_train:
-            if item.pretraining == "done" and item.run.name in plan.to_pretrain:
-                to_stderr(f"{item.title} runs again: its weights were freed, and an unfinished run starts from them")
-                (item.run.folder / runs.RECORD).unlink()  # its fine-tunings are kept
         _launch(plan.to_train, options, outcome)
     if outcome.failures and not outcome.code:
         is_any_done = any(item.again().state == "done" for item in plan.points)

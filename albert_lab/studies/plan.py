@@ -4,6 +4,7 @@ An experiment has points (points.py), a point has a run, and a run may start fro
 what there is of each run, so it says what is to be trained; execute.py trains that.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,7 +37,7 @@ class Plan:
 
         with fingerprints_taken_once():  # one look at all runs, before any of them changes
             for point in (*self.points, *self.family.values()):
-                _ = point.state, point.has_weights
+                _ = point.state
 
     @property
     def config(self) -> RunConfig:
@@ -60,16 +61,9 @@ class Plan:
         return replace(self, points=tuple(point.again() for point in self.points))
 
     def _to_finish(self, point: Point) -> list[str]:
-        """The runs that need pre-training before a point is finished: itself first, then what it starts from.
-
-        A finished one is trained again only if its weights were freed and an unfinished run starts from it.
-        """
-        line: list[Point] = []
-        for run in (self.family[above.run.name] for above in reversed(point.lineage)):
-            if not run.lacks_pretraining and (not line or run.has_weights or line[-1].has_weights):
-                break
-            line.append(run)
-        return [run.run.name for run in line]
+        """The runs that need pre-training before a point is finished: itself first, then what it starts from."""
+        line = (self.family[above.run.name] for above in reversed(point.lineage))
+        return [run.run.name for run in itertools.takewhile(lambda run: run.lacks_pretraining, line)]
 
     @cached_property
     def failed(self) -> dict[str, Point]:

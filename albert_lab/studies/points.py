@@ -64,11 +64,6 @@ class Point:
         return states.state(self.run.folder)
 
     @cached_property
-    def has_weights(self) -> bool:
-        """Whether others can start from it."""
-        return states.has_weights(self.run.folder)
-
-    @cached_property
     def missing(self) -> list[finetunings.Finetuning]:
         """The fine-tunings that are not there."""
         return finetunings.missing(self.run, self.tasks.values(), self.seeds, with_random=self.with_random)

@@ -1,6 +1,7 @@
 """The data of a report: what a plan has made, and its files: the experiment, its points, its runs and its ensembles."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,6 +135,17 @@ def read_points(folder: Path) -> _StudyFile:
     if not (folder / STUDY).is_file():
         raise ConfigError(f"{folder} is no report: it has no {STUDY}")
     return files.read_json(folder / STUDY, _StudyFile, REMEDY)
+
+
+def titles_of_runs(reports: Path) -> dict[str, str]:
+    """The row and the seed of each run in the reports below a folder, by its name; damaged reports have none."""
+    titles = {}
+    for file in reports.glob(f"*/*/{STUDY}"):
+        with suppress(ConfigError):
+            for point in read_points(file.parent).points:
+                row = " ".join(f"{axis}={label}" for axis, label in point.labels.items())
+                titles[point.run] = f"{row} seed {point.seed}".lstrip()
+    return titles
 
 
 def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> Study:

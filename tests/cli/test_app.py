@@ -16,7 +16,7 @@ from albert_lab.runs import results
 from albert_lab.studies import experiment
 from albert_lab.studies.plan import plan_study
 
-COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "clean", "finetune"]
+COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "finetune"]
 COMMANDS += ["data prepare", "data fetch", "data status", "config show"]
 COMMANDS += ["export", "import", "evaluate", "paper", "pretrain"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
@@ -52,7 +52,7 @@ def test_every_command_shows_two_examples(command):
         (["sop-vs-nsp", "batch_size=many"], "batch_size=many"),
         (["pretrain", "seed=0,1"], "seed=0,1"),
         (["swep", "seed=1,2"], "sweep"),
-        (["clean", "--frist"], "--frist"),
+        (["status", "--frist"], "--frist"),
         (["run", "nowhere.yaml"], "nowhere.yaml"),
         (["report", "nowhere"], "nowhere"),
         (["report", "nowhere", "--publish"], "nowhere"),
@@ -164,20 +164,6 @@ def test_a_claim_that_is_not_supported_is_exit_code_5_on_request(corpus, own_hom
     beside = here("compare", folder, folder)
     assert beside.returncode == 0, beside.stderr
     assert "all-shared" in beside.stdout
-
-
-def test_clean_lists_what_it_can_free_and_frees_it_only_with_yes(own_home):
-    partial = own_home / "cache-of-its-own" / "shards" / ".abc.partial-1"
-    partial.mkdir(parents=True)
-    (partial / "train.tokens").write_bytes(b"0" * 4096)
-    cache = {"ALBERT_LAB_CACHE": str(own_home / "cache-of-its-own")}
-    asked = here("clean", **cache)
-    assert asked.returncode == 2
-    assert str(partial) in asked.stdout
-    assert partial.exists()
-    assert json.loads(here("clean", "--json", **cache).stdout) == {str(partial): 4096}
-    assert here("clean", "--yes", **cache).returncode == 0
-    assert not partial.exists()
 
 
 def test_a_closed_pipe_gives_no_traceback():

@@ -68,7 +68,8 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     assert AVERAGE not in row
 
     result = [*finetunings.finetune_run(item.run.name, ["mnli"], [0, 1], print)]
-    assert [record.seed for record in result] == [0, 1]
+    assert [record.seed for record in result] == [0, 1, *finetunings.RANDOM_SEEDS]
+    assert [record.weights for record in result[1:]] == ["pre-trained", *["random"] * len(finetunings.RANDOM_SEEDS)]
     assert result[0] == read_record(item.run.folder, "mnli", 0)
 
 
@@ -108,8 +109,8 @@ def test_an_unknown_or_unfinished_run_is_not_fine_tuned(planned):
 def test_a_run_is_fine_tuned_by_one_process_at_a_time(planned):
     assert train(planned).code == 0
     run = planned.points[0].run
-    for _ in finetunings.finetune_run(run.name, ["mnli"], [0], print):
-        assert runs.is_locked(run.folder)
+    for record in finetunings.finetune_run(run.name, ["mnli"], [0], print):
+        assert runs.is_locked(run.folder) == (record.weights == "pre-trained")
     assert not runs.is_locked(run.folder)
 
 

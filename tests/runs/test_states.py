@@ -1,11 +1,9 @@
 import json
-import shutil
 
 from toy import toy_config
 
-from albert_lab import paths
 from albert_lab.cli.housekeeping import as_text, row_of
-from albert_lab.runs import results, states
+from albert_lab.runs import results
 from albert_lab.runs import run as runs
 
 LINE = {"event": "training", "step": 1_200, "share": 0.5, "loss": 5.5, "mlm_loss": 4.8, "pair_loss": 0.7}
@@ -21,21 +19,22 @@ def started(corpus, seed):
 def test_a_run_that_trains_has_rate_losses_and_time_left(corpus, own_home):
     folder = started(corpus, 0)
     with runs.locked(folder, print):
-        row = row_of(folder)
+        row = row_of(folder, "sop seed 0")
     assert row["seconds_left"] == 65
     line = as_text([row]).splitlines()[2]
-    assert line.split() == [folder.name, "running", "50%", "1,200", "8,123", "5.500", "4.800", "0.700", "65", "s"]
-    line = as_text([row_of(folder)]).splitlines()[2]
-    assert line.split() == [folder.name, "missing", "50%", "1,200", "5.500", "4.800", "0.700"]
-
-
-def test_a_checkpoint_whose_removal_was_killed_is_removed_by_the_next_cleaning(own_home, monkeypatch):
-    left = paths.runs() / "run" / "checkpoint"
-    left.mkdir(parents=True)
-    with monkeypatch.context() as killed:
-        killed.setattr(shutil, "rmtree", lambda *_, **__: None)
-        states.free([left])
-    (result,) = states.find_garbage(cache=False, checkpoints=False)
-    assert result.name.startswith(".checkpoint.partial-")
-    states.free([result])
-    assert not list((paths.runs() / "run").iterdir())
+    assert line.split() == [
+        "sop",
+        "seed",
+        "0",
+        "running",
+        "50%",
+        "1,200",
+        "8,123",
+        "5.500",
+        "4.800",
+        "0.700",
+        "65",
+        "s",
+    ]
+    line = as_text([row_of(folder, "sop seed 0")]).splitlines()[2]
+    assert line.split() == ["sop", "seed", "0", "missing", "50%", "1,200", "5.500", "4.800", "0.700"]

@@ -141,21 +141,12 @@ def test_a_fresh_start_trains_the_new_run_again_but_not_the_one_it_continues(cor
     assert forgotten == [plan.points[0].run.name]
 
 
-def test_a_finished_run_that_a_process_fine_tunes_is_neither_cleaned_nor_started_afresh(corpus, own_home, runs_here):
+def test_a_finished_run_that_a_process_fine_tunes_is_not_started_afresh(corpus, own_home, runs_here):
     plan = toy_plan(corpus)
     train(plan)
     folder = plan.points[0].run.folder
     with runs.locked(folder, print):
-        assert not states.find_garbage(cache=False, checkpoints=True)
         execute.reset(plan.updated(), fresh=True)
     assert (folder / "checkpoint").is_dir()
-    assert states.find_garbage(cache=False, checkpoints=True).keys() == {folder / "checkpoint"}
     execute.reset(plan.updated(), fresh=True)
     assert not (folder / "checkpoint").exists()
-
-
-def test_cleaning_spares_the_weights_that_an_unfinished_run_starts_from(corpus, finished):
-    weights = finished.folder / "checkpoint"
-    assert weights in states.find_garbage(cache=False, checkpoints=True)
-    runs.create(planned(finished, corpus).points[0].run)
-    assert weights not in states.find_garbage(cache=False, checkpoints=True)

@@ -138,16 +138,6 @@ def test_only_missing_runs_are_needed_and_parents_only_for_missing_children(corp
     assert needed(plan, 0, 1, 2) == set()
 
 
-def test_a_parent_without_weights_is_trained_again_for_a_child_that_needs_them(corpus, own_home):
-    plan = planned(CHAIN, corpus)
-    one, two, _ = (item.run for item in plan.points)
-    finish(one, with_weights=False)
-    assert needed(plan, 0) == set()
-    assert needed(plan, 0, 1) == {one.name, two.name}
-    (runs.create(two) / "checkpoint" / "step-00000001").mkdir(parents=True)
-    assert needed(plan, 0, 1) == {two.name}, "after its start it does not need its parent"
-
-
 def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, own_home):
     plan = planned(ARMS, corpus, "budget.value=10")
     result, config = prices.price(plan), plan.config
