@@ -108,21 +108,16 @@ def is_report(folder: Path) -> bool:
     return (folder / studies.STUDY).is_file()
 
 
-def _title(name: str) -> str:
-    """The name of a run without its hash."""
-    shape, found, seed = name.rpartition("_seed")
-    return f"{shape.replace('_', ' ')} seed {seed.partition('_')[0]}" if found else name
-
-
 def newest_runs(say: Say) -> list[Path]:
-    """The folders of the newest finished run of each shape, of at most four shapes; says which."""
-    of_shapes: dict[str, Path] = {}
+    """The folders of the newest finished run of each row, of at most four rows; says which."""
+    titles, of_rows = studies.titles_of_runs(paths.reports()), dict[str, Path]()
     for record in sorted(paths.runs().glob(f"*/{runs.RECORD}"), key=lambda file: -file.stat().st_mtime):
-        of_shapes.setdefault(record.parent.name.rpartition("_seed")[0], record.parent)
-    found = [*of_shapes.values()][:FEW]
+        name = record.parent.name
+        of_rows.setdefault(titles.get(name, name).split(" seed ")[0], record.parent)
+    found = [*of_rows.values()][:FEW]
     if found:
-        said = ", ".join(folder.name for folder in found)
-        say(f"no report has layers: the newest run of each shape is drawn, {said}")
+        said = ", ".join(titles.get(folder.name, folder.name) for folder in found)
+        say(f"no report has layers: the newest run of each row is drawn, {said}")
     return found
 
 
@@ -136,13 +131,15 @@ def layers_of(folder: Path, say: Say) -> list[tuple[str, Sequence[Layer]]] | Non
 def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) -> list[Path]:
     """Layers of any encoders by their names in one figure, with their table: layers.csv, PNG and SVG.
 
+    A run in a report has the name of its row and seed there, unless runs of several studies share it.
+
     Raises:
         ConfigError: two encoders have one name.
     """
-    rows = dict[str, Sequence[Layer]]()
-    shared = Counter(map(_title, dict(sources)))
+    rows, titles = dict[str, Sequence[Layer]](), studies.titles_of_runs(paths.reports())
+    shared = Counter(titles.get(name, name) for name in dict(sources))
     for own_name, layers in sources:
-        name = _title(own_name) if shared[_title(own_name)] == 1 else own_name
+        name = title if shared[title := titles.get(own_name, own_name)] == 1 else own_name
         mean = next(layer for layer in layers if layer.token == TOKEN)
         row = f"{name} (n = {mean.n:,} tokens of {mean.corpus})"
         before, now = (
