@@ -42,6 +42,7 @@ from albert_lab.studies import experiment  # noqa: E402
 
 CODES = {signal.SIGTERM: 75, signal.SIGINT: 130}
 POLL_SECONDS = 0.0005
+FIRST_CALLS = 50  # of a command; they set the handlers of signals, and before that a signal is the system's
 
 
 class Tally:
@@ -240,7 +241,7 @@ def signals_at_calls(number: int, home: Path, random_: random.Random, tally: Tal
     for _ in range(number):
         arguments, calls = random_.choice(usable)
         which = random_.choice(list(CODES))
-        at = random_.randrange(1, calls)
+        at = random_.randrange(FIRST_CALLS, calls)
         code = code_of(forked(command(arguments, which, at)))
         name = arguments[0] if arguments is not sweep else "a finished sweep"
         if "--dry-run" in arguments:
