@@ -232,11 +232,11 @@ def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Ite
 
 
 def describe(record: FinetuningRecord) -> str:
-    """A fine-tuning in one line: its score, its floors, its seconds, and the signs that it did not learn."""
+    """A fine-tuning in one line: its score, its floors, its seconds, and, but at smoke, the signs of no learning."""
     main = record.best.main
     words = "" if main.lexical_floor is None else f", bag of words {main.lexical_floor:.1f}"
     weights = ", random weights" if record.weights == "random" else ""
-    signs = f"; DID NOT LEARN: {'; '.join(record.diverged)}" if record.diverged else ""
+    signs = f"; DID NOT LEARN: {'; '.join(record.diverged)}" if record.diverged and record.scale != "smoke" else ""
     return (
         f"{record.title}, seed {record.seed}{weights}: {main.value:.1f} (constant answers {main.floor:.1f}{words})"
         f" of {main.n:,} examples, {duration(record.total_seconds)}{signs}"

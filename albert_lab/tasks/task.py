@@ -45,6 +45,17 @@ FULL_SCALE = "paper"  # whose settings are complete; other scales list only the 
 SPLITS = ("train", "dev")
 # Columns of tables beside those of measures and settings: no task can have their names.
 COLUMNS = ("average", "run", "row", "metric", "value", "n", "floor", "loss", "low", "high", "step", "task", "title")
+NUMBERS = (
+    "parameters",
+    "encoder_parameters",
+    "train_flops_per_token",
+    "steps",
+    "tokens",
+    "state",
+    "seeds",
+    "mean",
+    "sd",
+)
 
 
 class TaskSettings(Section):
@@ -285,9 +296,9 @@ def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
     except (OmegaConfBaseException, YAMLError) as error:
         raise ConfigError(f"{file} with {' '.join(overrides)}: {error}") from error
     plain: Any = {"name": file.stem} | OmegaConf.to_container(merged)  # pyright: ignore[reportOperatorIssue]
-    if plain.get("kind") not in KINDS:
+    if plain.get("kind") not in [*KINDS]:  # it may be a list, which no dict can look up
         raise ConfigError(f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})")
-    name, taken = str(plain["name"]), {*COLUMNS, *RunConfig.model_fields, *labels(), *task_names()}
+    name, taken = str(plain["name"]), {*COLUMNS, *NUMBERS, *RunConfig.model_fields, *labels(), *task_names()}
     is_own = file != paths.conf_file(f"task/{file.name}")
     if is_own and (name in taken or name.endswith(("_loss", "_accuracy", "_probe"))):
         raise ConfigError(f"{file}: {name} names a score, a setting, a column or another task: name it otherwise")

@@ -83,6 +83,25 @@ def test_an_invalid_setting_is_refused_with_its_key(name, override, says):
         load_task(name, [override])
 
 
+@pytest.mark.parametrize(
+    "name", ["mlm_accuracy", "average", "seed", "inter_sentence", "parameters", "mnli", "sst2_loss"]
+)
+def test_a_task_cannot_be_named_like_a_score_a_column_a_setting_or_a_task(name, tmp_path):
+    file = tmp_path / f"{name}.yaml"
+    file.write_text(
+        "kind: classification\ndata: {train: a.jsonl, dev: b.jsonl}\nformat: {text_a: text, labels: [x, y]}"
+    )
+    with pytest.raises(ConfigError, match=name):
+        load_task(str(file))
+
+
+@pytest.mark.parametrize("kind", ["[classification]", "{}", "3", "null", "other"])
+def test_an_unknown_kind_of_task_is_refused(kind, tmp_path):
+    (tmp_path / "own.yaml").write_text(f"kind: {kind}\ndata: {{train: a.jsonl, dev: b.jsonl}}\n")
+    with pytest.raises(ConfigError, match="kind="):
+        load_task(str(tmp_path / "own.yaml"))
+
+
 @pytest.mark.parametrize("rows", ['{"text": "a", "label": "yes"}\n' * 2, '{"text": "", "label": "yes"}\n' * 2, ""])
 def test_examples_from_which_nothing_can_be_learnt_are_refused(rows, tmp_path):
     content = "kind: classification\ndata: {train: a.jsonl, dev: b.jsonl}\nformat: {text_a: text, labels: ['yes', '1']}"
