@@ -24,7 +24,7 @@ NOT_SUPPORTED = 5
 _WRITES = (
     "Trains the runs that are not there yet, below lab/runs/, and writes their report with figures to"
     " lab/reports/SCALE-CORPUS/NAME/. The same command, given again, resumes what was interrupted and trains nothing"
-    " twice. `albert-lab -h` lists the exit codes."
+    " twice. `albert-lab -h` lists the exit codes, and --include and --conf for code and options of your own."
 )
 
 app = typer.Typer()

@@ -132,7 +132,7 @@ class Evaluator:
 
     def tokens_per_second(self, model: PretrainingModel, seconds: float) -> float:
         """Tokens (without padding) per second of forward passes of encoder and heads, measured for so many seconds."""
-        batch = self.batch(catalog.of_kind(TokenMeasure)[0])
+        batch = self.batch(catalog.MLM)
         tokens, spent = 0, 0.0
         with _evaluating(model), torch.inference_mode(), self.autocast():
             for part in cycle(micro_batches(batch, self.config.evaluation.batch_size)):
