@@ -99,3 +99,12 @@ def place_of(error: BaseException) -> str | None:
         return None
     text = " ".join(str(error).split())
     return f"{frames[-1].filename}, line {frames[-1].lineno}: {type(error).__name__}: {text}".rstrip(": ")
+
+
+def suspected(error: BaseException) -> str | None:
+    """An error in one line that own code made, or may have made by what it put into a dict; None for any other."""
+    may_be = bool(_included) and isinstance(error, TypeError | AttributeError | LookupError | ValueError)
+    if (place := place_of(error)) or not may_be or isinstance(error, FIXABLE):
+        return place
+    said, files = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", ", ".join(_included)
+    return f"{said}; own code is included ({files}); ALBERT_LAB_TRACEBACK=1 or the run's folder has the place"

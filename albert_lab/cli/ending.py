@@ -31,7 +31,7 @@ def end(error: BaseException) -> NoReturn:
         wrong = f"{error}; ALBERT_LAB_HOME can name another folder" if is_refused else None
     else:
         is_text = isinstance(error, UnicodeEncodeError)
-        wrong = f"{error.object[:200]!r} is not UTF-8" if is_text else own_code.place_of(error)
+        wrong = f"{error.object[:200]!r} is not UTF-8" if is_text else own_code.suspected(error)
     if wrong:
         _say(wrong)
         sys.exit(2)

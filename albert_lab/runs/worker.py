@@ -78,14 +78,15 @@ def main(
 
 
 def _fail(folder: Path, say: Say, error: Exception, *, is_recorded: bool) -> int:
-    text, own = str(error) or type(error).__name__, own_code.place_of(error)
+    text, own = str(error) or type(error).__name__, own_code.suspected(error)
     say(f"failed: {own or text}")
+    if is_recorded and not isinstance(error, (*FIXABLE, OSError, WriteError)):
+        (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
     if own or isinstance(error, FIXABLE):  # after the fix, the same command resumes the run
         return 4 if isinstance(error, MissingDataError) else 2
     if isinstance(error, WriteError) or is_full(error):
         return UNWRITTEN
     if is_recorded:
-        (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
         write_atomically(folder / FAILURE, json.dumps({"error": text}) + "\n")
     return 1
 

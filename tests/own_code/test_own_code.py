@@ -59,6 +59,14 @@ def test_an_error_below_own_code_has_its_line_but_one_elsewhere_has_none(own):
     assert own_code.place_of(ValueError("elsewhere")) is None
 
 
+def test_an_error_that_a_value_of_the_wrong_kind_may_have_caused_names_the_files_that_are_included(own):
+    assert own_code.suspected(TypeError("no block")) is None
+    own("x = 1\n")
+    assert "own.py" in str(own_code.suspected(TypeError("no block")))
+    assert own_code.suspected(ConfigError("dropout=2")) is None
+    assert own_code.suspected(OSError("disk")) is None
+
+
 @pytest.fixture
 def run_of(own, tmp_path, monkeypatch):
     """A run that was planned with a file of own code, whose process has not yet begun."""
