@@ -58,8 +58,8 @@ class Frame:
 
     def of(self, metric: str) -> pd.DataFrame:
         """The lines of numbers of one metric."""
-        empty: Any = self.numbers.iloc[:0]
-        return self._by_metric[metric] if metric in self._by_metric else empty
+        by_metric: Any = self._by_metric
+        return by_metric.get(metric, self.numbers.iloc[:0])
 
     @cached_property
     def _by_metric(self) -> dict[str, pd.DataFrame]:
