@@ -32,24 +32,19 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """A path at which to write a file or folder, which takes the place of `path` at the end of this context.
 
-    After an error, `path` is unchanged and nothing else remains. If the process is killed, a partial file or folder may
-    remain beside it; of two folders, one is complete, maybe under the name of a partial one.
+    A folder takes that of an empty one only. After an error, `path` is unchanged and nothing else remains. If the
+    process is killed, a partial file or folder may remain beside it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial, before = beside(path), beside(path)
+    partial = beside(path)
     try:
         yield partial
         for file in (*partial.rglob("*"), partial):
             sync(file)
-        if partial.is_dir() and path.is_dir():  # such as a checkpoint that is saved twice at one step
-            path.rename(before)
         partial.replace(path)
         sync(path.parent)
     finally:
-        if before.exists() and not path.exists():  # interrupted between the two renames
-            before.rename(path)
         remove(partial)
-    remove(before)
 
 
 def beside(path: Path) -> Path:

@@ -2,7 +2,6 @@ import errno
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from filelock import Timeout
@@ -47,23 +46,3 @@ def test_the_lock_of_a_killed_process_is_free_at_once_and_waiting_for_a_living_o
     with storage.locked(file, pytest.fail):
         assert storage.is_locked(file)
     assert not storage.is_locked(file)
-
-
-def test_a_folder_is_whole_under_its_name_after_an_interruption_between_the_renames(tmp_path, monkeypatch):
-    folder = tmp_path / "report"
-    folder.mkdir()
-    (folder / "a.txt").write_text("one")
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    def replace_by_two():
-        with storage.replacing(folder) as partial:
-            partial.mkdir()
-            (partial / "a.txt").write_text("two")
-
-    monkeypatch.setattr(Path, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        replace_by_two()
-    assert [path.name for path in tmp_path.iterdir()] == ["report"]
-    assert (folder / "a.txt").read_text() == "one"

@@ -43,8 +43,10 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
     final = folder / f"step-{state['step']:08d}"
     for partial in folder.glob(f"*{PARTIAL}*"):  # of a killed process
         remove(partial)
-    if final.exists() and _damage(final) is None:  # saved twice at one step, by a signal right after a timed save
-        return final
+    if final.exists():  # saved twice at one step, by a signal right after a timed save
+        if _damage(final) is None:
+            return final
+        discard(final)
     versions = {"albert_lab": __version__, "torch": torch.__version__, "python": platform.python_version()}
     content = {**state, "versions": versions}
     with _replacing(final) as partial:
