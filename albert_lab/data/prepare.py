@@ -107,8 +107,7 @@ def _build(config: RunConfig, fingerprints: list[str], folder: Path, say: Say) -
     written = {split: writers[split].counts for split in SPLITS}
     documents, tokens = (sum(count[part] for count in written.values()) for part in ("documents", "tokens"))
     for split in SPLITS:
-        is_left_empty = split == "train" and corpus.dev_share >= 1  # to score a whole text
-        if not written[split]["documents"] and not is_left_empty:
+        if not written[split]["documents"]:
             raise texts.empty_split(split, documents, corpus, counts[texts.REPEATED])
     if [fingerprint(source) for source in corpora] != fingerprints:
         raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")

@@ -45,17 +45,7 @@ FULL_SCALE = "paper"  # whose settings are complete; other scales list only the 
 SPLITS = ("train", "dev")
 # Columns of tables beside those of measures and settings: no task can have their names.
 COLUMNS = ("average", "run", "row", "metric", "value", "n", "floor", "loss", "low", "high", "step", "task", "title")
-NUMBERS = (
-    "parameters",
-    "encoder_parameters",
-    "train_flops_per_token",
-    "steps",
-    "tokens",
-    "state",
-    "seeds",
-    "mean",
-    "sd",
-)
+NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", "steps", "tokens", "seeds", "state")
 
 
 class TaskSettings(Section):
