@@ -15,7 +15,7 @@ from albert_lab.messages import duration
 app = typer.Typer()
 _REPORT = "Only the runs of this study, by the folder of its report, which exists before its first run."
 
-# What `status` shows of the last line of a log: share of the budget, losses in nats, seconds that are left.
+# How `status` shows the numbers of OF_LINE (runs/states.py).
 _OF_LINE: dict[str, Callable[[Any], str]] = {
     "share": "{:.0%}".format,
     "step": "{:,}".format,
@@ -33,6 +33,7 @@ def status(
     as_json: Json = False,
 ) -> None:
     """List all runs, or those of a study, with their progress: rate, losses and time left."""
+    from albert_lab.runs.states import row_of
     from albert_lab.studies.study import read_points, titles_of_runs
 
     titles = titles_of_runs(paths.reports())
@@ -41,34 +42,6 @@ def status(
     folders = [file.parent for file in files if names is None or file.parent.name in names]
     listed = [row_of(folder, titles.get(folder.name, "")) for folder in folders]
     print(json.dumps(listed, indent=2) if as_json else as_text(listed))
-
-
-def row_of(folder: Path, title: str = "") -> dict[str, Any]:
-    """A run: its title (its row and seed in a report), its name, its state, numbers of its last logged step, its
-    fine-tunings, and why it failed or where it is.
-    """
-    from albert_lab.errors import DamagedFileError
-    from albert_lab.runs import results, states
-    from albert_lab.runs import run as runs
-    from albert_lab.tasks.records import FOLDER
-
-    try:
-        state, lines = states.state(folder), results.read_metrics(folder)
-        reason = runs.failure_in(folder / runs.FAILURE) if state == "failed" else str(states.queued(folder) or "")
-    except DamagedFileError as error:
-        state, lines, reason = "damaged", [], str(error)
-    last = next((line for line in reversed(lines) if line["event"] == "training"), {})
-    hidden = () if state == "running" else ("tokens_per_second", "seconds_left")
-    numbers = {key: None if key in hidden else last.get(key) for key in _OF_LINE}
-    tuned = sorted(file.stem for file in (folder / FOLDER).glob("*-seed*[0-9].json"))
-    return {
-        "title": title or folder.name,
-        "run": folder.name,
-        "state": state,
-        **numbers,
-        "fine_tuned": tuned,
-        "reason": reason,
-    }
 
 
 def as_text(listed: list[dict[str, Any]]) -> str:

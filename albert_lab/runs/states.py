@@ -5,15 +5,17 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from albert_lab import files, storage
-from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, find, is_locked, is_trained, read
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
+from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, failure_in, find, is_locked, is_trained, read
 
 State = Literal["done", "imported", "failed", "running", "queued", "trained", "stopped", "missing"]
 PRETRAINED = ("done", "imported")  # states in which the weights are final
 JOB = "slurm-job"  # the file with the number of a run's job
+# Of the last line of a log: share of the budget, losses in nats, seconds that are left.
+OF_LINE = ("share", "step", "tokens_per_second", "loss", "mlm_loss", "pair_loss", "seconds_left")
 FRESH_SECONDS = 5.0  # of an answer of squeue: a listing asks about many runs
 _PATIENCE_SECONDS = 60.0  # with a busy controller
 _WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
@@ -111,3 +113,29 @@ def _jobs(_moment: float) -> Mapping[str, Queued] | None:
         return {(job := Queued(*line.split("|", 2))).number: job for line in text.splitlines()}
     except (OSError, TypeError, subprocess.SubprocessError):
         return None
+
+
+def row_of(folder: Path, title: str = "") -> dict[str, Any]:
+    """A run: its title (its row and seed in a report), its name, its state, numbers of its last logged step, its
+    fine-tunings, and why it failed or where it is.
+    """
+    from albert_lab.runs import results  # it takes a while to import, and only a listing needs it
+    from albert_lab.tasks.records import FOLDER
+
+    try:
+        now, lines = state(folder), results.read_metrics(folder)
+        reason = failure_in(folder / FAILURE) if now == "failed" else str(queued(folder) or "")
+    except DamagedFileError as error:
+        now, lines, reason = "damaged", [], str(error)
+    last = next((line for line in reversed(lines) if line["event"] == "training"), {})
+    hidden = () if now == "running" else ("tokens_per_second", "seconds_left")
+    numbers = {key: None if key in hidden else last.get(key) for key in OF_LINE}
+    tuned = sorted(file.stem for file in (folder / FOLDER).glob("*-seed*[0-9].json"))
+    return {
+        "title": title or folder.name,
+        "run": folder.name,
+        "state": now,
+        **numbers,
+        "fine_tuned": tuned,
+        "reason": reason,
+    }

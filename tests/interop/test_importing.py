@@ -8,12 +8,12 @@ from toy import silent
 from toy_folders import toy_tokenizer_file
 from toy_tasks import toy_task
 
-from albert_lab.cli.housekeeping import row_of
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import import_folder, open_folder
 from albert_lab.runs import finetunings, states
 from albert_lab.runs import run as runs
+from albert_lab.runs.states import row_of
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import plan_study
 

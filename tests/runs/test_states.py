@@ -2,9 +2,10 @@ import json
 
 from toy import toy_config
 
-from albert_lab.cli.housekeeping import as_text, row_of
+from albert_lab.cli.housekeeping import as_text
 from albert_lab.runs import results
 from albert_lab.runs import run as runs
+from albert_lab.runs.states import row_of
 
 LINE = {"event": "training", "step": 1_200, "share": 0.5, "loss": 5.5, "mlm_loss": 4.8, "pair_loss": 0.7}
 LINE |= {"tokens_per_second": 8_123.4, "seconds_left": 65.0, "training_seconds": 65.0}

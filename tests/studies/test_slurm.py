@@ -9,10 +9,10 @@ import pytest
 from command import here
 from toy import toy_config, toy_overrides
 
-from albert_lab.cli.housekeeping import row_of
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import run as runs
 from albert_lab.runs import states
+from albert_lab.runs.states import row_of
 from albert_lab.studies import slurm
 from albert_lab.studies.jobs import Job, Launcher
 
