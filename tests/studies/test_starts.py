@@ -125,6 +125,18 @@ def needed(plan: Plan, *places: int) -> set[str]:
     return replace(plan, points=tuple(plan.points[place] for place in places)).updated().to_pretrain
 
 
+def test_a_runs_name_depends_on_its_parent_and_on_what_is_kept(corpus):
+    config = planned(ARMS, corpus).config
+    started = {runs.plan(config, start).name for start in (None, runs.StartFrom(run="a", keep="training"))}
+    started |= {runs.plan(config, runs.StartFrom(run=parent, keep="weights")).name for parent in ("a", "b")}
+    assert len(started) == 4
+
+
+def test_a_run_is_read_back_with_its_parent(corpus, own_home):
+    run = planned(CHAIN, corpus).points[1].run
+    assert runs.read(runs.create(run)) == run
+
+
 def test_only_missing_runs_are_needed_and_parents_only_for_missing_children(corpus, own_home):
     plan = planned(CHAIN, corpus)
     one, two, four = (item.run for item in plan.points)
