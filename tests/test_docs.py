@@ -23,7 +23,7 @@ CHECKOUT = paths.PACKAGE.parent
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 EXPERIMENTS = [file.stem for file in experiment.files()]
 # Commands whose settings are those of a run or of a task's file, which a page does not have.
-GRAMMAR_ALONE = ["run", "finetune", "data fetch", "plot"]
+GRAMMAR_ALONE = ["run", "finetune", "plot"]
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:

@@ -1,16 +1,15 @@
-"""Commands of text and tasks: prepare and fetch data, fine-tune a run, average several fine-tunings."""
+"""Commands of text and tasks: prepare text, fine-tune a run."""
 
 import json
 from typing import Annotated
 
 import typer
 
-from albert_lab import paths
-from albert_lab.cli.options import DOWNSTREAM, MODELS, Json, Overrides, option, shown, task_names
+from albert_lab.cli.options import DOWNSTREAM, MODELS, Json, Overrides, option, shown
 from albert_lab.messages import to_stderr
 
 app = typer.Typer()
-data_app = typer.Typer(help="Prepare text ahead of runs; fetch data of downstream tasks.", no_args_is_help=True)
+data_app = typer.Typer(help="Prepare text ahead of runs.", no_args_is_help=True)
 app.add_typer(data_app, name="data", rich_help_panel=MODELS)
 
 
@@ -62,45 +61,3 @@ def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
 
     folder = prepare(load(overrides or []), to_stderr)
     print(json.dumps({"folder": str(folder), **read_meta(folder)}, indent=2) if as_json else folder)
-
-
-@data_app.command(
-    "fetch",
-    **shown(MODELS, "albert-lab data fetch glue", "albert-lab data fetch sst2 hub.path=my-copy-of-the-data-set"),
-)
-def data_fetch(
-    name: Annotated[str, typer.Argument(help="glue, squad, race, or a single task.")],
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Settings of the task's file, as hub.path=NAME."),
-    ] = None,
-) -> None:
-    """Download data sets from the Hugging Face Hub into the official file formats."""
-    from albert_lab.tasks.fetch import fetch
-
-    print(*fetch(name, paths.tasks_data(), to_stderr, overrides or []), sep="\n")
-
-
-@data_app.command(
-    "status", **shown(MODELS, "albert-lab data status", "albert-lab data status --tasks my-task.yaml,mnli --json")
-)
-def data_status(
-    tasks: Annotated[str | None, option("Only these tasks: names, or .yaml files of your own.", "NAME,...")] = None,
-    as_json: Json = False,
-) -> None:
-    """Show which tasks have their data, what is missing, and where it is expected.
-
-    With --tasks, exit code 4 if one of them cannot be used.
-    """
-    from albert_lab.errors import MissingDataError
-    from albert_lab.tasks.fetch import status
-
-    listed = status(paths.tasks_data(), task_names(tasks))
-    for row in [] if as_json else listed:
-        examples = (f"{split} {count:,}" for split, count in row["examples"].items())
-        print("; ".join([f"{row['title']}: {', '.join(examples) or 'no data'}", *row["problems"].values()]))
-    if as_json:
-        print(json.dumps(listed, indent=2))
-    unusable = [row["task"] for row in listed if not {"train", "dev"} <= row["examples"].keys()]
-    if tasks and unusable:
-        raise MissingDataError(f"without train or dev examples: {', '.join(unusable)}")

@@ -54,7 +54,7 @@ def choose_tasks(
                 raise
             lacking.append(column)
     if lacking:
-        say(f"no files, left out: {', '.join(lacking)} (`albert-lab data fetch {load_task(lacking[0]).family}`)")
+        say(f"no files, left out: {', '.join(lacking)} (docs/data-and-tasks.md says where to get them)")
     return chosen
 
 

@@ -109,7 +109,7 @@ def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str
     Raises:
         ConfigError: the task has no settings for the run's scale, or needs longer sequences.
     """
-    content = task.model_dump(mode="json", exclude={"settings", "hub", "official_examples"})
+    content = task.model_dump(mode="json", exclude={"settings", "official_examples"})
     module = KINDS[task.kind].module
     own = [] if module.startswith("albert_lab.") else [module]  # its name has the digest of the file
     return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).identity(), *own])

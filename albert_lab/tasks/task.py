@@ -100,14 +100,6 @@ class TaskSettings(Section):
         return self
 
 
-class HubSource(Section):
-    """The task's data set on the Hugging Face Hub or in a local folder for `datasets`, and its splits by our splits."""
-
-    path: str
-    name: str | None
-    splits: dict[str, str]
-
-
 class TaskConfig(Section):
     """One task: the content of its file in conf/task/ or of a user's file.
 
@@ -125,7 +117,6 @@ class TaskConfig(Section):
     version: int = PositiveInt
     data: dict[str, str]
     split: float | None = Field(default=None, gt=0, lt=1, exclude_if=lambda share: share is None)
-    hub: HubSource | None
     format: Format
     metrics: Annotated[tuple[str, ...], Distinct] = Field(min_length=1)
     main: Annotated[tuple[str, ...], Distinct] = Field(min_length=1)
@@ -151,11 +142,6 @@ class TaskConfig(Section):
             if missing := [key for key in needed if getattr(settings, key) is None]:
                 raise ValueError(f"settings.{scale}.{missing[0]} must be given if kind is {like}")
         return self
-
-    @property
-    def family(self) -> str:
-        """The family of the task, a sub-folder of the tasks folder: glue, squad, race."""
-        return self.data["train"].split("/")[0]
 
     def at(self, scale: str) -> TaskSettings:
         """The settings of a scale.
@@ -207,8 +193,8 @@ class TaskConfig(Section):
         for split in splits:
             if not (file := self.file(folder, split)).exists():
                 own = f" (nor in {self.folder})" if self.folder else ""
-                fetch = f", or run `albert-lab data fetch {self.family}`" if self.hub else ""
-                raise MissingDataError(f"{self.name}: no {split} data at {file}{own}: put it there{fetch}")
+                remedy = "put it there, docs/data-and-tasks.md says from where"
+                raise MissingDataError(f"{self.name}: no {split} data at {file}{own}: {remedy}")
 
     def read(self, folder: Path, split: str) -> tuple[list[Any], of_file.Issues]:
         """The examples of train or dev, in the class of its format, and the problems of others.

@@ -17,7 +17,7 @@ from albert_lab.studies import experiment
 from albert_lab.studies.plan import plan_study
 
 COMMANDS = ["sweep", "run", "params", "report", "compare", "status", "finetune"]
-COMMANDS += ["data prepare", "data fetch", "data status", "config show"]
+COMMANDS += ["data prepare", "config show"]
 COMMANDS += ["export", "import", "evaluate", "paper", "pretrain"]
 EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
@@ -65,7 +65,6 @@ def test_every_command_shows_two_examples(command):
         (["finetune", "nowhere"], "nowhere"),
         (["pretrain", "start_from=nowhere"], "nowhere"),
         (["export", str(Path(__file__).parent), "out"], "run.yaml"),
-        (["data", "status", "--tasks", "squad3"], "squad2"),
         (["config", "show", "corpus=files", "corpus.path="], "corpus.path"),
     ],
 )

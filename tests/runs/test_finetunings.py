@@ -127,7 +127,7 @@ def test_a_column_without_task_files_is_left_out_and_said(tmp_path, monkeypatch)
     said: list[str] = []
     assert finetunings.choose_tasks(["mlm_accuracy", *AVERAGED, AVERAGE], said.append) == {"mnli": "mnli"}
     (line,) = said
-    assert all(name in line for name in ("squad1, squad2, sst2, race", "data fetch squad"))
+    assert all(name in line for name in ("squad1, squad2, sst2, race", "docs/data-and-tasks.md"))
 
 
 def test_the_file_of_an_own_task_fills_its_column_and_needs_its_data(tmp_path, monkeypatch):

@@ -18,7 +18,6 @@ def test_the_task_files_fit_each_other_and_the_scales():
         assert task.name == name
         assert sorted(task.settings) == config.groups()["scale"]
         assert task.start_from is None or task.start_from in TASKS
-        assert task.hub is None or set(task.hub.splits) <= set(task.data)
 
 
 def test_a_scale_inherits_missing_settings_from_the_defaults_of_its_kind(tmp_path):
