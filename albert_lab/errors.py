@@ -35,10 +35,6 @@ class LostProcessError(RuntimeError):
     """Another process of the run ended, which is not a failure of the run. This process exits with code 75."""
 
 
-class WriteError(RuntimeError):
-    """A file cannot be written: the disk is full, too small or fails. The command line exits with code 1."""
-
-
 # Errors that a user can fix; then the same command resumes.
 FIXABLE = (ConfigError, MissingDataError)
 

@@ -1,6 +1,6 @@
 """Our files: what all records share, and readers that report any damage by one error with file, place and remedy.
 
-The formats are JSON, JSON Lines, YAML and arrays of numbers. A file may be truncated, overwritten
+The formats are JSON, YAML and arrays of numbers. A file may be truncated, overwritten
 or malicious: none of these leads to a traceback, and no content of a file is executed.
 """
 
@@ -74,14 +74,6 @@ def read_bytes(file: Path, remedy: str = "") -> bytes:
         raise DamagedFileError(file, f"cannot be read: {getattr(error, 'strerror', error)}", remedy) from error
 
 
-def read_text(file: Path, remedy: str = "") -> str:
-    """The text of a file in UTF-8; errors as in read_bytes(), or it is not UTF-8."""
-    try:
-        return read_bytes(file, remedy).decode()
-    except UnicodeDecodeError as error:
-        raise DamagedFileError(file, f"is not UTF-8: {error}", remedy) from error
-
-
 def read_json(file: Path, form: type[T], remedy: str = "") -> T:
     """The content of a JSON file, checked against a form: a pydantic model, or a type such as dict[str, int].
 
@@ -89,16 +81,6 @@ def read_json(file: Path, form: type[T], remedy: str = "") -> T:
         DamagedFileError: the file cannot be read, is truncated, or has another form.
     """
     return check(file, read_bytes(file, remedy), form, remedy)
-
-
-def read_json_lines(file: Path, form: type[T], remedy: str = "") -> list[T]:
-    """The lines of a JSON Lines file; a last line without an end (after a kill) is ignored.
-
-    Raises:
-        DamagedFileError: the file cannot be read, or another line is not JSON of this form.
-    """
-    lines = read_bytes(file, remedy).split(b"\n")[:-1]
-    return [check(file, line, form, remedy, f"line {number}: ") for number, line in enumerate(lines, 1)]
 
 
 def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
@@ -113,8 +95,9 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    text = read_text(file, remedy)
+    written = read_bytes(file, remedy)
     try:
+        text = written.decode()
         for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             if isinstance(event, yaml.AliasEvent):  # a few can mean billions of values
                 raise ValueError(f"the alias *{event.anchor}: write its value in its place")
@@ -142,11 +125,8 @@ def read_arrays(file: Path, remedy: str = "") -> "dict[str, np.ndarray]":
         raise DamagedFileError(file, f"not an .npz file of arrays: {_in_one_line(error)}", remedy) from error
 
 
-def check(file: Path, content: Any, form: type[T], remedy: str = "", place: str = "") -> T:
+def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
     """Checks JSON (bytes) or plain data from a file, such as the keys of YAML, against a form.
-
-    Args:
-        place: of the content in the file, as the error says it.
 
     Raises:
         DamagedFileError: the content has another form.
@@ -157,7 +137,7 @@ def check(file: Path, content: Any, form: type[T], remedy: str = "", place: str 
     except ValidationError as error:
         first, *more = map(describe, details_of(error))
         others = f" (and {len(more)} more)" if more else ""
-        raise DamagedFileError(file, f"{place}{first}{others}", remedy) from error
+        raise DamagedFileError(file, f"{first}{others}", remedy) from error
 
 
 @cache

@@ -1,9 +1,7 @@
 """Own code: a file that a user names is executed, and puts its functions and classes into the dicts of this package."""
 
 import hashlib
-import linecache
 import sys
-import traceback
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -36,8 +34,7 @@ def include(path: Path, digest: str | None = None) -> None:
     """Execute a file; not again if it was, with the same content. Given a digest, only if it is that of the content.
 
     Raises:
-        ConfigError: it cannot be read or fails, with the line; it has another digest; or another file of its name was
-            executed.
+        ConfigError: it cannot be read or fails; it has another digest; or another file of its name was executed.
     """
     path, content = path.absolute(), read_bytes(path)
     if digest not in (None, digest_of(content)):
@@ -50,11 +47,10 @@ def include(path: Path, digest: str | None = None) -> None:
     module = ModuleType(f"own_code_{digest_of(content)}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
-    linecache.cache.pop(str(path), None)
     try:
         exec(compile(content, path, "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
-        raise ConfigError(place_of(error) or f"{path}: {error}") from error
+        raise ConfigError(f"{path}: {error if isinstance(error, FIXABLE) else _in_one_line(error)}") from error
 
 
 def included() -> dict[str, str]:
@@ -89,22 +85,13 @@ def options(known: Iterable[str] = ()) -> list[str]:
     return [word for name, (path, _) in _included.items() if name not in known for word in ("--include", str(path))]
 
 
-def place_of(error: BaseException) -> str | None:
-    """An error in one line with its place, if it was raised in or below own code; None for one that says it all."""
-    files = {str(path) for path, _ in _included.values()}
-    if isinstance(error, SyntaxError) and error.filename in files:
-        return f"{error.filename}, line {error.lineno}: {error.msg}"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-    if not frames or isinstance(error, FIXABLE):
-        return None
-    text = " ".join(str(error).split())
-    return f"{frames[-1].filename}, line {frames[-1].lineno}: {type(error).__name__}: {text}".rstrip(": ")
-
-
 def suspected(error: BaseException) -> str | None:
-    """An error in one line that own code made, or may have made by what it put into a dict; None for any other."""
-    may_be = bool(_included) and isinstance(error, TypeError | AttributeError | LookupError | ValueError)
-    if (place := place_of(error)) or not may_be or isinstance(error, FIXABLE):
-        return place
-    said, files = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}", ", ".join(_included)
-    return f"{said}; own code is included ({files}); ALBERT_LAB_TRACEBACK=1 or the run's folder has the place"
+    """An error in one line that own code may have made, itself or by what it put into a dict; None for any other."""
+    if not _included or not isinstance(error, Exception) or isinstance(error, (*FIXABLE, RuntimeError, OSError)):
+        return None
+    return f"own code ({', '.join(_included)}) may be wrong: {_in_one_line(error)}"
+
+
+def _in_one_line(error: BaseException) -> str:
+    said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(": ")
+    return f"{said}; ALBERT_LAB_TRACEBACK=1 or the run's folder has the place"

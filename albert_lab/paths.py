@@ -1,10 +1,8 @@
 """Paths of the configuration and experiment files, and of the output of commands."""
 
 import os
-from collections.abc import Callable, Iterable
-from functools import cache as _cache
+from collections.abc import Iterable
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 from albert_lab.errors import ConfigError
 from albert_lab.files import read_yaml
@@ -14,47 +12,28 @@ PACKAGE = Path(__file__).resolve().parent
 _SHIPPED = PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent
 CONF, EXPERIMENTS = _SHIPPED / "conf", _SHIPPED / "experiments"
 _own_conf: list[Path] = []
-_forgetting: list[Callable[[], None]] = []
-T = TypeVar("T")
-P = ParamSpec("P")
-
-
-def until_conf_changes(function: Callable[P, T]) -> Callable[P, T]:
-    """A cache of a function's results that is emptied when the folders of the configuration change."""
-    cached = _cache(function)
-    _forgetting.append(cached.cache_clear)
-    return cached  # pyright: ignore[reportReturnType]
 
 
 def use_conf(folders: Iterable[Path]) -> None:
-    """From here on, the options in these folders join every group of the configuration.
+    """From here on, the options in these folders join every group of the configuration; before any is read.
 
     Raises:
-        ConfigError: no folder; or one with a file that belongs to no group, or has the name of an option of conf/.
+        ConfigError: no folder, no YAML, or no new option of a group.
     """
-    groups = sorted(place.name for place in CONF.iterdir() if place.is_dir())
     _own_conf[:] = dict.fromkeys(folder.absolute() for folder in folders)
-    for clear in _forgetting:
-        clear()
     for folder in _own_conf:
         if not folder.is_dir():
             raise ConfigError(f"--conf {folder}: there is no such folder")
         for file in sorted(folder.rglob("*.yaml")):
             option = file.relative_to(folder)
-            if str(option.parent) not in groups:
-                raise ConfigError(f"--conf {folder}: {file} is in no group (a folder: {', '.join(groups)})")
-            if (CONF / option).exists():
-                raise ConfigError(f"--conf {folder}: {option} is part of albert_lab: choose another name")
+            if not (CONF / option.parent).is_dir() or option.parent == Path() or (CONF / option).exists():
+                groups = ", ".join(sorted(place.name for place in CONF.iterdir() if place.is_dir()))
+                raise ConfigError(f"{file} is no new option: name it {folder}/GROUP/NAME.yaml (groups: {groups})")
             read_yaml(file)  # Hydra's own errors do not name every damaged file
 
 
 def own_conf() -> list[Path]:
     return _own_conf[:]
-
-
-def conf_options() -> list[str]:
-    """The options that add the same folders in another process."""
-    return [word for folder in _own_conf for word in ("--conf", str(folder))]
 
 
 def conf_files(pattern: str) -> list[Path]:
@@ -87,17 +66,12 @@ def runs() -> Path:
 
 
 def reports() -> Path:
-    """Folder of the written reports: $ALBERT_LAB_REPORTS, else reports/ in home()."""
-    return _output("ALBERT_LAB_REPORTS", home() / "reports")
+    return home() / "reports"
 
 
 def published() -> Path:
     """Folder of published reports: $ALBERT_LAB_PUBLISHED, else reports/ in the current folder."""
     return _output("ALBERT_LAB_PUBLISHED", Path("reports"))
-
-
-def figures() -> Path:
-    return home() / "figures"
 
 
 def tasks_data() -> Path:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import ConfigDict, Field
@@ -11,16 +11,12 @@ from pydantic import ConfigDict, Field
 from albert_lab.files import Record
 
 _Z = NormalDist().inv_cdf(0.975)  # standard errors on each side of a 95 % interval
-_Percent = Field(strict=True, ge=-100, le=100)  # a correlation can be below 0; a boolean is no number
+_Percent = Annotated[float, Field(strict=True, ge=-100, le=100)]  # a correlation can be below 0; a boolean is no number
+_LeftOut = Field(exclude_if=lambda value: value is None)  # of a record, where there is none
 
 BLOCKS = 64
 MOST_DOCUMENTS = 128  # more are joined to blocks of consecutive ones: a spread over so many is known well enough
 SEGMENTS = "_segments"  # after a metric: the right answers of single segments
-
-
-def _optional(*, ge: float, le: float = 100) -> Any:
-    """A number that a record leaves out where there is none."""
-    return Field(default=None, ge=ge, le=le, exclude_if=lambda value: value is None)
 
 
 class Score(Record):
@@ -41,16 +37,16 @@ class Score(Record):
 
     model_config = ConfigDict(extra="ignore")  # records from before have an interval of a difference, too
 
-    value: float = _Percent
+    value: _Percent
     n: int = Field(strict=True, ge=1, lt=1 << 63)
-    low: float | None = _optional(ge=-100)
-    high: float | None = _optional(ge=-100)
-    floor: float = _Percent
-    lexical_floor: float | None = _optional(ge=-100)
-    segments_floor: float | None = _optional(ge=-100)
-    auc: float | None = _optional(ge=0)
+    low: Annotated[_Percent | None, _LeftOut] = None
+    high: Annotated[_Percent | None, _LeftOut] = None
+    floor: _Percent
+    lexical_floor: Annotated[_Percent | None, _LeftOut] = None
+    segments_floor: Annotated[_Percent | None, _LeftOut] = None
+    auc: Annotated[_Percent | None, _LeftOut] = None
     by: str
-    loss: float | None = _optional(ge=0, le=math.inf)
+    loss: Annotated[float | None, Field(ge=0), _LeftOut] = None
 
 
 LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model

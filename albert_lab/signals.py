@@ -6,8 +6,6 @@ can be replaced by another error or swallowed, so the flag counts.
 
 import os
 import signal
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -15,8 +13,6 @@ from typing import Any, NoReturn
 from albert_lab.errors import INTERRUPTED, STOPPED
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
-PARENT = "ALBERT_LAB_PARENT"
-_PARENT_POLL_SECONDS = 0.5
 _received: list[int] = []
 
 
@@ -48,33 +44,12 @@ def code_of(number: int) -> int:
 @contextmanager
 def deferred() -> Iterator[list[int]]:
     """Within this context, signals do not interrupt: they are appended to the yielded list."""
-    came: list[int] = []
-
-    def note(number: int, _frame: Any) -> None:
-        _received.append(number)
-        came.append(number)
-
-    before = {number: signal.signal(number, note) for number in NUMBERS}
+    before = {number: signal.signal(number, lambda number, _: _received.append(number)) for number in NUMBERS}
     try:
-        yield came
+        yield _received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def end_with_parent() -> None:
-    """Send SIGTERM to this process when the one that started it, given in $ALBERT_LAB_PARENT, has ended."""
-    import psutil
-
-    parent = int(os.environ.get(PARENT, "0"))
-
-    def watch() -> None:
-        while psutil.pid_exists(parent):
-            time.sleep(_PARENT_POLL_SECONDS)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    if parent:
-        threading.Thread(target=watch, daemon=True).start()
 
 
 def _stop(number: int, _frame: Any) -> NoReturn:

@@ -25,7 +25,7 @@ def isolated_home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ALBERT_LAB_HOME", str(folder))
         patch.setenv("ALBERT_LAB_PUBLISHED", str(folder / "published"))
-        for name in ("ALBERT_LAB_REPORTS", "ALBERT_LAB_CACHE", "ALBERT_LAB_TASKS"):
+        for name in ("ALBERT_LAB_CACHE", "ALBERT_LAB_TASKS"):
             patch.delenv(name, raising=False)
         yield folder
 

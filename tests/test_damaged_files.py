@@ -25,7 +25,7 @@ from albert_lab.data.shards import SPLITS, open_shards, read_meta
 from albert_lab.errors import FIXABLE
 from albert_lab.interop import layout, loading
 from albert_lab.report import markdown, report
-from albert_lab.runs import layers, reported, results, states
+from albert_lab.runs import layers, reported, results
 from albert_lab.runs import run as runs
 from albert_lab.runs.states import row_of
 from albert_lab.studies import experiment
@@ -84,10 +84,9 @@ OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
     results.METRICS: (lines(*STEPS), reported.curve),
     results.LAYERS: (LAYERS, lambda folder: layers.layers_of(folder, print)),
     runs.RUN_FILE: (None, runs.read),
-    runs.FAILURE: ({"error": "the loss is nan"}, lambda folder: runs.failure_in(folder / runs.FAILURE)),
+    runs.FAILURE: (b"the loss is nan\n", lambda folder: runs.failure_in(folder / runs.FAILURE)),
     runs.MACHINE: ({"threads": 2}, lambda folder: runs.use_threads(folder, runs.read(folder).config)),
     runs.IMPORT: ({"missing_parts": ["pooler"], "source": "x"}, loading.read_import),
-    states.JOB: (b"4711_0\n", states.queued),
 }
 
 

@@ -5,7 +5,7 @@ import pytest
 from albert_lab import paths
 
 FOLDERS = {"runs": paths.runs, "reports": paths.reports, "cache": paths.cache, "data": paths.tasks_data}
-VARIABLES = {"reports": "ALBERT_LAB_REPORTS", "cache": "ALBERT_LAB_CACHE", "data": "ALBERT_LAB_TASKS"}
+VARIABLES = {"cache": "ALBERT_LAB_CACHE", "data": "ALBERT_LAB_TASKS"}
 
 
 @pytest.fixture(autouse=True)

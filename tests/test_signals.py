@@ -4,7 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from albert_lab import signals
@@ -47,17 +46,3 @@ def test_a_deferred_signal_does_not_interrupt_and_is_recorded():
         os.kill(os.getpid(), signal.SIGTERM)
     assert received == [signal.SIGTERM]
     assert signals.exit_code() == 75
-
-
-def test_a_process_ends_soon_after_the_one_that_started_it():
-    script = "from albert_lab import signals; signals.end_with_parent(); print(flush=True); import time; time.sleep(60)"
-    parent = f"""
-import os, subprocess, sys
-child = subprocess.Popen([sys.executable, "-c", {script!r}], env=os.environ | {{"{signals.PARENT}": str(os.getpid())}},
-    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # else the pipe below would stay open as long as the child lives
-child.stdout.readline()
-print(child.pid)
-"""
-    said = subprocess.run([sys.executable, "-c", parent], capture_output=True, text=True, check=True).stdout
-    psutil.wait_procs([psutil.Process(int(said))] if psutil.pid_exists(int(said)) else [], timeout=20)
-    assert not psutil.pid_exists(int(said)) or psutil.Process(int(said)).status() == psutil.STATUS_ZOMBIE

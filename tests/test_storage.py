@@ -7,7 +7,6 @@ import pytest
 from filelock import Timeout
 
 from albert_lab import storage
-from albert_lab.errors import WriteError
 
 
 def test_an_atomic_write_leaves_no_other_file(tmp_path):
@@ -22,7 +21,7 @@ def test_if_the_disk_is_full_the_file_is_named_and_unchanged(tmp_path, monkeypat
 
     storage.write_atomically(tmp_path / "a.txt", "one")
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(WriteError, match=r"a\.txt could not be written: the disk is full"):
+    with pytest.raises(OSError, match=r"No space left on device: .*a\.txt"):
         storage.write_atomically(tmp_path / "a.txt", "two")
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.txt", "one")]
 
@@ -37,9 +36,9 @@ def test_the_lock_of_a_killed_process_is_free_at_once_and_waiting_for_a_living_o
     assert holder.stdout
     holder.stdout.readline()
     assert storage.is_locked(file)
-    with pytest.raises(Timeout), storage.locked(file, lambda: said.append("waits"), lambda: True):
+    with pytest.raises(Timeout), storage.locked(file, said.append, lambda: True):
         pass
-    assert said == ["waits"]
+    assert len(said) == 1
     holder.kill()
     holder.communicate()
     assert not storage.is_locked(file)

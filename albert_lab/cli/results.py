@@ -119,7 +119,7 @@ def plot(
     elif len(named) > 1:
         raise ConfigError(f"{figure} takes one folder, not {len(named)}: {' '.join(named)}")
     elif figure == CLAIMS:
-        files = figures.draw_claims(Path(named[0]) if named else paths.published(), out or paths.figures())
+        files = figures.draw_claims(Path(named[0]) if named else paths.published(), out or paths.home() / "figures")
     else:
         files = _of_report(figure, Path(named[0]) if named else None, out)
     print(*files, sep="\n")
@@ -132,7 +132,7 @@ def _of_report(figure: str, named: Path | None, out: Path | None) -> list[Path]:
     folder = named or figures.newest(figure)
     to_stderr(f"{figure} of the report {folder}")
     # If the user named no report, the newest may be a published one, which must not change.
-    return figures.draw(folder, figure, out or named or paths.figures())
+    return figures.draw(folder, figure, out or named or paths.home() / "figures")
 
 
 def _layers(sources: list[str], out: Path | None) -> list[Path]:
@@ -151,4 +151,4 @@ def _layers(sources: list[str], out: Path | None) -> list[Path]:
         if (of_runs := figures.layers_of(folder, to_stderr)) is None:
             raise ConfigError(f"{folder} is neither a run nor a report: `albert-lab import` makes a run of a model")
         measured += of_runs
-    return figures.compare_layers(measured, out or paths.figures())
+    return figures.compare_layers(measured, out or paths.home() / "figures")

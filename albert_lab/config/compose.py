@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -56,7 +57,7 @@ def _multiply(one: float, other: float) -> float:
     return one * other
 
 
-@paths.until_conf_changes
+@cache
 def groups() -> dict[str, list[str]]:
     """Every configuration group with its options, read from file names: those of conf/, then those of the user."""
     options: dict[str, list[str]] = {}
@@ -123,7 +124,7 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
     return content
 
 
-@paths.until_conf_changes  # Hydra takes 40 ms, and the runs of a table have the same options
+@cache  # Hydra takes 40 ms, and the runs of a table have the same options
 def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     """conf/ with options of groups, composed by Hydra, and the option of each group."""
     own = ", ".join(quoted(f"file://{folder}") for folder in paths.own_conf())
@@ -135,7 +136,7 @@ def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     return composed, choices
 
 
-@paths.until_conf_changes  # many configurations use one file
+@cache  # many configurations use one file
 def vocabulary_size(name: str) -> int | None:
     """Number of tokens of tokenizer.model_file; None if it cannot be read or needs a package (its first use says so).
 
@@ -207,7 +208,7 @@ def parse(overrides: Sequence[str]) -> list[Override]:
     return [_parse(text) for text in overrides]
 
 
-@paths.until_conf_changes  # Hydra takes a millisecond, and the runs of a sweep repeat each value
+@cache  # Hydra takes a millisecond, and the runs of a sweep repeat each value
 def _parse(text: str) -> Override:
     key = text.partition("=")[0]
     if not key or "=" not in text:

@@ -11,7 +11,7 @@ from albert_lab import storage
 from albert_lab.messages import Say
 
 
-def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: Say) -> Path:
+def find_or_build(folder: Path, build: Callable[[Path], None], say: Say) -> Path:
     """The folder; builds it first if it does not exist.
 
     The folder appears by one rename when all of it is on disk. A build that is killed leaves only a partial folder,
@@ -22,18 +22,17 @@ def find_or_build(folder: Path, build: Callable[[Path], None], what: str, say: S
         build: Fills the (empty) folder given to it.
 
     Raises:
-        WriteError: no space left; no part of the folder is kept.
+        OSError: no space left; no part of the folder is kept.
     """
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with storage.locked(storage.lock_of(folder), lambda: say(f"another process is preparing {what}: waiting for it")):
+    with storage.locked(folder.with_name(folder.name + storage.LOCK), say):
         if folder.is_dir():
             return folder
-        for partial in folder.parent.glob(f"*{storage.PARTIAL}*"):
-            if storage.completed(partial) == folder:  # only the holder of the lock makes them
-                storage.remove(partial)
-        with storage.writing(folder), storage.replacing(folder) as partial:
+        for partial in folder.parent.glob(f".{folder.name}{storage.PARTIAL}*"):  # of a killed holder of the lock
+            storage.remove(partial)
+        with storage.replacing(folder) as partial:
             partial.mkdir()
             build(partial)
     return folder

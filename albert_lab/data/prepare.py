@@ -62,11 +62,11 @@ def prepare(config: RunConfig, say: Say) -> Path:
     Raises:
         ConfigError: the text, the tokenizer or a split cannot be used.
         MissingDataError: the text or the model file does not exist.
-        WriteError: no space for the shards; no part of them is kept.
+        OSError: no space for the shards; no part of them is kept.
     """
     fingerprints, folder = [fingerprint(corpus) for corpus in _corpora(config)], find_shards(config)
     find_or_train(config, say)
-    find_or_build(folder, lambda part: _build(config, fingerprints, part, say), "the token shards", say)
+    find_or_build(folder, lambda part: _build(config, fingerprints, part, say), say)
     _check_unknown(config, read_meta(folder), say)
     return folder
 

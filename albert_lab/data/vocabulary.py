@@ -72,12 +72,12 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
         ConfigError: the file is not a suitable model, its size is not tokenizer.vocab_size, or the corpus does not
             yield that many tokens.
         MissingDataError: the model file or the text does not exist.
-        WriteError: no space for the model.
+        OSError: no space for the model.
     """
     settings = config.tokenizer
     file = find_tokenizer(config)
     if settings.model_file is None:
-        find_or_build(file.parent, lambda folder: _build(config, folder, say), "the tokenizer", say)
+        find_or_build(file.parent, lambda folder: _build(config, folder, say), say)
     size = load_tokenizer(config).vocab_size
     if size != settings.vocab_size:
         raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} tokens: set it to {size}")

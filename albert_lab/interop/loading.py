@@ -259,7 +259,7 @@ def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say:
         }
         (partial / runs.IMPORT).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
-    find_or_build(run.folder, build, f"the import of {folder}", say)
+    find_or_build(run.folder, build, say)
     if opened.missing:
         say(f"the folder has no {' and no '.join(opened.missing)}: pre-training from it starts with new ones")
     return run.folder

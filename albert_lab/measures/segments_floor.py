@@ -39,7 +39,7 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
 
     Raises:
         ConfigError: text from which no pairs can be made (see pairs.make_pairs), or a damaged file in the cache.
-        WriteError: no space left.
+        OSError: no space left.
     """
     if train.is_of_single_sentences:  # nothing is scored on pairs
         return {}
@@ -54,7 +54,7 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
     def build(folder: Path) -> None:
         np.savez_compressed(folder / "right.npz", allow_pickle=False, **_right(config, train, dev, measures))
 
-    file = find_or_build(folder, build, "the floor of each segment by itself", say) / "right.npz"
+    file = find_or_build(folder, build, say) / "right.npz"
     remedy = f"remove {folder}, and the same command builds it again"
     return files.read_arrays(file, remedy)
 

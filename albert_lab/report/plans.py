@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from albert_lab.machine import jobs_at_once
-from albert_lab.runs import preparing, states
+from albert_lab.runs import preparing
 from albert_lab.studies import prices, slurm
 from albert_lab.studies.execute import Options, jobs_of
 from albert_lab.studies.plan import Plan, family
@@ -52,15 +52,11 @@ def folders(plans: Sequence[Plan]) -> tuple[list[dict[str, Any]], str]:
     points = [item for plan in plans for item in plan.points]
     names = {item.run.name for item in points}
     rows = [
-        {"folder": str(item.run.folder), "title": item.title, "is_row": item.run.name in names}
-        | {
-            "state": item.state,
-            "job": str(states.queued(item.run.folder) or ""),
-        }
+        {"folder": str(item.run.folder), "title": item.title, "is_row": item.run.name in names, "state": item.state}
         | item.values
         for item in family(points).values()
     ]
-    lines = [f"{row['state']:<8} {row['title']:<40} {row['folder']}  {row['job']}".rstrip() for row in rows]
+    lines = [f"{row['state']:<8} {row['title']:<40} {row['folder']}" for row in rows]
     return rows, "\n".join(lines)
 
 

@@ -1,7 +1,5 @@
 """The fine-tunings of a run: the tasks of a table's columns, their state, and the training of what is missing."""
 
-import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from albert_lab import own_code, paths
 from albert_lab.config.schema import digest
-from albert_lab.errors import FIXABLE, ConfigError, MissingDataError, WriteError
+from albert_lab.errors import FIXABLE, ConfigError, MissingDataError
 from albert_lab.messages import Say, duration
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs.reported import FilledColumn
@@ -74,11 +72,7 @@ def named_tasks(names: Sequence[str]) -> dict[str, TaskConfig]:
 
 
 def check_data(task: TaskConfig | None) -> None:
-    """Check that a task, and each task that it starts from, has training and dev data.
-
-    Raises:
-        MissingDataError: a file or folder is missing.
-    """
+    """Raises MissingDataError if a task, or a task that it starts from, lacks training or dev data."""
     while task:
         task.check_data(paths.tasks_data())
         task = load_start(task)
@@ -144,22 +138,13 @@ def missing(run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random:
 
 
 def failures(missing: Iterable[Finetuning]) -> dict[str, str]:
-    """The reasons of those missing fine-tunings that failed when they were last tried, by name.
-
-    Raises:
-        DamagedFileError: the file of a failure cannot be read.
-    """
+    """The reasons of those missing fine-tunings that failed when they were last tried, by name."""
     failed = ((item.name, item.failure_file) for item in missing)
     return {name: failure_in(file) for name, file in failed if file.exists()}
 
 
 def _start_of(run: Run, say: Say) -> "InitialModel":
-    """A finished run, or random weights, as the start of fine-tunings.
-
-    Raises:
-        MissingDataError: its weights were removed.
-        DamagedFileError: they are damaged.
-    """
+    """A finished run, or random weights, as the start of fine-tunings; raises what last_weights() raises."""
     from albert_lab.data.vocabulary import find_or_train, load_tokenizer
     from albert_lab.tasks.model import InitialModel
     from albert_lab.training.checkpoint import last_weights
@@ -177,35 +162,45 @@ def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) 
     If one fails, its reason is recorded and the others are trained. The caller holds the lock of the run.
 
     Raises:
+        OSError: the disk is full: the others could not write either.
         filelock.Timeout: stopped while another process fine-tunes the same random weights.
     """
-    if not todo:
-        return True
-    from albert_lab.tasks.finetune import finetune
-
     models: dict[str, InitialModel] = {}
-    # Fine-tuned once; the others start from its weights.
-    starts = {before.name for item in todo if (before := load_start(item.task))}
     for number, item in enumerate(todo, 1):
-        start, task, seed = item
         say(f"fine-tuning {number} of {len(todo)}: {item.name}")
-        if start.name not in models:
-            models[start.name] = _start_of(start, say)
         item.failure_file.unlink(missing_ok=True)
-        options = {"data": paths.tasks_data(), "say": say, "is_stopped": is_stopped}
         try:
-            with locked(start.folder, say, is_stopped) if item.is_random else nullcontext():
-                record = finetune(models[start.name], task, seed, keep_weights=task.name in starts, **options)
-        except WriteError:  # the others could not write either
-            raise
+            record = _make(item, todo, models, say, is_stopped)
         except (*FIXABLE, RuntimeError) as error:
             say(f"{item.name}: FAILED: {error}")
-            write_atomically(item.failure_file, json.dumps({"error": str(error)}) + "\n")
+            write_atomically(item.failure_file, f"{error}\n")
             continue
         if record is None:
             return False
         say(describe(record))
     return True
+
+
+def _make(
+    item: Finetuning,
+    todo: Sequence[Finetuning],
+    models: dict[str, "InitialModel"],
+    say: Say,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> FinetuningRecord | None:
+    """The record of one of the wanted fine-tunings, which runs if it is missing; None if stopped.
+
+    models are kept by their names.
+    """
+    from albert_lab.tasks.finetune import finetune
+
+    start, task, seed = item
+    if start.name not in models:
+        models[start.name] = _start_of(start, say)
+    keep = any(other.task.start_from == task.name for other in todo)  # the others start from its weights
+    options = {"data": paths.tasks_data(), "say": say, "is_stopped": is_stopped, "keep_weights": keep}
+    with locked(start.folder, say, is_stopped) if item.is_random else nullcontext():
+        return finetune(models[start.name], task, seed, **options)
 
 
 def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Iterator[FinetuningRecord]:
@@ -216,19 +211,15 @@ def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Ite
         ConfigError: an unknown or unfinished run, an unknown task, or one that cannot be used.
         MissingDataError: a task has no data.
     """
-    run = find_run(name)
+    run, models = find_run(name), dict[str, "InitialModel"]()
     named_tasks(tasks)  # before anything is trained
     todo = wanted(run, tasks, seeds, with_random=True)
     use_threads(run.folder, run.config)
-    from albert_lab.tasks.finetune import finetune
-
-    for start, items in itertools.groupby(todo, lambda item: item.start):
-        with locked(start.folder, say):
-            model = _start_of(start, say)
-            for _, task, seed in items:
-                record = finetune(model, task, seed, data=paths.tasks_data(), say=say)
-                assert record is not None, "nothing stops it but a signal, which ends this process"
-                yield record
+    with locked(run.folder, say):
+        for item in todo:
+            record = _make(item, todo, models, say)
+            assert record is not None, "nothing stops it but a signal, which ends this process"
+            yield record
 
 
 def describe(record: FinetuningRecord) -> str:
@@ -256,10 +247,9 @@ def filled_columns(
 
     with_random: before them those of random weights of its shape.
     """
-    baseline = filled_columns(random_weights(run), chosen, RANDOM_SEEDS) if with_random else ()
-    filled = ((column, load_task(name), finished(run, name, seeds)) for column, name in chosen.items())
-    return baseline + tuple(
-        FilledColumn(column=column, task=task.name, title=task.title, finetunings=records)
-        for column, task, records in filled
-        if records
-    )
+    filled = filled_columns(random_weights(run), chosen, RANDOM_SEEDS) if with_random else ()
+    for column, name in chosen.items():
+        if records := finished(run, name, seeds):
+            task = load_task(name)
+            filled += (FilledColumn(column=column, task=task.name, title=task.title, finetunings=records),)
+    return filled

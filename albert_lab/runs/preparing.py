@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from albert_lab import signals
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import FIXABLE, MissingDataError
 from albert_lab.messages import Say, to_stderr
@@ -36,7 +35,7 @@ def load(config: RunConfig, say: Say) -> Data:
     Raises:
         ConfigError: text, tokenizer or split cannot be used.
         MissingDataError: the text or a file is missing.
-        WriteError: not enough disk space.
+        OSError: the disk is full.
     """
     from albert_lab.data.prepare import prepare, without_added
     from albert_lab.data.shards import open_shards
@@ -99,5 +98,4 @@ def main(folders: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    signals.end_with_parent()
     sys.exit(main(sys.argv[1:]))

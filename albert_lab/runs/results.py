@@ -324,5 +324,6 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
         DamagedFileError: another line does not belong to this log.
     """
     file = folder / METRICS
-    lines = files.read_json_lines(file, _Line, REMEDY) if file.exists() else []
+    whole = files.read_bytes(file, REMEDY).split(b"\n")[:-1] if file.exists() else []
+    lines = files.check(file, b"[" + b",\n".join(whole) + b"]", list[_Line], REMEDY)
     return [line.model_dump(exclude_unset=True) for line in lines]

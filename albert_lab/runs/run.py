@@ -16,13 +16,13 @@ from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.config.training import MAX_THREADS
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import Name, Record
-from albert_lab.machine import ALONE, Rank, cores, has_gpu
+from albert_lab.machine import ALONE, Rank, cores, gpus
 from albert_lab.storage import write_atomically
 
 RUN_FILE = "run.yaml"
 RECORD = "results.json"
 IMPORT = "import.json"
-FAILURE = "failure.json"
+FAILURE = "failure.txt"
 MACHINE = "machine.json"
 LOCK = "lock"
 INCLUDE = "include"  # folder of the copies of own code
@@ -35,12 +35,6 @@ class StartFrom(Record):
 
     run: Name
     keep: Keep
-
-
-class _Failure(BaseModel):
-    """The content of failure.json, of a run or of a fine-tuning."""
-
-    error: str
 
 
 class _Machine(BaseModel):
@@ -191,8 +185,7 @@ def include_copies(run: Run, folder: Path) -> None:
 
 
 def failure_in(file: Path) -> str:
-    """The reason of a failure, in one line; raises DamagedFileError if its file cannot be read."""
-    return files.read_json(file, _Failure, "remove it, or give --retry-failed").error
+    return file.read_text(encoding="utf-8", errors="replace").strip()
 
 
 def is_trained(folder: Path) -> bool:
@@ -202,21 +195,16 @@ def is_trained(folder: Path) -> bool:
 def config_here(run: Run) -> RunConfig:
     """The configuration for work with the weights of a finished run: on this machine, which may lack its GPU."""
     machine = run.config.machine
-    if machine.device != "cuda" or has_gpu():
+    if machine.device != "cuda" or gpus():
         return run.config
     return run.config.model_copy(update={"machine": machine.model_copy(update={"device": "auto"})})
 
 
 def locked(
     folder: Path, say: Callable[[str], None], is_stopped: Callable[[], bool] | None = None
-) -> AbstractContextManager[None]:
-    """A context in which no other process trains or fine-tunes the run; reports if it has to wait.
-
-    Raises:
-        filelock.Timeout: stopped while waiting.
-    """
-    waiting = "another process is training this run: waiting for it"
-    return storage.locked(folder / LOCK, lambda: say(waiting), is_stopped)
+) -> AbstractContextManager[object]:
+    """A context in which no other process trains or fine-tunes the run; as storage.locked()."""
+    return storage.locked(folder / LOCK, say, is_stopped)
 
 
 def is_locked(folder: Path) -> bool:

@@ -1,7 +1,6 @@
 """The process that trains one run: `python -m albert_lab.runs.worker FOLDER [TASK]...`."""
 
 import argparse
-import json
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import Timeout
 
 from albert_lab import own_code, paths, signals
-from albert_lab.errors import FIXABLE, STOPPED, UNWRITTEN, LostProcessError, MissingDataError, WriteError
+from albert_lab.errors import FIXABLE, STOPPED, UNWRITTEN, LostProcessError, MissingDataError
 from albert_lab.machine import Rank, read_rank
 from albert_lab.messages import Say, quiet, to_stderr
 from albert_lab.runs import preparing, results
@@ -78,17 +77,18 @@ def main(
 
 
 def _fail(folder: Path, say: Say, error: Exception, *, is_recorded: bool) -> int:
-    text, own = str(error) or type(error).__name__, own_code.suspected(error)
-    say(f"failed: {own or text}")
-    if is_recorded and not isinstance(error, (*FIXABLE, OSError, WriteError)):
-        (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
-    if own or isinstance(error, FIXABLE):  # after the fix, the same command resumes the run
+    own = own_code.suspected(error)
+    text = own or str(error) or type(error).__name__
+    say(f"failed: {text}")
+    if isinstance(error, FIXABLE):  # after the fix, the same command resumes the run
         return 4 if isinstance(error, MissingDataError) else 2
-    if isinstance(error, WriteError) or is_full(error):
+    if is_full(error):
         return UNWRITTEN
     if is_recorded:
-        write_atomically(folder / FAILURE, json.dumps({"error": text}) + "\n")
-    return 1
+        (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
+    if is_recorded and not own:
+        write_atomically(folder / FAILURE, text + "\n")
+    return 2 if own else 1
 
 
 def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], rank: Rank) -> bool:
@@ -187,5 +187,4 @@ def command(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    signals.end_with_parent()
     sys.exit(command(sys.argv[1:]))

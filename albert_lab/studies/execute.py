@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from albert_lab import errors, own_code, paths, storage
 from albert_lab.errors import ConfigError, within
-from albert_lab.machine import has_gpu, jobs_at_once
+from albert_lab.machine import gpus, jobs_at_once
 from albert_lab.messages import duration, to_stderr
-from albert_lab.runs import finetunings, preparing, results, states
+from albert_lab.runs import finetunings, preparing, results
 from albert_lab.runs import run as runs
 from albert_lab.studies import jobs, slurm
 from albert_lab.studies.jobs import LOCAL, Job, Launcher
@@ -45,10 +45,10 @@ def reset(plan: Plan, *, fresh: bool = False, retry_failed: bool = False) -> Pla
     for item in plan.family.values():
         folder = item.run.folder
         if not item.is_existing:
-            if fresh and states.taken(folder):
+            if fresh and runs.is_locked(folder):
                 to_stderr(f"{item.title}: another process works on it, so --fresh leaves it as it is")
             elif fresh:
-                storage.discard(folder)
+                storage.remove(folder)
             elif retry_failed and item.state == "failed":
                 (folder / runs.FAILURE).unlink(missing_ok=True)
     return plan.updated()
@@ -59,7 +59,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
 
     Raises:
         DamagedFileError: the record of a run is damaged.
-        ConfigError: a run is in Slurm's queue, or needs a GPU or more memory than there is.
+        ConfigError: a run needs a GPU or more memory than there is.
         MissingDataError: the package of a tracker is not installed.
     """
     for item in plan.family.values():
@@ -90,10 +90,7 @@ def _check_here(todo: Sequence[Point]) -> None:
     """Check that runs can be trained on this machine; raises ConfigError (see execute)."""
     from albert_lab.training.device import check_memory
 
-    if queued := [found.number for item in todo if (found := states.queued(item.run.folder))]:
-        remedy = f"wait for them, or end them: `scancel {' '.join(queued)}`"
-        raise ConfigError(f"{len(queued)} of these runs are jobs in Slurm's queue: {remedy}")
-    if any(item.run.config.machine.device == "cuda" for item in todo) and not has_gpu():
+    if any(item.run.config.machine.device == "cuda" for item in todo) and not gpus():
         raise ConfigError("machine.device=cuda: torch finds no GPU on this machine (allowed: auto, cpu)")
     for item in todo:
         try:
@@ -109,7 +106,7 @@ def jobs_of(todo: Sequence[Point]) -> list[Job]:
     for item in todo:
         seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
         random = ["--with-random"] if item.tasks and item.with_random else []
-        own = [*own_code.options(item.run.own_code), *paths.conf_options()]
+        own = [*own_code.options(item.run.own_code), *(f"--conf={folder}" for folder in paths.own_conf())]
         parent = item.parent.run.folder if item.parent else None
         processes = item.run.config.machine.processes if item.lacks_pretraining else 1
         arguments = (*item.tasks.values(), *seeds, *random, *own)

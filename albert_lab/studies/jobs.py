@@ -149,8 +149,7 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]
     visible = shared_out(gpus(), at_once) if at_once > 1 else [[]]
     environment = {key: value for key, value in os.environ.items() if key not in machine.RANK}  # of another program
     environment = ALLOCATOR | environment  # the user's settings win
-    environment |= {"ALBERT_LAB_THREADS": str(max(1, cores() // at_once)), signals.PARENT: str(os.getpid())}
-    environment["ALBERT_LAB_JOBS"] = str(at_once)
+    environment |= {"ALBERT_LAB_THREADS": str(max(1, cores() // at_once)), "ALBERT_LAB_JOBS": str(at_once)}
     with signals.deferred() as received:
         while running or (waiting and not received):
             awaited = {job.folder for job in (*waiting, *running)}

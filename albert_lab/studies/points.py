@@ -73,7 +73,7 @@ class Point:
         """The state of the run with its fine-tunings."""
         if self.pretraining != "done" or not self.missing:
             return self.pretraining
-        return states.taken(self.run.folder) or "trained"
+        return "running" if runs.is_locked(self.run.folder) else "trained"
 
     @property
     def lacks_pretraining(self) -> bool:

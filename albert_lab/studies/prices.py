@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from albert_lab import paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
-from albert_lab.machine import has_gpu
+from albert_lab.machine import gpus
 from albert_lab.messages import duration, size
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import results
@@ -91,7 +91,7 @@ def costs(config: RunConfig) -> tuple[int, float, float]:
 
 def device_of(config: RunConfig) -> str:
     """The name of the device that trains a configuration here: that of the GPU, or cpu."""
-    if config.machine.device == "cpu" or not has_gpu():
+    if config.machine.device == "cpu" or not gpus():
         return "cpu"
     import torch
 

@@ -64,11 +64,10 @@ def scripts(
     arrays = [
         (f"{of[0].folder.name}-{number}", [job.command for job in of], of) for number, of in enumerate(left) if of
     ]
-    # Also if the user's sbatch passes none on; cores and the life of the job are not those of this process.
+    # Also if the user's sbatch passes none on; its cores are not those of this process.
     environment = {key: value for key, value in os.environ.items() if re.match("ALBERT_LAB_|PYTHONPATH$", key)}
     environment |= ALLOCATOR | {"ALBERT_LAB_HOME": str(paths.home())}
-    for own in ("ALBERT_LAB_THREADS", signals.PARENT):
-        environment.pop(own, None)
+    environment.pop("ALBERT_LAB_THREADS", None)
     folder = paths.home() / "slurm"
     for name, commands, of in (*first, *arrays):
         text = SCRIPT.format(
@@ -92,8 +91,8 @@ def submit(jobs: Sequence[Job], unprepared: Sequence[Run], settings: Launcher) -
         MissingDataError: squeue does not answer.
         ConfigError: sbatch refuses a script.
     """
-    queued = states.all_queued([job.folder for job in jobs])
-    numbers = {folder: job.number for folder, job in queued.items()}
+    queued = states.queued(job.folder for job in jobs)
+    numbers = dict(queued)
     prepared: list[str] = []
     with signals.deferred():  # no job without its number in the folders of its runs
         for script in scripts(jobs, unprepared, settings, queued):
@@ -104,7 +103,7 @@ def submit(jobs: Sequence[Job], unprepared: Sequence[Run], settings: Launcher) -
             prepared = prepared if script.jobs else [f"afterok:{number}"]
             for place, job in enumerate(script.jobs):
                 numbers[job.folder] = f"{number}_{place}"
-                states.note_job(job.folder, numbers[job.folder])
+                write_atomically(job.folder / states.JOB, numbers[job.folder])
             to_stderr(
                 f"job {number}: {f'runs: {len(script.jobs)}' if script.jobs else 'prepares text'} ({script.file})"
             )

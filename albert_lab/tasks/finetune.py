@@ -64,7 +64,7 @@ def finetune(
         MissingDataError: the task's data does not exist.
         ConfigError: the data cannot be used, or the weights do not fit the configuration.
         DivergedError: the loss was not a finite number in the last of the attempts that the settings allow.
-        WriteError: a file cannot be written.
+        OSError: a file cannot be written.
         DamagedFileError: the weights are damaged.
     """
     identity = records.identity_of(start.name, start.config, task, seed)

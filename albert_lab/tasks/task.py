@@ -262,7 +262,7 @@ def load_start(task: TaskConfig) -> TaskConfig | None:
     return _load(file, file.stat().st_mtime_ns, ())
 
 
-@paths.until_conf_changes  # a plan loads each task many times
+@cache  # a plan loads each task many times
 def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
     from albert_lab.measures.catalog import labels
 

@@ -4,6 +4,7 @@ A checkpoint is a folder `step-00000500` with the weights, the optimizer's state
 digests of these files, which `b2sum -c B2SUMS` can check, too.
 """
 
+import errno
 import hashlib
 import json
 import platform
@@ -20,8 +21,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from albert_lab import __version__
-from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError, WriteError
-from albert_lab.storage import PARTIAL, discard, remove, replacing, writing
+from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
+from albert_lab.storage import PARTIAL, remove, replacing
 
 MODEL, OPTIMIZER, STATE, DIGESTS = "model.safetensors", "optimizer.safetensors", "state.json", "B2SUMS"
 KEPT = 2
@@ -38,7 +39,7 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
             hyperparameters are not part of a checkpoint: they follow from the configuration and the position.
 
     Raises:
-        WriteError: the disk is full or fails; earlier checkpoints are unchanged.
+        OSError: the disk is full or fails; earlier checkpoints are unchanged.
     """
     final = folder / f"step-{state['step']:08d}"
     for partial in folder.glob(f"*{PARTIAL}*"):  # of a killed process
@@ -46,7 +47,7 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
     if final.exists():  # saved twice at one step, by a signal right after a timed save
         if _damage(final) is None:
             return final
-        discard(final)
+        remove(final)
     versions = {"albert_lab": __version__, "torch": torch.__version__, "python": platform.python_version()}
     content = {**state, "versions": versions}
     with _replacing(final) as partial:
@@ -56,7 +57,7 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
         (partial / STATE).write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         (partial / DIGESTS).write_text("".join(_digest_line(partial / name) for name in (MODEL, OPTIMIZER, STATE)))
     for old in _checkpoints(folder)[:-KEPT]:
-        discard(old)
+        remove(old)
     return final
 
 
@@ -117,7 +118,7 @@ def save_weights(path: Path, model: nn.Module) -> None:
     """Write a model's weights atomically.
 
     Raises:
-        WriteError: the disk is full or fails; an earlier file is unchanged.
+        OSError: the disk is full or fails; an earlier file is unchanged.
     """
     with _replacing(path) as partial:
         _write_tensors(partial, _weights(model))
@@ -216,7 +217,7 @@ def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     try:
-        with writing(path), replacing(path) as partial:
+        with replacing(path) as partial:
             yield partial
     except SafetensorError as error:  # as for a full disk
-        raise WriteError(f"{path} could not be written: {error}") from error
+        raise OSError(errno.ENOSPC, str(error), str(path)) from error

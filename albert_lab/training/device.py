@@ -15,7 +15,7 @@ import torch
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch
 from albert_lab.errors import ConfigError
-from albert_lab.machine import ALONE, Rank, has_gpu, memory_bytes
+from albert_lab.machine import ALONE, Rank, gpus, memory_bytes
 from albert_lab.messages import size
 from albert_lab.model.counts import count
 
@@ -78,7 +78,7 @@ def check_memory(config: RunConfig) -> None:
         ConfigError: memory is too small; names both numbers.
     """
     machine = config.machine
-    on_cpu = machine.device == "cpu" or (machine.device == "auto" and not has_gpu())
+    on_cpu = machine.device == "cpu" or (machine.device == "auto" and not gpus())
     sequences = max(config.batch_size, config.evaluation.num_pairs, config.evaluation.num_probe_pairs)
     needed = _FLOAT32_BYTES * count(config).total * (4 * machine.processes if on_cpu else 1)
     needed += sequences * config.max_sequence_length * _LOADED_BYTES_PER_TOKEN

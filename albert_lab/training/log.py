@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
-from albert_lab.storage import writing
 
 Event = dict[str, Any]
 
@@ -100,10 +99,10 @@ class MetricsLog:
         """Append a line, and pass it on; a number that is not finite becomes null, which JSON has in its place.
 
         Raises:
-            WriteError: the disk is full or fails.
+            OSError: the disk is full or fails.
         """
         line = {key: None if isinstance(x, float) and not math.isfinite(x) else x for key, x in line.items()}
-        with writing(self._file), self._file.open("a") as file:
+        with self._file.open("a") as file:
             file.write(json.dumps(line, allow_nan=False) + "\n")
         for listener in self._listeners:
             listener(line)

@@ -166,7 +166,7 @@ class Pretrainer:
         Raises:
             DivergedError: a loss that is not finite.
             LostProcessError: another process of the run is gone.
-            WriteError: a checkpoint cannot be written.
+            OSError: a checkpoint cannot be written.
             MissingDataError, DamagedFileError, ConfigError: the run that it starts from; see checkpoint.last_weights.
         """
         self._resume()

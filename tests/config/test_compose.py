@@ -1,11 +1,11 @@
 import sys
 
 import pytest
+from command import use_conf
 from hydra import compose
 from omegaconf import OmegaConf
 from toy_folders import toy_tokenizer_file
 
-from albert_lab import paths
 from albert_lab.config import compose as config
 from albert_lab.config.section import complete
 from albert_lab.errors import ConfigError
@@ -161,7 +161,7 @@ def test_an_existing_tokenizer_sets_the_vocabulary_size(tmp_path):
     asked = ["tokenizer=model-file", f"tokenizer.model_file={tmp_path / 'mine.model'}"]
     before = config.load(asked).tokenizer.vocab_size
     file.rename(tmp_path / "mine.model")  # between two commands of one process, which keep what they composed
-    paths.use_conf([])
+    use_conf()
     assert config.load(asked).tokenizer.vocab_size == 52 != before
 
 

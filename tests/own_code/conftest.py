@@ -3,8 +3,9 @@
 from importlib import import_module
 
 import pytest
+from command import use_conf
 
-from albert_lab import own_code, paths
+from albert_lab import own_code
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +15,7 @@ def nothing_included(monkeypatch):
     dicts = [getattr(import_module(f"albert_lab.{module}"), name) for module, _, name in places]
     before = [dict(things) for things in dicts]
     yield
-    paths.use_conf([])
+    use_conf()
     for things, kept in zip(dicts, before, strict=True):
         things.clear()
         things.update(kept)

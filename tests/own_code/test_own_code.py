@@ -1,5 +1,5 @@
 import pytest
-from command import here
+from command import here, use_conf
 from toy import toy_config
 
 from albert_lab import own_code, paths
@@ -40,31 +40,19 @@ def test_the_same_content_is_executed_once_and_two_files_of_one_name_are_refused
         own(ACTIVATION + "# changed\n", "third/own.py")
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [("x = 1\ny = x +\n", 2), ("import numpy\n\nnumpy.nothing\n", 3), ("def f():\n    raise ValueError\nf()\n", 2)],
-)
-def test_an_error_in_a_file_names_the_file_and_the_line(own, text, line):
-    with pytest.raises(ConfigError, match=rf"own.py, line {line}: "):
+@pytest.mark.parametrize("text", ["x = 1\ny = x +\n", "import numpy\n\nnumpy.nothing\n", "raise SystemExit\n"])
+def test_an_error_in_a_file_names_the_file(own, text):
+    with pytest.raises(ConfigError, match="own.py: "):
         own(text)
 
 
-def test_an_error_below_own_code_has_its_line_but_one_elsewhere_has_none(own):
-    own(ACTIVATION)
-    from albert_lab.model.blocks import ACTIVATIONS
-
-    with pytest.raises(AttributeError) as raised:
-        ACTIVATIONS["squared-relu"]("text")  # pyright: ignore[reportArgumentType]
-    assert "own.py, line 5" in str(own_code.place_of(raised.value))
-    assert own_code.place_of(ValueError("elsewhere")) is None
-
-
-def test_an_error_that_a_value_of_the_wrong_kind_may_have_caused_names_the_files_that_are_included(own):
+def test_an_error_that_own_code_or_a_value_of_the_wrong_kind_may_have_caused_names_the_files_that_are_included(own):
     assert own_code.suspected(TypeError("no block")) is None
     own("x = 1\n")
-    assert "own.py" in str(own_code.suspected(TypeError("no block")))
-    assert own_code.suspected(ConfigError("dropout=2")) is None
-    assert own_code.suspected(OSError("disk")) is None
+    for error in (TypeError("no block"), ZeroDivisionError()):
+        assert "own.py" in str(own_code.suspected(error))
+    for error in (ConfigError("dropout=2"), OSError("disk"), RuntimeError("memory"), KeyboardInterrupt()):
+        assert own_code.suspected(error) is None
 
 
 @pytest.fixture
@@ -127,7 +115,7 @@ def test_text_in_a_setting_or_an_own_option_is_never_own_code(tmp_path):
     (tmp_path / "scale").mkdir()
     option = paths.conf_file("scale/smoke.yaml").read_text() + f"include: {TEXT}\n"
     (tmp_path / "scale" / "mine.yaml").write_text(option)
-    paths.use_conf([tmp_path])
+    use_conf(tmp_path)
     for asked in (["+include=" + TEXT], ["include=" + TEXT], ["scale=mine"]):
         with pytest.raises(ConfigError, match="include"):
             load(asked)

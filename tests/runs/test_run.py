@@ -99,9 +99,9 @@ def test_machine_and_paths_of_the_last_command_are_used_but_not_while_the_run_is
 
 def test_weights_from_a_gpu_are_used_on_a_machine_without_one(corpus, monkeypatch):
     run = runs.plan(toy_config(corpus, "machine.device=cuda"))
-    monkeypatch.setattr(runs, "has_gpu", lambda: True)
+    monkeypatch.setattr(runs, "gpus", lambda: ["0"])
     assert runs.config_here(run).machine.device == "cuda"
-    monkeypatch.setattr(runs, "has_gpu", lambda: False)
+    monkeypatch.setattr(runs, "gpus", list)
     assert runs.config_here(run).machine.device == "auto"
 
 

@@ -135,7 +135,7 @@ def test_keys_that_the_weights_determine_cannot_be_set(corpus, finished, overrid
 def test_a_fresh_start_trains_the_new_run_again_but_not_the_one_it_continues(corpus, finished, monkeypatch):
     plan = planned(finished, corpus)
     forgotten = []
-    monkeypatch.setattr(execute.storage, "discard", lambda folder: forgotten.append(folder.name))
+    monkeypatch.setattr(execute.storage, "remove", lambda folder: forgotten.append(folder.name))
     monkeypatch.setattr(execute, "_launch", lambda *_: None)
     train(execute.reset(plan, fresh=True))
     assert forgotten == [plan.points[0].run.name]

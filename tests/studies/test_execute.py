@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -9,7 +10,6 @@ from toy import states_of, toy_plan, train
 from toy_training import quick_starts
 
 from albert_lab import errors, machine
-from albert_lab.errors import WriteError
 from albert_lab.runs import results, worker
 from albert_lab.runs import run as runs
 from albert_lab.studies import execute, jobs
@@ -52,7 +52,7 @@ def test_a_study_stops_at_the_first_run_that_finds_the_disk_full_and_goes_on_whe
     corpus, own_home, runs_here, monkeypatch
 ):
     def fill(*_):
-        raise WriteError("the disk is full")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     plan = toy_plan(corpus, "embedding_size=4,8")
     with monkeypatch.context() as full:

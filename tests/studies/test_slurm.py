@@ -11,8 +11,6 @@ from toy import toy_config, toy_overrides
 
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import run as runs
-from albert_lab.runs import states
-from albert_lab.runs.states import row_of
 from albert_lab.studies import slurm
 from albert_lab.studies.jobs import Job, Launcher
 
@@ -26,7 +24,7 @@ echo "${@:1:$#-1}" > $number.options
 cp "${@: -1}" $number.script
 env > $number.environment
 for place in $(seq 0 $(sed -n 's/^#SBATCH --array=0-\\([0-9]*\\).*/\\1/p' $number.script)); do
-  echo "${number}_$place|PENDING|(Priority)" >> queue
+  echo "${number}_$place" >> queue
 done
 echo "$number;cluster"
 """
@@ -46,7 +44,6 @@ def cluster(tmp_path, monkeypatch, own_home):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    monkeypatch.setattr(states, "FRESH_SECONDS", 1e-9)
     return folder
 
 
@@ -83,7 +80,7 @@ def test_the_same_command_submits_only_what_is_not_in_the_queue(cluster, jobs):
     slurm.submit(jobs, [], SETTINGS)
     slurm.submit(jobs, [], SETTINGS)
     assert (cluster / "last").read_text() == "12\n"
-    (cluster / "queue").write_text("11_0|RUNNING|n7\n")
+    (cluster / "queue").write_text("11_0\n")
     slurm.submit(jobs, [], SETTINGS)
     assert f"worker {jobs[1].folder}" in (cluster / "13.script").read_text()
     assert (cluster / "14.options").read_text() == "--parsable --dependency=afterany:11\n", "the parent runs"
@@ -123,16 +120,3 @@ def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(
     process.send_signal(number)
     assert process.wait() == 75
     assert (cluster / "scontrol.said").exists() == requeued
-
-
-def test_a_queued_run_is_shown_with_its_job_and_not_also_made_here(corpus, cluster):
-    folder = runs.create(runs.plan(toy_config(corpus)))
-    states.note_job(folder, "11_0")
-    (cluster / "queue").write_text("11_0|PENDING|(Dependency)\n")
-    assert states.state(folder) == "queued"
-    row = row_of(folder)
-    assert (row["state"], row["reason"]) == ("queued", "job 11_0 (Dependency)")
-    assert here("pretrain", *toy_overrides(corpus), "--tasks", "none").returncode == 2
-    (cluster / "queue").write_text("11_0|RUNNING|n7\n")
-    row = row_of(folder)
-    assert (row["state"], row["reason"]) == ("running", "job 11_0 on n7")
