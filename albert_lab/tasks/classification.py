@@ -66,9 +66,10 @@ class Kind(TaskKind):
 
     def score(self, examples: Sequence[TextExample], predictions: Predictions) -> Scored:
         """GLUE's scores."""
-        sides, functions = [[example.label for example in examples], predictions.answers], metrics.OF_NUMBERS
-        right = [float(label == answer) for label, answer in zip(*sides, strict=True)]
-        if self.labels is not None:
-            sides, functions = [[self.labels.index(str(label)) for label in side] for side in sides], metrics.OF_CLASSES
+        labels, answers = [example.label for example in examples], predictions.answers
+        right = [float(label == answer) for label, answer in zip(labels, answers, strict=True)]
         shares = {"accuracy": right} if "accuracy" in self.task.metrics else {}
-        return Scored(predictions.answers, {name: functions[name](*sides) for name in self.task.metrics}, shares)
+        if self.labels is not None:
+            labels, answers = ([self.labels.index(str(label)) for label in side] for side in (labels, answers))
+        values = {name: metrics.of_glue(name, labels, answers) for name in self.task.metrics}
+        return Scored(predictions.answers, values, shares)

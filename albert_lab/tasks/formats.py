@@ -8,12 +8,11 @@ import csv
 import json
 import math
 import string
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from albert_lab import files
 from albert_lab.config.section import Section
@@ -23,8 +22,11 @@ from albert_lab.files import Distinct
 from albert_lab.tasks import metrics
 from albert_lab.tasks.examples import Answer, ChoiceExample, Issues, SpanExample, TextExample, collect
 
-JSON_LINES = (".jsonl", ".ndjson")
 LETTERS = tuple(string.ascii_uppercase)
+SQUAD = (
+    "SQuAD's form has data: [{title, paragraphs: [{context, qas}]}], that of `datasets` rows of id, context, question"
+    " and answers: {text, answer_start}"
+)
 NUMBERS = tuple(map(str, range(len(LETTERS) + 1)))
 FEWEST = 2
 # Labels as written in the file; a whole number is read as its digits.
@@ -37,8 +39,8 @@ def read_rows(
 ) -> list[tuple[str, dict[str, Any]]]:
     """The rows of a file by the end of its name: JSON, JSON Lines, CSV, parquet; any other name is tab-separated.
 
-    Each is its place, file:line, and its values by column, none if it has more or fewer of them. In tab-separated files
-    quotation marks are text, as in GLUE's.
+    Each is its place, file:number, and its values by column, none if it has more or fewer of them. In tab-separated
+    files quotation marks are text, as in GLUE's.
 
     Args:
         wanted: columns that the file must have.
@@ -49,30 +51,24 @@ def read_rows(
         MissingDataError: the file does not exist. ConfigError: it is empty, lacks a column, or has another form.
     """
     suffix = suffixes(file)[0]
+    is_table = suffix in (".csv", ".tsv") or suffix not in READERS
     try:
-        rows: Iterable[tuple[int, Any]]
-        if suffix == ".parquet":
-            rows = READERS[suffix](file)
-        elif suffix in JSON_LINES:
-            rows = ((number, json.loads(line)) for number, line in lines_of(file))
-        elif suffix == ".json":
-            content = json.loads("\n".join(line for _, line in lines_of(file)))
-            rows = enumerate(content.get("data", ()) if isinstance(content, dict) else content, 1)
-        else:
-            rows = _table(file, suffix == ".csv", columns, header)
-        named = [(f"{file.name}:{number}", row) for number, row in rows]
-        if others := [place for place, row in named if not isinstance(row, dict)]:
-            raise ValueError(f"{others[0]} is no object")
+        rows = [*(_table(file, suffix == ".csv", columns, header) if is_table else READERS[suffix](file))]
+        rows = [(number, json.loads(row) if isinstance(row, str) else row) for number, row in rows]
+        if len(rows) == 1 and isinstance(rows[0][1], dict) and isinstance(rows[0][1].get("data"), list):
+            rows = [*enumerate(rows[0][1]["data"], 1)]
     except ConfigError:
         raise
-    except (ValueError, TypeError, RecursionError, csv.Error) as error:
+    except (ValueError, RecursionError, csv.Error) as error:
         raise ConfigError(f"{file} cannot be read as {suffix or 'a table'}: {error}") from error
-    names = dict.fromkeys(name for _, cells in named for name in cells)
-    if not named:
+    if not rows:
         raise ConfigError(f"{file} has no examples")
+    if others := [number for number, row in rows if not isinstance(row, dict)]:
+        raise ConfigError(f"{file}:{others[0]} is no object")
+    names = dict.fromkeys(name for _, cells in rows for name in cells)
     if lacking := [name for name in wanted if name and name not in names]:
         raise ConfigError(f"{file}: no column {', '.join(lacking)}; its columns: {', '.join(names)}")
-    return named
+    return [(f"{file.name}:{number}", cells) for number, cells in rows]
 
 
 def _table(file: Path, is_csv: bool, columns: Sequence[str], header: bool) -> Iterator[tuple[int, dict[str, str]]]:
@@ -80,16 +76,13 @@ def _table(file: Path, is_csv: bool, columns: Sequence[str], header: bool) -> It
     table: Iterator[tuple[int, list[str]]] = ((number, line.split("\t")) for number, line in lines_of(file))
     if is_csv:
         first = next((line for _, line in lines_of(file)), "")
-        lines = (f"{line}\n" for _, line in lines_of(file))
-        reader = csv.reader(lines, delimiter=";" if first.count(";") > first.count(",") else ",", strict=True)
+        separator = ";" if first.count(";") > first.count(",") else ","
+        reader = csv.reader((f"{line}\n" for _, line in lines_of(file)), delimiter=separator, strict=True)
         table = ((reader.line_num, row) for row in reader)
-    names = next(table, (0, []))[1] if header else list(columns)
+    names = next(table, (0, []))[1] if header else columns
     for number, cells in table:
-        if len(cells) != len(names) and not is_csv and cells[-1].startswith('"') and cells[-1].count('"') % 2:
-            raise ConfigError(
-                f'{file}:{number}: a quoted cell of several lines; write it as CSV: python -c "import pandas as p;'
-                " p.read_csv('IN.tsv', sep='\\t').to_csv('OUT.csv', index=False)\""
-            )
+        if not is_csv and len(cells) != len(names) and cells[-1].startswith('"') and cells[-1].count('"') % 2:
+            raise ConfigError(f"{file}:{number}: a quoted cell of several lines; write it as CSV")
         yield number, dict(zip(names, cells, strict=True)) if len(cells) == len(names) else {}
 
 
@@ -100,6 +93,11 @@ def _as_text(value: Any) -> str | None:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return str(value) if isinstance(value, str | int | float) else None
+
+
+def _texts(cells: Any) -> list[str]:
+    """The cells of a list as texts; none of anything else."""
+    return [_as_text(cell) or "" for cell in cells] if isinstance(cells, list) else []
 
 
 def _text(cells: dict[str, Any], name: str) -> str:
@@ -146,7 +144,7 @@ class GlueFormat(TableFormat):
     @property
     def scores(self) -> tuple[str, ...]:
         if self.labels is None:
-            return tuple(metrics.OF_NUMBERS)
+            return metrics.OF_NUMBERS
         return tuple(name for name in metrics.OF_CLASSES if name != "f1" or len(self.labels) == 2)
 
     def read(self, file: Path, training: bool) -> tuple[list[TextExample], Issues]:
@@ -199,28 +197,27 @@ class ChoicesFormat(TableFormat):
                 f"{file}: {self.label} is a letter in some rows and a number in others ({letters[0]}, {numbers[0]}):"
                 " write it in one way, or give the labels of each row's options (choices: {text: [...], label: [...]})"
             )
-        return collect(rows, partial(self._make, file, columns, NUMBERS if numbers else LETTERS))
 
-    def _make(
-        self, file: Path, columns: list[str], usual: tuple[str, ...], number: int, cells: dict[str, Any]
-    ) -> ChoiceExample:
-        passage, question = (_text(cells, name) if name else "" for name in (self.passage, self.question))
-        listed, labels = [*map(cells.get, columns)], self.labels or usual
-        if isinstance(self.options, str):
-            listed = listed[0]
-        if isinstance(listed, dict):
-            listed, labels = listed.get("text"), self.labels or listed.get("label")
-        options = [_as_text(option) or "" for option in listed] if isinstance(listed, list) else []
-        while options and not options[-1]:
-            options.pop()
-        label = _text(cells, self.label)
-        index = _place(label, [_as_text(name) or "" for name in labels] if isinstance(labels, list | tuple) else [])
-        if index >= len(options) > 0 and labels is NUMBERS:
-            raise ConfigError(
-                f"{file}: {self.label}={label} of {len(options)} options, numbered from 0; if the first one is 1:"
-                f" format.labels=[{','.join(NUMBERS[1 : index + 1])}]"
-            )
-        return _choice(index, str(number), passage, question, options)
+        def example(number: int, cells: dict[str, Any]) -> ChoiceExample:
+            passage, question = (_text(cells, name) if name else "" for name in (self.passage, self.question))
+            listed: Any = [*map(cells.get, columns)]
+            listed = listed[0] if isinstance(self.options, str) else listed
+            labels = self.labels or (NUMBERS if numbers else LETTERS)
+            if isinstance(listed, dict):
+                listed, labels = listed.get("text"), self.labels or _texts(listed.get("label"))
+            options = _texts(listed)
+            while options and not options[-1]:
+                options.pop()
+            label = _text(cells, self.label)
+            index = _place(label, labels)
+            if index >= len(options) > 0 and labels is NUMBERS:
+                raise ConfigError(
+                    f"{file}: {self.label}={label} of {len(options)} options, numbered from 0; if the first one is 1:"
+                    f" format.labels=[{','.join(NUMBERS[1 : index + 1])}]"
+                )
+            return _choice(index, str(number), passage, question, options)
+
+        return collect(rows, example)
 
 
 def _choice(index: int, id: str, passage: str, question: str, options: Sequence[str]) -> ChoiceExample:
@@ -260,13 +257,6 @@ class RaceFormat(Section):
         return collect(asked, lambda _, parts: _choice(_place(parts[-1], LETTERS), *parts[:-1]))
 
 
-def _paired(answers: Any) -> Any:
-    """Answers as `datasets` has them, a list of texts and one of starts, as SQuAD's list of answers."""
-    if not isinstance(answers, dict) or not all(isinstance(of, list) for of in answers.values()):
-        return answers
-    return [dict(zip(answers, pair, strict=True)) for pair in zip(*answers.values(), strict=True)]
-
-
 class _Answer(BaseModel):
     text: str
     answer_start: int
@@ -276,12 +266,7 @@ class _Question(BaseModel):
     model_config = ConfigDict(coerce_numbers_to_str=True)
     id: str
     question: str
-    answers: Annotated[tuple[_Answer, ...], BeforeValidator(_paired)] = ()
-
-
-class _Row(_Question):
-    title: str = ""
-    context: str
+    answers: tuple[_Answer, ...] = ()
 
 
 class _Paragraph(BaseModel):
@@ -292,6 +277,16 @@ class _Paragraph(BaseModel):
 class _Article(BaseModel):
     title: str = ""
     paragraphs: list[_Paragraph]
+
+
+def _of_one_question(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of `datasets` as an article of SQuAD: its answers are a list of texts and one of starts."""
+    answers = row.get("answers")
+    if isinstance(answers, dict) and all(isinstance(of, list) for of in answers.values()):
+        row = row | {
+            "answers": [dict(zip(answers, pair, strict=False)) for pair in zip(*answers.values(), strict=False)]
+        }
+    return row | {"paragraphs": [{"context": row.get("context"), "qas": [row]}]}
 
 
 class SquadFormat(Section):
@@ -309,18 +304,10 @@ class SquadFormat(Section):
 
     def read(self, file: Path, training: bool) -> tuple[list[SpanExample], Issues]:
         """The questions of a file, in order; for training, only those with a usable answer."""
-        rows, seen = [cells for _, cells in read_rows(file)], set()
-        form = (
-            "SQuAD's form has data: [{title, paragraphs: [{context, qas}]}], that of `datasets` rows of id, context,"
-            " question and answers: {text, answer_start}"
-        )
-        if any("paragraphs" in row for row in rows):
-            articles = [
-                (of.title, part) for of in files.check(file, rows, list[_Article], form) for part in of.paragraphs
-            ]
-            asked = [(one.id, (title, part.context, one)) for title, part in articles for one in part.qas]
-        else:
-            asked = [(row.id, (row.title, row.context, row)) for row in files.check(file, rows, list[_Row], form)]
+        nested = [row if "paragraphs" in row else _of_one_question(row) for _, row in read_rows(file)]
+        articles, seen = files.check(file, nested, list[_Article], SQUAD), set()
+        parts = [(of.title, part) for of in articles for part in of.paragraphs]
+        asked = [(one.id, (title, part.context, one)) for title, part in parts for one in part.qas]
 
         def example(_: int, parts: tuple[str, str, _Question]) -> SpanExample:
             title, context, question = parts

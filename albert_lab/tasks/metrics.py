@@ -8,7 +8,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from typing import Any
 
@@ -17,49 +17,35 @@ import numpy as np
 from albert_lab.data.words import apart, is_unspaced
 from albert_lab.tasks.examples import ChoiceExample, SpanExample, subsample
 
+OF_CLASSES = ("accuracy", "f1", "matthews")
+OF_NUMBERS = ("pearson", "spearman")
 OF_SQUAD1 = ("exact_match", "f1")
 OF_SQUAD2 = ("exact", "f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1")
 Answers = Sequence[Sequence[str]]  # gold texts of each question; none of an unanswerable one
 MOST_EXAMPLES = 10_000  # of training a bag of words: a few seconds of one core
 _EPOCHS, _DECAY = 20, 1e-4
-_PUNCTUATION = frozenset(string.punctuation + "。，、；：？！“”‘’（）《》「」『』【】…—～·")
 
 
-def of_classes(name: str, labels: Sequence[int], predictions: Sequence[int], **options: Any) -> float:
-    """A score of sklearn.metrics, by the name of its function; F1 is that of class 1 of two classes."""
-    from sklearn import metrics
+def of_glue(name: str, labels: Sequence[float], predictions: Sequence[float]) -> float:
+    """A score of GLUE in percent: one of OF_CLASSES, whose F1 is that of class 1 of two, or one of OF_NUMBERS."""
+    from scipy.stats import pearsonr, spearmanr
+    from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-    # scikit-learn's Matthews correlation is 0 for a single class on both sides too, with a warning.
-    if name == "matthews_corrcoef" and len({*labels, *predictions}) == 1:
-        return 0.0
-    return 100 * float(getattr(metrics, name)(labels, predictions, **options))
-
-
-def of_numbers(name: str, labels: Sequence[float], predictions: Sequence[float]) -> float:
-    """A correlation of scipy.stats, by the name of its function; 0 if one side is constant."""
-    from scipy import stats
-
+    if name == "accuracy":
+        return 100 * float(accuracy_score(labels, predictions))
+    if name == "f1":
+        return 100 * float(f1_score(labels, predictions, zero_division=0.0))
     if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
         return 0.0
-    return 100 * float(getattr(stats, name)(labels, predictions).statistic)
+    if name == "matthews":
+        return 100 * float(matthews_corrcoef(labels, predictions))
+    return 100 * float({"pearson": pearsonr, "spearman": spearmanr}[name](labels, predictions).statistic)
 
 
-OF_CLASSES = {
-    "accuracy": partial(of_classes, "accuracy_score"),
-    "f1": partial(of_classes, "f1_score", zero_division=0.0),
-    "matthews": partial(of_classes, "matthews_corrcoef"),
-}
-OF_NUMBERS = {"pearson": partial(of_numbers, "pearsonr"), "spearman": partial(of_numbers, "spearmanr")}
-
-
-def normalize_answer(text: str, by_character: bool = False) -> str:
-    """The text in lower case, without punctuation and articles, with single spaces (the same in both scripts).
-
-    Args:
-        by_character: whether each character of a script without spaces is a word, as in the scripts of DRCD.
-    """
-    text = "".join(char for char in text.lower() if char not in (_PUNCTUATION if by_character else string.punctuation))
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", apart(text) if by_character else text).split())
+def normalize_answer(text: str) -> str:
+    """The text in lower case, without punctuation and articles, with single spaces (the same in both scripts)."""
+    text = "".join(char for char in text.lower() if char not in string.punctuation)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
 
 
 def match_squad(answers: Answers, predictions: Sequence[str], unanswerable: bool) -> dict[str, list[float]]:
@@ -67,24 +53,19 @@ def match_squad(answers: Answers, predictions: Sequence[str], unanswerable: bool
 
     As in evaluate-v1.1.py, or evaluate-v2.0.py if questions may be unanswerable.
     """
-    # F1 counts characters, as in the scripts of DRCD, if most gold texts have no spaces between words.
-    texts = [text for gold in answers for text in gold]
-    normalize = partial(normalize_answer, by_character=2 * sum(map(is_unspaced, texts)) > len(texts))
-    golds = [[normalize(text) for text in gold] for gold in answers]
+    golds = [[normalize_answer(text) for text in gold] for gold in answers]
     if unanswerable:  # a gold text that consists of articles and punctuation is ignored
         golds = [[text for text in gold if text] or [""] for gold in golds]
-    pairs = zip(golds, map(normalize, predictions), strict=True)
-    matches = np.array([_match(gold, text, float(unanswerable)) for gold, text in pairs])
-    has_answer = np.array([bool(gold) for gold in answers])
-    parts = {"": has_answer | True}
-    if unanswerable:
-        parts |= {"HasAns_": has_answer, "NoAns_": ~has_answer}
-    return {
-        f"{part}{name}": matches[chosen, at].tolist()
-        for part, chosen in parts.items()
-        for at, name in enumerate(OF_SQUAD2[:2] if unanswerable else OF_SQUAD1)
-        if chosen.any()
-    }
+    pairs = zip(golds, map(normalize_answer, predictions), strict=True)
+    exact, f1 = zip(*(_match(gold, text, float(unanswerable)) for gold, text in pairs), strict=True)
+    if not unanswerable:
+        return {"exact_match": [*exact], "f1": [*f1]}
+    shares = {}
+    for part, has_answer in (("", None), ("HasAns_", True), ("NoAns_", False)):
+        chosen = [place for place, gold in enumerate(answers) if has_answer in (None, bool(gold))]
+        if chosen:
+            shares |= {f"{part}exact": [exact[at] for at in chosen], f"{part}f1": [f1[at] for at in chosen]}
+    return shares
 
 
 def _match(gold: Sequence[str], prediction: str, f1_of_none: float) -> tuple[float, float]:
@@ -141,9 +122,9 @@ def bag_of_words(train: Sequence[Any], examples: Sequence[Any]) -> list[Any] | N
         targets = [place == example.label for example in train for place in range(len(example.options))]
     if len(set(targets)) == 1:  # in a small subsample
         return [targets[0]] * len(examples)
-    # Averaged weights need no search for a rate; L-BFGS takes ten times as long on pairs of texts.
-    fixed: Any = {"tol": None, "max_iter": _EPOCHS}  # all epochs
-    classifier = SGDClassifier(loss="log_loss", alpha=_DECAY, average=True, random_state=0, **fixed)
+    # Averaged weights need no search for a rate; L-BFGS takes ten times as long on pairs of texts. All epochs are made.
+    fixed: Any = {"tol": None, "max_iter": _EPOCHS, "alpha": _DECAY}
+    classifier = SGDClassifier(loss="log_loss", average=True, random_state=0, **fixed)
     hasher = FeatureHasher(alternate_sign=False)
     model: Any = make_pipeline(hasher, Ridge() if isinstance(targets[0], float) else classifier).fit(rows, targets)
     if not has_options:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_lab.data.words import NGRAM, Overlap, apart
-from albert_lab.tasks.metrics import _words, match_squad, percent
+from albert_lab.tasks.metrics import _words
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,6 @@ def test_a_part_repeats_texts_that_have_most_of_its_n_grams_or_of_its_documents(
     overlap = Overlap()
     overlap.add(map(" ".join, held_out))
     assert [overlap.repeated([", ".join(part).upper() for part in of]) for of in documents] == expected
-
-
-def test_f1_of_texts_without_spaces_counts_characters():
-    shares = match_squad([["北京大学"], ["“上海”"]], ["北京", "上海"], unanswerable=False)
-    scores = {name: percent(of) for name, of in shares.items()}
-    assert scores == {"exact_match": 50.0, "f1": pytest.approx((200 / 3 + 100) / 2)}
 
 
 def test_the_floor_of_bags_of_words_sees_the_character_that_decides():

@@ -15,19 +15,19 @@ from albert_lab.tasks.examples import ChoiceExample, TextExample
     ("labels", "predictions"), [([1.0, 2.0], [3.0, 3.0]), ([3.0, 3.0], [1.0, 2.0]), ([1.0], [1.0])]
 )
 def test_a_correlation_with_a_constant_is_0_without_a_warning(name, labels, predictions):
-    assert metrics.OF_NUMBERS[name](labels, predictions) == 0.0
+    assert metrics.of_glue(name, labels, predictions) == 0.0
 
 
 def test_scores_equal_values_calculated_by_hand():
     labels, predictions = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0, 0, 0]  # 3 true and 1 false positive
-    assert metrics.OF_CLASSES["accuracy"](labels, predictions) == 80
-    assert metrics.OF_CLASSES["f1"](labels, predictions) == 75
-    assert metrics.OF_CLASSES["matthews"](labels, predictions) == pytest.approx(
+    assert metrics.of_glue("accuracy", labels, predictions) == 80
+    assert metrics.of_glue("f1", labels, predictions) == 75
+    assert metrics.of_glue("matthews", labels, predictions) == pytest.approx(
         100 * (3 * 5 - 1 * 1) / math.sqrt(4 * 4 * 6 * 6)
     )
-    assert metrics.OF_NUMBERS["pearson"]([1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100 * 14 / math.sqrt(5 * 50))
-    assert metrics.OF_NUMBERS["spearman"]([1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100)
-    assert metrics.OF_NUMBERS["spearman"]([1, 2, 3], [1, 3, 2]) == pytest.approx(50)
+    assert metrics.of_glue("pearson", [1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100 * 14 / math.sqrt(5 * 50))
+    assert metrics.of_glue("spearman", [1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100)
+    assert metrics.of_glue("spearman", [1, 2, 3], [1, 3, 2]) == pytest.approx(50)
 
 
 # SQuAD
