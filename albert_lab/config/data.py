@@ -66,16 +66,6 @@ def _check_path(path: Any) -> Any:
 
 _Path = Annotated[str, AfterValidator(_check_path)]
 _Paths = Annotated[str | tuple[str, ...], AfterValidator(_check_path)]
-
-
-class HubDataset(Section):
-    """A data set of the Hugging Face Hub."""
-
-    path: _Path
-    name: str | None
-    split: str
-
-
 SourceDocuments = Literal["auto", "file", "blank-line"]
 Documents = Literal["file", "blank-line", "paragraph"]
 
@@ -86,21 +76,18 @@ class _Text(Section):
     section: ClassVar[str]  # its key in a configuration, for messages
 
     name: Name
-    source: Literal["none", "package", "files", "hub"]
+    source: Literal["none", "package", "files"]
     path: _Paths | None
     source_documents: SourceDocuments
     documents: Documents
     sentences: Literal["split", "line"]
     text_field: str
-    datasets: tuple[HubDataset, ...]
+    datasets: tuple[()] = ()  # in all records, and so in the names of runs
 
     @model_validator(mode="after")
-    def _reads_one_source(self) -> Self:
-        read = "datasets" if self.source == "hub" else "path"
-        if self.source != "none" and not getattr(self, read):
-            raise ValueError(f"{read} is empty, and source={self.source} reads it: give it")
-        if self.source == "hub" and self.path is not None:
-            raise ValueError(f"path={self.path} is not read by source=hub: own files need {self.section}=files")
+    def _has_a_path(self) -> Self:
+        if self.source != "none" and self.path is None:
+            raise ValueError(f"path=null, and source={self.source} reads it: give a file or a folder")
         return self
 
 
@@ -108,7 +95,7 @@ class CorpusConfig(_Text):
     """The source of the text, its split into documents and sentences, and its cleaning.
 
     source_documents: units that are held out or trained on as a whole; documents: units of which segment pairs are
-    made, the same or smaller. Records, rows of data sets and sections of WikiExtractor are source documents.
+    made, the same or smaller. Records and rows of tables are source documents.
 
     dev_share, split_seed: the share of source documents that is held out, and which of them.
     repeats: whether training text loses the paragraphs that repeat held-out text.
@@ -121,7 +108,7 @@ class CorpusConfig(_Text):
 
     section = "corpus"
 
-    source: Literal["package", "files", "hub"]  # pyright: ignore[reportIncompatibleVariableOverride]
+    source: Literal["package", "files"]  # pyright: ignore[reportIncompatibleVariableOverride]
     document_tokens: int | None = Field(gt=0)
     language: str = Field(pattern="^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
     lower_case: bool
@@ -155,20 +142,15 @@ class AddedText(CorpusConfig):
 
 
 class TokenizerConfig(Section):
-    """A SentencePiece model: trained on the corpus, or an existing file; or an existing tokenizer.json.
-
-    digit_commas: keep tokens such as "2006,", or split the comma off as the release does.
-    most_unknown: the largest share of unknown tokens in a text; with more, nothing is trained on it.
-    """
+    """A SentencePiece model: trained on the corpus, or an existing file; or an existing tokenizer.json."""
 
     name: Name
     model_file: _Path | None
-    digit_commas: Literal["keep", "split"]
+    digit_commas: Literal["keep"] = "keep"  # in all records, and so in the names of runs
     vocab_size: int = Field(ge=MIN_VOCAB_SIZE, le=MAX_VOCAB_SIZE)
     # SentencePiece samples no fewer sentences, and no smaller share of characters; its arithmetic fails above 2**53.
     training_sentences: int | None = Field(ge=101, le=10**12)
     character_coverage: float | None = Field(ge=0.98, le=1)
-    most_unknown: Annotated[float, Share] = default(0.1)
 
 
 class MaskingConfig(Section):

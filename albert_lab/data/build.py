@@ -1,11 +1,7 @@
 """Building a folder of the cache: once, by one process at a time, completely or not at all."""
 
-import multiprocessing
-import signal
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 from albert_lab import storage
 from albert_lab.messages import Say
@@ -36,34 +32,3 @@ def find_or_build(folder: Path, build: Callable[[Path], None], say: Say) -> Path
             partial.mkdir()
             build(partial)
     return folder
-
-
-def in_process(function: Callable[..., None], *arguments: Any) -> None:
-    """Calls a function in a process of its own, whose end frees its memory; a signal here ends that process.
-
-    Raises:
-        MemoryError: the process was killed.
-        Exception: what the function raised.
-    """
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_call, args=(theirs, function, arguments))
-    process.start()
-    theirs.close()
-    try:
-        error = ours.recv()
-    except EOFError:
-        raise MemoryError(f"the process of {function.__name__} was killed, maybe for its memory") from None
-    finally:
-        process.kill()
-        process.join()
-    if error:
-        raise error
-
-
-def _call(pipe: Connection, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        pipe.send(function(*arguments))
-    except Exception as error:
-        pipe.send(error)

@@ -5,15 +5,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Literal
 
 import sentencex
 
 from albert_lab.config.data import AddedCorpusConfig, AddedText, CorpusConfig
-from albert_lab.data.files import READERS, Records, files_of, lines_of, reader_of, stream, suffixes, text_of
-from albert_lab.data.fingerprint import revision
+from albert_lab.data.files import READERS, Records, files_of, lines_of, reader_of, suffixes, text_of
 from albert_lab.data.words import Overlap
 from albert_lab.errors import ConfigError
 
@@ -21,8 +20,7 @@ Split = Literal["train", "dev"]
 
 DUPLICATES, REPEATED = "duplicate documents", "paragraphs that repeat held-out text"
 _INVISIBLE = "\u200b\u2060\ufeff \t"  # a line of these is blank
-# Of the lines that is_hard_wrapped() looks at.
-_SAMPLED_LINES, _FEWEST_LINES, _WIDEST_LINE, _SENTENCE_ENDS = 2000, 20, 120, ".!?…:;\"'”’)。！？；」』"
+_SENTENCE_ENDS = ".!?…:;\"'”’)。！？；」』"
 _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore[reportAttributeAccessIssue]  # no stubs
 
 
@@ -50,62 +48,42 @@ def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[
         skipped: receives what is wrong with each record that is left out by corpus.on_error=skip.
 
     Raises:
-        ConfigError: an empty, binary, damaged or badly encoded file, or a record without text; with file and line.
-        MissingDataError: the path does not exist, or a package or data set is not available.
+        ConfigError: a binary, damaged or badly encoded file, or a record without text; with file and line.
+        MissingDataError: the path does not exist, or a package is not available.
     """
-    skipped = [] if skipped is None else skipped
-    if corpus.source == "hub":
-        for dataset in corpus.datasets:
-            rows = stream(dataset.path, name=dataset.name, split=dataset.split, revision=revision(dataset))
-            yield from _of_records(dataset.path, enumerate(rows), corpus, skipped)
-        return
-    files = [file for _, file in files_of(corpus)]
+    files, skipped = [file for _, file in files_of(corpus)], [] if skipped is None else skipped
     num_plain = sum(suffixes(file)[0] not in READERS for file in files)
-    by_file = "file" in (corpus.documents, corpus.source_documents)
     # With auto: if dev_share of the files is about two files or more.
-    by_file = by_file or (corpus.source_documents == "auto" and num_plain * corpus.dev_share >= 2)
+    is_auto = corpus.source_documents == "auto" and num_plain * corpus.dev_share >= 2
+    by_file = is_auto or "file" in (corpus.documents, corpus.source_documents)
     for file in files:
-        is_empty, reader = True, reader_of(file)
-        found = _of_records(str(file), reader(file), corpus, skipped) if reader else _of_text(file, by_file, corpus)
-        for document in found:
-            is_empty = False
-            yield document
-        if is_empty and not skipped:
-            raise ConfigError(f"{file} is empty")
+        reader = reader_of(file)
+        yield from _of_records(file, reader(file), corpus, skipped) if reader else _of_text(file, by_file, corpus)
 
 
-def _of_records(place: str, records: Records, corpus: CorpusConfig, skipped: list[str]) -> Iterator[Document]:
+def _of_records(file: Path, records: Records, corpus: CorpusConfig, skipped: list[str]) -> Iterator[Document]:
     for number, record in records:
         try:
             yield Document((text_of(record, corpus.text_field, f"{corpus.section}.text_field"),))
         except ConfigError as error:
-            said = f"{place}:{number}: {error}"
+            said = f"{file}:{number}: {error}"
             if corpus.on_error == "stop":
                 raise ConfigError(f"{said} ({corpus.section}.on_error=skip leaves such records out)") from error
             skipped.append(said)
 
 
 def _of_text(file: Path, by_file: bool, corpus: CorpusConfig) -> Iterator[Document]:
-    """A `<doc>` section of WikiExtractor, a file, or the text up to a blank line; or parts of it."""
-    size, wrapped = corpus.document_characters, corpus.lines == "wrapped"
-    in_section = False
-    blocks: list[str] = []
-    block: list[str] = []
-    # The end of the file is like a tag, which ends any document.
-    for line in chain((line for _, line in lines_of(file)), ["</doc>"]):
-        tag = line.startswith(("<doc ", "</doc>"))
-        in_section = line.startswith("<doc ") if tag else in_section
-        blank = not line.strip() or not line.strip(_INVISIBLE)
-        if tag or (blank and (wrapped or not in_section)):
-            if block:
-                blocks.append((" " if wrapped else "\n").join(block))
-                block = []
-            if blocks and (tag or not (by_file or in_section)):
-                whole = Document(tuple(blocks))
-                yield from [whole] if size is None else _parts(whole.text, size, corpus)
-                blocks = []
-        elif not blank:
-            block.append(line)
+    """A file, or the text up to a blank line; or parts of it."""
+
+    def is_blank(line: str) -> bool:
+        return not line.strip() or not line.strip(_INVISIBLE)
+
+    end = " " if corpus.lines == "wrapped" else "\n"
+    groups = groupby((line for _, line in lines_of(file)), is_blank)
+    blocks = (end.join(lines) for blank, lines in groups if not blank)
+    for whole in filter(None, [tuple(blocks)] if by_file else ((block,) for block in blocks)):
+        document, size = Document(whole), corpus.document_characters
+        yield from [document] if size is None else _parts(document.text, size, corpus)
 
 
 def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[Document]:
@@ -124,13 +102,10 @@ def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[Document]:
 def is_hard_wrapped(corpus: CorpusConfig) -> bool:
     """Whether most lines of the first plain-text file have about the same length and do not end as sentences do."""
     plain = next((file for _, file in files_of(corpus) if not reader_of(file)), None)
-    lines = [line.strip() for _, line in islice(lines_of(plain), _SAMPLED_LINES) if line.strip()] if plain else []
-    if len(lines) < _FEWEST_LINES:
-        return False
-    most = sorted(map(len, lines))[int(0.95 * len(lines))]
-    full = [line for line in lines if 0.75 * most <= len(line) <= most]
-    open_ended = [line for line in full if line[-1] not in _SENTENCE_ENDS]
-    return most <= _WIDEST_LINE and len(full) > 0.6 * len(lines) and len(open_ended) > 0.6 * len(full)
+    lines = [line.strip() for _, line in islice(lines_of(plain), 2000) if line.strip()] if plain else []
+    most = sorted(map(len, lines))[int(0.95 * len(lines))] if lines else 0
+    full = [line for line in lines if 0.75 * most <= len(line) and line[-1] not in _SENTENCE_ENDS]
+    return len(lines) >= 20 and most <= 120 and len(full) > 0.4 * len(lines)
 
 
 def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:
@@ -219,11 +194,10 @@ def without_repeated(
             yield Document(own)
 
 
-def empty_split(split: Split, num_documents: int, corpus: CorpusConfig, num_repeated: int = 0) -> ConfigError:
-    """The error for a split without documents; num_repeated is the number of dropped paragraphs, see REPEATED."""
-    why = f" ({num_repeated:,} {REPEATED} were dropped; corpus.repeats=keep keeps them)" if num_repeated else ""
+def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> ConfigError:
+    """The error for a split without documents."""
     return ConfigError(
         f"corpus.dev_share={corpus.dev_share} leaves the {split} split of corpus={corpus.name} empty, which has"
-        f" {num_documents} different documents{why}: give more text, another share, or corpus.document_characters=N,"
-        " which cuts a long text into several"
+        f" {num_documents} documents without repetitions: give more text, another share, corpus.repeats=keep, or"
+        " corpus.document_characters=N, which cuts a long text into several"
     )

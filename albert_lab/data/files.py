@@ -23,7 +23,7 @@ Named = list[tuple[str, Path]]
 Records = Iterator[tuple[int, Any]]
 COMPRESSION: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _NEL = "\x85".encode()  # the end of a line on mainframes
-_MARKUP = ("<?xml", "<!doctype", "<html", "<mediawiki", "<tei", "<rss")
+_MARKUP = ("<?xml", "<!doctype", "<html", "<mediawiki", "<tei", "<rss", "<doc ")
 _REMEDY = (
     f"name a compressed file *{', *'.join(COMPRESSION)} and a table *.parquet, take the text out of a document, or"
     " convert other encodings by iconv -f WINDOWS-1252 (or UTF-16) -t UTF-8"
@@ -63,15 +63,6 @@ def files_of(corpus: CorpusConfig) -> Named:
             )
         files += found
     return files
-
-
-def left_out(corpus: CorpusConfig) -> list[str]:
-    """The names of the files in the folder of a corpus that are not read."""
-    path = corpus.path
-    if corpus.source != "files" or not isinstance(path, str) or not (root := paths.expanded(path)).is_dir():
-        return []
-    read = dict(files_of(corpus))
-    return [name for name, _ in walk(root) if name not in read]
 
 
 def _in_package(corpus: CorpusConfig, path: str) -> Path:
@@ -188,13 +179,21 @@ def _json_file(file: Path) -> Records:
 
 
 def _table(file: Path, separator: str = ",") -> Records:
-    """The rows of a file whose first line has the names of the columns."""
-    import pandas
-
+    """The rows of a .parquet, or of a file whose first line has the names of the columns."""
     try:
+        if suffixes(file)[0] == ".parquet":
+            from pyarrow.parquet import ParquetFile
+
+            with ParquetFile(file) as table:
+                yield from enumerate((row for part in table.iter_batches(1000) for row in part.to_pylist()), 1)
+            return
+        import pandas
+
         with pandas.read_csv(file, sep=separator, dtype=str, keep_default_na=False, chunksize=1000) as parts:
             yield from enumerate((row for part in parts for row in part.to_dict("records")), 1)
-    except (ValueError, OSError, EOFError) as error:  # also of pandas' parser
+    except ImportError as error:
+        raise MissingDataError(f"{file} needs a package: pip install 'albert-lab[hub]'") from error
+    except (ValueError, OSError, EOFError) as error:  # also of the parsers
         raise ConfigError(f"{file} cannot be read as a table: {error}") from error
 
 
@@ -204,7 +203,7 @@ READERS: dict[str, Callable[[Path], Records]] = {
     ".json": _json_file,
     ".csv": _table,
     ".tsv": lambda file: _table(file, "\t"),
-    ".parquet": lambda file: enumerate(stream("parquet", data_files=str(file), split="train"), 1),
+    ".parquet": _table,
 }
 # In the order in which a folder is asked for them: plain text, which may be among other files, or else tables.
 _SUFFIXES = (("", ".txt", ".jsonl"), READERS)
@@ -237,28 +236,6 @@ def _parse(text: str) -> Any:
         return json.loads(text) if text.lstrip().startswith(("[", "{")) else None
     except (ValueError, RecursionError):
         return None
-
-
-def stream(path: str, **settings: Any) -> Iterator[Any]:
-    """The rows that datasets.load_dataset(path, ...) streams.
-
-    Raises:
-        ConfigError: there is no such subset or split, or the file is damaged.
-        MissingDataError: the package `datasets` is not installed, or the data set cannot be reached.
-    """
-    try:
-        import datasets
-        import datasets.config
-    except ImportError as error:
-        raise MissingDataError("the package `datasets` is needed: pip install 'albert-lab[hub]'") from error
-    # Otherwise `datasets` imports torch if it is installed, and makes a stream a data set of torch.
-    datasets.config.TORCH_AVAILABLE = False
-    try:
-        yield from datasets.load_dataset(path, streaming=True, **settings)
-    except OSError as error:
-        raise MissingDataError(f"the data set {path} {settings} cannot be reached: {error}") from error
-    except ValueError as error:
-        raise ConfigError(f"{path} {settings}: {error}") from error
 
 
 def text_of(record: Any, field: str, key: str) -> str:

@@ -1,20 +1,16 @@
 """Identity of a corpus: its settings and a hash of its text."""
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from albert_lab import paths
-from albert_lab.config.data import CorpusConfig, HubDataset
+from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import digest
 from albert_lab.data import files
-from albert_lab.errors import DamagedFileError, MissingDataError
-from albert_lab.files import read_json
-from albert_lab.storage import write_atomically
+from albert_lab.errors import MissingDataError
 
 _taken: list[dict[CorpusConfig | Path, str]] = []  # fingerprints within fingerprints_taken_once()
 
@@ -33,14 +29,21 @@ def source_settings(corpus: CorpusConfig) -> dict[str, Any]:
 
 
 def fingerprint(corpus: CorpusConfig) -> str:
-    """Short hash of the text of the corpus: of the names and contents of its files, or of its revisions on the Hub.
+    """Short hash of the text of the corpus: of the names and contents of its files.
 
     Raises:
-        MissingDataError: the path does not exist, or a package or data set is not available.
+        MissingDataError: the path does not exist, or a package is not available.
     """
-    if corpus.source != "hub":
-        return _once(corpus, lambda: _digest_files(files.files_of(corpus)))
-    return _once(corpus, lambda: digest([[of.name, of.split, revision(of)] for of in corpus.datasets]))
+    return _once(corpus, lambda: files.files_of(corpus))
+
+
+def digest_path(path: Path) -> str:
+    """Short hash of a file, or of the names and contents of the files in a folder.
+
+    Raises:
+        MissingDataError: a file cannot be read.
+    """
+    return _once(path, lambda: files.walk(path)) if path.is_dir() else _digest_file(path)
 
 
 @contextmanager
@@ -53,24 +56,11 @@ def fingerprints_taken_once() -> Iterator[None]:
         _taken.pop()
 
 
-def _once(key: CorpusConfig | Path, take: Callable[[], str]) -> str:
+def _once(key: CorpusConfig | Path, find: Callable[[], files.Named]) -> str:
     known = _taken[-1] if _taken else {}
     if key not in known:
-        known[key] = take()
+        known[key] = digest([[name, _digest_file(file)] for name, file in find()])
     return known[key]
-
-
-def digest_path(path: Path) -> str:
-    """Short hash of a file, or of the names and contents of the files in a folder.
-
-    Raises:
-        MissingDataError: a file cannot be read.
-    """
-    return _once(path, lambda: _digest_files(files.walk(path)) if path.is_dir() else _digest_file(path))
-
-
-def _digest_files(named: files.Named) -> str:
-    return digest([[name, _digest_file(file)] for name, file in named])
 
 
 def _digest_file(file: Path) -> str:
@@ -86,27 +76,3 @@ def _digest_content(file: Path, *_state: int) -> str:
             return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     except OSError as error:
         raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
-
-
-def revision(dataset: HubDataset) -> str:
-    """The newest revision of a data set on the Hub; requested only once, so that a cache has one version.
-
-    Raises:
-        MissingDataError: the package `huggingface_hub` is not installed, or the Hub cannot be reached.
-    """
-    file = paths.cache() / "fingerprints.json"
-    try:
-        known = read_json(file, dict[str, str])
-    except DamagedFileError:  # or missing
-        known = {}
-    if dataset.path not in known:
-        try:
-            from huggingface_hub import HfApi
-
-            known[dataset.path] = HfApi().dataset_info(dataset.path).sha or dataset.path
-        except ImportError as error:
-            raise MissingDataError(f"{dataset.path} needs a package: pip install 'albert-lab[hub]'") from error
-        except Exception as error:  # the type of the error differs between versions of the transport
-            raise MissingDataError(f"the data set {dataset.path} cannot be reached: {error}") from error
-        write_atomically(file, json.dumps(known, indent=0))
-    return known[dataset.path]

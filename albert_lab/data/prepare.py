@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import accumulate, chain, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,10 +17,10 @@ from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build
 from albert_lab.data.corpus import Split, sentences
-from albert_lab.data.files import left_out
+from albert_lab.data.files import files_of, walk
 from albert_lab.data.fingerprint import fingerprint, settings
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
-from albert_lab.data.tokenizer import Tokenizer, cleaning_of
+from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.data.vocabulary import find_or_train, load_tokenizer, tokenizer_fingerprint
 from albert_lab.data.words import Overlap
 from albert_lab.errors import ConfigError
@@ -33,9 +32,7 @@ SHARDS_VERSION = 5
 
 _BATCH_CHARACTERS = 2**19
 _MAX_THREADS = 8  # a third of the time is spent outside of them
-MANY_UNKNOWN = 0.01  # of the tokens
-_SAMPLED_DOCUMENTS = 2_000  # whose letters show what cleaning changes
-_MANY_ACCENTS = 0.001  # of the letters: English text has fewer
+_MANY_UNKNOWN = 0.01  # of the tokens
 _EMPTY, _SHORT = "empty documents", "paragraphs of one sentence"
 _DROPPED = (texts.DUPLICATES, texts.REPEATED, _EMPTY, _SHORT)
 
@@ -67,21 +64,13 @@ def prepare(config: RunConfig, say: Say) -> Path:
     fingerprints, folder = [fingerprint(corpus) for corpus in _corpora(config)], find_shards(config)
     find_or_train(config, say)
     find_or_build(folder, lambda part: _build(config, fingerprints, part, say), say)
-    _check_unknown(config, read_meta(folder), say)
+    meta = read_meta(folder)
+    if (share := max(meta[split].get("unknown_share", 0) for split in SPLITS)) > _MANY_UNKNOWN:
+        say(
+            f"warning: {100 * share:.1f} % of the tokens of corpus={config.corpus.name} are unknown, <unk>: a larger"
+            " tokenizer.vocab_size or tokenizer.character_coverage=1 knows more characters"
+        )
     return folder
-
-
-def _check_unknown(config: RunConfig, meta: dict[str, Any], say: Say) -> None:
-    """Say if a text has many tokens that the vocabulary lacks; refuse it if it has more than was asked for."""
-    share, most = max(meta[split].get("unknown_share", 0) for split in SPLITS), config.tokenizer.most_unknown
-    said = (
-        f"{100 * share:.1f} % of the tokens of corpus={config.corpus.name} are unknown, <unk>: a larger"
-        " tokenizer.vocab_size or tokenizer.character_coverage=1 knows more characters"
-    )
-    if share > max(most, MANY_UNKNOWN):
-        raise ConfigError(f"{said}, and tokenizer.most_unknown={most:g} sets how many are allowed")
-    if share > MANY_UNKNOWN:
-        say(f"warning: {said}")
 
 
 def without_added(config: RunConfig) -> RunConfig:
@@ -108,7 +97,7 @@ def _build(config: RunConfig, fingerprints: list[str], folder: Path, say: Say) -
     documents, tokens = (sum(count[part] for count in written.values()) for part in ("documents", "tokens"))
     for split in SPLITS:
         if not written[split]["documents"]:
-            raise texts.empty_split(split, documents, corpus, counts[texts.REPEATED])
+            raise texts.empty_split(split, documents, corpus)
     if [fingerprint(source) for source in corpora] != fingerprints:
         raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")
     meta = {
@@ -143,14 +132,11 @@ def _warnings(corpus: CorpusConfig, skipped: list[str]) -> Iterator[str]:
     """What a user may not have wanted: text that is not read, or is read in another way."""
     if skipped:
         yield f"corpus.on_error=skip left {len(skipped):,} records out, such as {'; '.join(skipped[:5])}"
-    sample = (document.text for document in islice(texts.iterate(corpus), _SAMPLED_DOCUMENTS))
-    share, letter = cleaning_of(corpus).lost_accents(sample)
-    if share > _MANY_ACCENTS:
-        yield f"{100 * share:.2g} % of the letters lose an accent, such as {letter}: set corpus.language"
     if corpus.source == "files" and corpus.lines == "whole" and texts.is_hard_wrapped(corpus):
         yield "most lines are of one length and end within a sentence: corpus.lines=wrapped joins them"
-    if others := left_out(corpus):
-        yield f"{len(others):,} files of {corpus.path} are not read, such as {others[0]}: a glob reads any name"
+    folder = paths.expanded(str(corpus.path))
+    if corpus.source == "files" and folder.is_dir() and (others := sorted({*walk(folder)} - {*files_of(corpus)})):
+        yield f"{len(others):,} files of {folder} are not read, such as {others[0][0]}: a glob reads any name"
 
 
 def _batches(

@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-from base64 import b64encode
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +12,9 @@ import numpy as np
 import sentencepiece
 import tokenizers
 from sentencepiece import sentencepiece_model_pb2
-from tokenizers import Regex, normalizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
 from albert_lab.config.data import CorpusConfig
-from albert_lab.config.schema import digest
 from albert_lab.errors import ConfigError, MissingDataError
 
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
@@ -71,12 +68,6 @@ class Cleaning:
             parts += [normalizers.NFKD(), normalizers.Replace(Regex(_ACCENTS), "")]
         return normalizers.Sequence([*parts, normalizers.NFKC()])
 
-    def lost_accents(self, texts: Iterable[str]) -> tuple[float, str]:
-        """The share of the letters of texts that lose an accent, and the most frequent one of them."""
-        letters = Counter(char for text in texts for char in normalizers.NFKC().normalize_str(text) if char.isalpha())
-        lost = Counter({char: count for char, count in letters.items() if self(char.lower()) != char.lower()})
-        return lost.total() / max(1, letters.total()), next((char for char, _ in lost.most_common(1)), "")
-
 
 AS_IS = Cleaning()
 
@@ -113,7 +104,7 @@ class Tokenizer:
         self._aligned.no_truncation()
         self._aligned.no_padding()
         self._aligned.encode_special_tokens = True  # the word [MASK] in a text is text
-        self.fingerprint = fingerprint_of(model, "keep")
+        self.fingerprint = fingerprint_of(model)
         vocabulary = self._aligned.get_vocab()
         self.vocab_size = 1 + max(vocabulary.values())  # ids may have gaps
         ids = [next((vocabulary[name] for name in names if name in vocabulary), -1) for names in _JSON_SPECIAL]
@@ -169,36 +160,33 @@ def read_model(file: Path) -> bytes:
         raise MissingDataError(f"tokenizer.model_file={file} cannot be read: {error.strerror}") from error
 
 
-def fingerprint_of(model: bytes, digit_commas: str) -> str:
-    """Short hash of what determines the tokens of an existing model file."""
-    content = hashlib.blake2b(model, digest_size=6).hexdigest()
-    return content if digit_commas == "keep" else digest([content, digit_commas])
+def fingerprint_of(model: bytes) -> str:
+    """Short hash of an existing model file, which determines the tokens."""
+    return hashlib.blake2b(model, digest_size=6).hexdigest()
 
 
-def load(file: Path, cleaning: Cleaning = AS_IS, digit_commas: str = "keep") -> Tokenizer:
+def load(file: Path, cleaning: Cleaning = AS_IS) -> Tokenizer:
     """The tokenizer of a model file: a tokenizer.json (by its suffix), which has its own cleaning, or a SentencePiece
     model, for which text is cleaned as given.
 
     Raises:
         MissingDataError: the file does not exist.
-        ConfigError: the file is not such a model, a special token is missing or could come from text, or
-            digit_commas=split for a tokenizer.json.
+        ConfigError: the file is not such a model, or a special token is missing or could come from text.
     """
     model = read_model(file)
-    if file.suffix != ".json":
-        return SentencePieceTokenizer(model, str(file), cleaning, digit_commas)
-    if digit_commas != "keep":
-        raise ConfigError(f"tokenizer.digit_commas={digit_commas}: {file} allows only keep")
-    return Tokenizer(model, str(file))
+    return Tokenizer(model, str(file)) if file.suffix == ".json" else SentencePieceTokenizer(model, str(file), cleaning)
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """Text to token ids and back by a SentencePiece model."""
+    """Text to token ids and back by a SentencePiece model.
+
+    # Differs from the release: a token such as "2," stays; its encode_pieces splits off the comma.
+    """
 
     _continuation = "\0"  # its words begin with ▁
 
-    def __init__(self, model: bytes, origin: str, cleaning: Cleaning = AS_IS, digit_commas: str = "keep") -> None:
-        """Takes a serialized SentencePiece model; origin names it in errors, digit_commas is as in TokenizerConfig.
+    def __init__(self, model: bytes, origin: str, cleaning: Cleaning = AS_IS) -> None:
+        """Takes a serialized SentencePiece model; origin names it in errors.
 
         Raises:
             ConfigError: not a SentencePiece model, or a special token is missing or could come from text.
@@ -208,8 +196,7 @@ class SentencePieceTokenizer(Tokenizer):
             self._processor.LoadFromSerializedProto(model)
         except RuntimeError as error:
             raise ConfigError(f"{origin} is not a SentencePiece model") from error
-        self._model, self._clean = model, cleaning
-        self.fingerprint = fingerprint_of(model, digit_commas)
+        self._model, self._clean, self.fingerprint = model, cleaning, fingerprint_of(model)
         self.vocab_size = self._processor.GetPieceSize()
         ids = [self._processor.PieceToId(token) for token in _SPECIAL]
         for token, number in zip(_SPECIAL, ids, strict=True):
@@ -220,48 +207,22 @@ class SentencePieceTokenizer(Tokenizer):
                     f" {', '.join(_SPECIAL)}"
                 )
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
-        self._split = self._split_tokens() if digit_commas == "split" else {}
 
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
-        # Differs from the release: digit_commas=keep keeps a token such as "2,"; encode_pieces splits off its comma.
         cleaned = [self._clean(sentence) for sentence in sentences]
-        encoded = self._processor.Encode(cleaned, out_type=int, num_threads=threads)
-        if not self._split:
-            return encoded
-        return [[part for token in ids for part in self._split.get(token, (token,))] for ids in encoded]
-
-    def _split_tokens(self) -> dict[int, list[int]]:
-        """For each token that ends in a digit and a comma, the tokens by which the release replaces it."""
-        split = {}
-        for token, text in enumerate(self.tokens()):
-            if len(text) > 1 and text.endswith(",") and text[-2].isdigit():
-                parts = self._processor.EncodeAsPieces(text[:-1].replace("▁", ""))
-                if not text.startswith("▁") and parts[0].startswith("▁"):
-                    parts = [parts[0][1:], *parts[1:]] if len(parts[0]) > 1 else parts[1:]
-                split[token] = [self._processor.PieceToId(part) for part in [*parts, ","]]
-        return split
+        return self._processor.Encode(cleaned, out_type=int, num_threads=threads)
 
     @cached_property
     def _aligned(self) -> tokenizers.Tokenizer:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The same tokenizer, ten times slower, which knows the place of each token in the text before cleaning."""
-        content = as_json(self._model, self._clean) | {"added_tokens": [], "post_processor": None}
-        vocabulary = content["model"]["vocab"]
-        # A token of spaces never comes from text.
-        content["model"]["vocab"] = [(f" {token}" if token in _SPECIAL else token, at) for token, at in vocabulary]
-        return tokenizers.Tokenizer.from_str(json.dumps(content))
+        return _unigram(self._model, self._clean, before_special=" ")  # a token with a space never comes from text
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         space = self._processor.PieceToId("▁")
-        ids: list[int] = []
-        offsets: list[tuple[int, int]] = []
-        for token, (first, end) in zip(*super().encode_with_offsets(text), strict=True):
-            parts = self._split.get(token, [token])
-            ends = [first if token == space else end]
-            for part in reversed(parts[1:]):  # from the back, so that the first part gets the remainder
-                ends.append(max(first, ends[-1] - len(self._processor.IdToPiece(part).lstrip("▁"))))
-            ids += parts
-            offsets += zip([first, *reversed(ends[1:])], reversed(ends), strict=True)
-        return ids, offsets
+        ids, offsets = super().encode_with_offsets(text)
+        return ids, [
+            (first, first if token == space else end) for token, (first, end) in zip(ids, offsets, strict=True)
+        ]
 
     def decode(self, ids: Sequence[int]) -> str:
         return self._processor.Decode([int(token) for token in ids])
@@ -270,38 +231,35 @@ class SentencePieceTokenizer(Tokenizer):
         return [self._processor.IdToPiece(token) for token in range(self.vocab_size)]
 
 
-def as_json(model: bytes, cleaning: Cleaning) -> dict[str, Any]:
-    """The content of a tokenizer.json that cleans text and then gives the ids of a SentencePiece unigram model.
+def _unigram(model: bytes, cleaning: Cleaning, before_special: str = "") -> tokenizers.Tokenizer:
+    """A SentencePiece unigram model, before which text is cleaned, as a tokenizer without special tokens.
 
     Brackets, quotes and other symbols that SentencePiece never joins to others remain ordinary tokens, with their
     score of 0, the highest. transformers would make them added tokens, which drop the space before them.
     """
     proto = sentencepiece_model_pb2.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]
     proto.ParseFromString(model)
-    vocabulary = [(entry.piece, entry.score) for entry in proto.pieces]
-    ids = {token: number for number, (token, _) in enumerate(vocabulary)}
-    steps = [json.loads(cleaning.normalizer.__getstate__())]
-    if charsmap := proto.normalizer_spec.precompiled_charsmap:
-        steps.append({"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap).decode()})
-    metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
-    cls, sep = ({"SpecialToken": {"id": token, "type_id": 0}} for token in CONTROL_SYMBOLS[:2])
-    first, second = ({"Sequence": {"id": name, "type_id": number}} for number, name in enumerate("AB"))
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [{"id": ids[token], "content": token, **flags} for token in _SPECIAL],
-        "normalizer": {"type": "Sequence", "normalizers": steps},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]},
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [cls, first, sep],
-            "pair": [cls, first, sep, second, {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
-            "special_tokens": {
-                token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in CONTROL_SYMBOLS[:2]
-            },
-        },
-        "decoder": metaspace,
-        "model": {"type": "Unigram", "unk_id": ids["<unk>"], "vocab": vocabulary, "byte_fallback": False},
-    }
+    names = [before_special * (entry.piece in _SPECIAL) + entry.piece for entry in proto.pieces]
+    scores = [entry.score for entry in proto.pieces]
+    unknown = names.index(f"{before_special}<unk>")
+    result = tokenizers.Tokenizer(models.Unigram([*zip(names, scores, strict=True)], unknown, byte_fallback=False))
+    charsmap = proto.normalizer_spec.precompiled_charsmap
+    result.normalizer = normalizers.Sequence(
+        [cleaning.normalizer, *([normalizers.Precompiled(charsmap)] if charsmap else [])]
+    )
+    result.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    result.decoder = decoders.Metaspace()
+    return result
+
+
+def as_json(model: bytes, cleaning: Cleaning) -> dict[str, Any]:
+    """The content of a tokenizer.json that cleans text and then gives the ids of a SentencePiece unigram model."""
+    tokenizer = _unigram(model, cleaning)
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in _SPECIAL])
+    ends = [(token, tokenizer.token_to_id(token)) for token in CONTROL_SYMBOLS[:2]]
+    pair = "[CLS] $A [SEP] $B:1 [SEP]:1"
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair=pair, special_tokens=ends)
+    content, cleans = json.loads(tokenizer.to_str()), json.loads(cleaning.normalizer.__getstate__())
+    steps = content["normalizer"]["normalizers"]
+    steps[: len(cleans["normalizers"])] = [cleans]  # as one step, for readers
+    return content

@@ -5,18 +5,17 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable
-from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import sentencepiece
 
 from albert_lab import paths
-from albert_lab.config.data import CorpusConfig, TokenizerConfig
+from albert_lab.config.data import TokenizerConfig
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
-from albert_lab.data.build import find_or_build, in_process
+from albert_lab.data.build import find_or_build
 from albert_lab.data.fingerprint import fingerprint, source_settings
 from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer, cleaning_of, fingerprint_of, load, read_model
 from albert_lab.errors import ConfigError
@@ -40,8 +39,8 @@ def tokenizer_fingerprint(config: RunConfig) -> str:
         MissingDataError: the model file or the text does not exist.
     """
     if config.tokenizer.model_file is not None:
-        return fingerprint_of(read_model(find_tokenizer(config)), config.tokenizer.digit_commas)
-    settings = config.tokenizer.model_dump(exclude={"name", "model_file", "most_unknown"})
+        return fingerprint_of(read_model(find_tokenizer(config)))
+    settings = config.tokenizer.model_dump(exclude={"name", "model_file"})
     return digest([TOKENIZER_VERSION, settings, source_settings(config.corpus), fingerprint(config.corpus)])
 
 
@@ -62,7 +61,7 @@ def load_tokenizer(config: RunConfig) -> Tokenizer:
     Raises:
         MissingDataError, ConfigError: see load().
     """
-    return load(find_tokenizer(config), cleaning_of(config.corpus), config.tokenizer.digit_commas)
+    return load(find_tokenizer(config), cleaning_of(config.corpus))
 
 
 def find_or_train(config: RunConfig, say: Say) -> Path:
@@ -77,37 +76,30 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
     settings = config.tokenizer
     file = find_tokenizer(config)
     if settings.model_file is None:
-        find_or_build(file.parent, lambda folder: _build(config, folder, say), say)
+        find_or_build(file.parent, lambda folder: _train_on_corpus(config, folder / MODEL_FILE, say), say)
     size = load_tokenizer(config).vocab_size
     if size != settings.vocab_size:
         raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} tokens: set it to {size}")
     return file
 
 
-def _build(config: RunConfig, folder: Path, say: Say) -> None:
-    settings, start = config.tokenizer, time.monotonic()
-    for key in ("training_sentences", "character_coverage"):
-        if getattr(settings, key) is None:
-            raise ConfigError(f"tokenizer.{key}=null: give a number, by which a tokenizer is trained")
+def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
+    corpus, settings, start = config.corpus, config.tokenizer, time.monotonic()
+    if settings.training_sentences is None or settings.character_coverage is None:
+        raise ConfigError("tokenizer.training_sentences or character_coverage is null: a tokenizer is trained by both")
     say(f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences")
-    in_process(train_on_corpus, config.corpus, settings, folder / MODEL_FILE)
-    say(f"trained the tokenizer in {duration(time.monotonic() - start)}")
-
-
-def train_on_corpus(corpus: CorpusConfig, settings: TokenizerConfig, file: Path) -> None:
-    """Trains a model on the training documents of a corpus and writes it; raises the errors of train()."""
-    assert settings.training_sentences is not None
-    counts: Counter[str] = Counter()
-    documents = texts.distinct(texts.iterate(corpus), counts)
-    split = partial(texts.split_of, dev_share=corpus.dev_share, seed=corpus.split_seed)
-    training = (document.text for document in documents if split(document.text) == "train")
+    documents = texts.distinct(texts.iterate(corpus), counts := Counter[str]())
+    training = (
+        one.text for one in documents if texts.split_of(one.text, corpus.dev_share, corpus.split_seed) == "train"
+    )
     sentences = (sentence for text in training for sentence in texts.raw_sentences(text, corpus))
     sampled = sample(sentences, settings.training_sentences)
     if not sampled:
         raise texts.empty_split("train", counts["documents"] - counts[texts.DUPLICATES], corpus)
     clean = cleaning_of(corpus)
-    cleaned = (clean(sampled.pop()) for _ in range(len(sampled)))
-    train(chain.from_iterable(map(short_lines, cleaned)), settings, file)
+    # Taken from the sample one by one, which may be large.
+    train((line for _ in range(len(sampled)) for line in short_lines(clean(sampled.pop()))), settings, file)
+    say(f"trained the tokenizer in {duration(time.monotonic() - start)}")
 
 
 def short_lines(sentence: str) -> list[str]:
@@ -133,7 +125,7 @@ def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> No
     sentencepiece.set_random_generator_seed(_SEED)
     try:
         sentencepiece.SentencePieceTrainer.Train(
-            sentence_iterator=iter(sentences),
+            sentence_iterator=iter(list(sentences)),  # a Ctrl-C in a generator would only end the sentences
             model_writer=model,
             model_type="unigram",
             vocab_size=settings.vocab_size,

@@ -88,9 +88,8 @@ def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
             content.corpus.update(own.corpus.model_dump(include={"lower_case", "strip_accents", "language"}))
     content.length_schedule = composed["length_schedule"]  # held-out text has one length
     config = validate(OmegaConf.to_container(content))
-    # Given by its file: by its settings, another tokenizer would be trained on another text. The model has no other
-    # tokens, so those that are unknown are only said.
-    tokenizer = {"model_file": str(find_tokenizer(own).resolve()), "most_unknown": 1.0}
+    # Given by its file: by its settings, another tokenizer would be trained on another text.
+    tokenizer = {"model_file": str(find_tokenizer(own).resolve())}
     if own.tokenizer.model_file is None and find_tokenizer(config) == find_tokenizer(own):
         del tokenizer["model_file"]
     return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update=tokenizer)})

@@ -94,8 +94,6 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
     """The text of a model card: what the Hub reads, then usage, shape, origin and scores."""
     shape, config, record = opened.model.encoder.shape, opened.run.config, results.read(folder)
     left_out = f" Left out, as in its source: {', '.join(opened.missing)}." if opened.missing else ""
-    if config.tokenizer.digit_commas == "split":
-        left_out += " tokenizer.json keeps the comma of `2006,`, which was cut off."
     parts = [
         f"---\nlibrary_name: transformers\npipeline_tag: fill-mask\nlanguage: {config.corpus.language}\n---",
         f"# {opened.run.name}",
@@ -122,7 +120,6 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
         ConfigError: they differ; names the part.
     """
     transformers, config = layout.package("export"), opened.run.config
-    # tokenizer.json keeps digit_commas
     ours = load_tokenizer(find_tokenizer(config), cleaning_of(config.corpus))
     theirs = layout.load(transformers.AutoTokenizer, folder)
     compared = _sentences(config, ours)

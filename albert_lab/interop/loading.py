@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -167,7 +167,7 @@ class _TokenizerConfig(BaseModel):
     keep_accents: bool | None = None
     model_max_length: int | float | None = None
     language: str | None = None
-    digit_commas: str | None = None
+    digit_commas: Literal["keep"] = "keep"
 
 
 def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
@@ -182,11 +182,9 @@ def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
     if strips is None:  # ALBERT strips accents with either case; in BERT, they follow the case
         is_albert = has_pieces or "keep_accents" in flags.model_fields_set
         strips = not flags.keep_accents if is_albert else bool(flags.do_lower_case)
-    # Published ALBERT was trained with commas split off, as in the release.
     settings = {
         "corpus.lower_case": bool(flags.do_lower_case),
         "corpus.strip_accents": strips,
-        "tokenizer.digit_commas": flags.digit_commas or ("split" if has_pieces else "keep"),
         "max_sequence_length": inf if flags.model_max_length is None else flags.model_max_length,
     }
     return settings | ({"corpus.language": flags.language} if flags.language else {})

@@ -137,11 +137,6 @@ def test_an_invalid_override_is_refused_with_its_key_and_what_is_allowed(overrid
     assert said in str(error.value)
 
 
-def test_a_path_beside_data_sets_of_the_hub_is_refused():
-    with pytest.raises(ConfigError, match="corpus=files"):
-        config.load(["corpus=wikipedia-books", "corpus.path=x"])
-
-
 @pytest.mark.parametrize("text", ["batch", "--multirun", "=3", ""])
 def test_a_text_without_key_and_value_is_refused(text):
     for door in (config.load, config.axes):

@@ -41,8 +41,3 @@ def test_words_of_each_language_keep_their_letters(text, language, cleaned):
     corpus = load(["corpus=files", "corpus.path=x", f"corpus.language={language}"]).corpus
     clean = Cleaning(corpus.lower_case, corpus.strip_accents, language)
     assert words(clean(text)) == words(unicodedata.normalize("NFKC", cleaned))
-
-
-@pytest.mark.parametrize(("text", "share", "letter"), [("Xöxx xxxx xx", 0.1, "ö"), ("ABCD", 0, ""), ("हिन्दी", 0, "")])
-def test_the_letters_that_lose_an_accent_are_counted(text, share, letter):
-    assert UNCASED.lost_accents([text]) == (share, letter)

@@ -3,19 +3,17 @@ import gzip
 import json
 import lzma
 import os
-import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
-import datasets
 import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_lab.config.compose import load
-from albert_lab.config.data import CorpusConfig, HubDataset
+from albert_lab.config.data import CorpusConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data.corpus import sentences
 from albert_lab.data.fingerprint import fingerprint
@@ -30,24 +28,12 @@ def usual() -> CorpusConfig:
     return load(["corpus=files", "corpus.path=texts", *settings]).corpus
 
 
-def corpus(path: Path | str | None = "texts", **changes):
-    return usual().model_copy(update={"path": path if path is None else str(path)} | changes)
-
-
-def hub(path, split="train", name=None, **changes):
-    return corpus(None, source="hub", datasets=(HubDataset(path=str(path), name=name, split=split),), **changes)
+def corpus(path: Path | str = "texts", **changes):
+    return usual().model_copy(update={"path": str(path)} | changes)
 
 
 def read(settings):
     return [document.text for document in texts.iterate(settings)]
-
-
-@pytest.fixture
-def rows(monkeypatch):
-    """A data set of two rows, as the package `datasets` streams it."""
-    rows = [{"id": row, "text": f"Row {row}.\n\nIts second paragraph."} for row in range(2)]
-    monkeypatch.setattr(datasets, "load_dataset", lambda path, **settings: rows)
-    monkeypatch.setattr(texts, "revision", lambda dataset: "a1b2")
 
 
 # ---- documents ----
@@ -84,13 +70,11 @@ def test_a_source_document_is_split_into_its_documents(tmp_path):
     assert divide(by_lines) == [whole], "where a line is a sentence, a blank line ends a paragraph"
 
 
-def test_the_paragraphs_of_a_record_are_its_lines(tmp_path, rows):
+def test_the_paragraphs_of_a_record_are_its_lines(tmp_path):
     record = "One. Two.\n\nThree.\n  \n"
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": record}))
-    for settings, text in [(corpus(tmp_path / "a.jsonl"), record), (hub("x/y"), "Row 0.\n\nIts second paragraph.")]:
-        assert divide(settings)[0] == [text]
-        paragraphs = [line for line in text.split("\n") if line.strip()]
-        assert divide(settings.model_copy(update={"documents": "paragraph"}))[0] == paragraphs
+    assert divide(corpus(tmp_path)) == [[record]]
+    assert divide(corpus(tmp_path, documents="paragraph")) == [["One. Two.", "Three."]]
 
 
 def test_files_are_source_documents_if_about_two_of_them_would_be_held_out(tmp_path):
@@ -104,14 +88,6 @@ def test_files_are_source_documents_if_about_two_of_them_would_be_held_out(tmp_p
 
 
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
-
-
-@pytest.mark.parametrize("documents", ["blank-line", "file"])
-def test_wikiextractor_sections_are_documents_including_blank_lines(tmp_path, documents):
-    section = '<doc id="{0}" url="u" title="T{0}">\nT{0}\n\nText {0}.\n</doc>\n'
-    (tmp_path / "AA").mkdir()
-    (tmp_path / "AA" / "wiki_00").write_text(section.format(1) + section.format(2))
-    assert read(corpus(tmp_path, documents=documents)) == ["T1\nText 1.", "T2\nText 2."]
 
 
 RECORDS = [{"id": "1", "text": "One, of\ntwo lines."}, {"id": "2", "text": "Two."}]
@@ -202,7 +178,6 @@ def test_compressed_files_give_their_text_and_damaged_ones_are_refused(tmp_path,
 @pytest.mark.parametrize(
     ("name", "content", "place"),
     [
-        ("a.txt", b" \n\n", "a.txt"),
         ("a.txt", b"fine\n\x89PNG\0", "a.txt:2"),
         ("a.txt", "fine\nnaïve".encode("latin-1"), "a.txt:2"),
         ("a.jsonl", b'{"text": "fine"}\n{"text": ', "a.jsonl:2"),
@@ -213,6 +188,8 @@ def test_compressed_files_give_their_text_and_damaged_ones_are_refused(tmp_path,
         ("a.json", b"[1, 2", "a.json"),
         ("a.csv", b"id,body\n1,x\n", "a.csv:1: corpus.text_field"),
         ("a.txt", b"<?xml version='1.0'?>\n<p>Text.</p>", "a.txt"),
+        ("wiki_00", b'<doc id="1" url="u" title="T">\nT\n\nText.\n</doc>\n', "wiki_00 .*wikiextractor --json"),
+        ("a.parquet", b"PAR1", "a.parquet"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_with_its_line(tmp_path, name, content, place):
@@ -234,18 +211,6 @@ def test_a_path_of_the_users_own_is_not_taken_for_a_package(path, section, optio
     config = load(["scale=smoke", f"{section}={option}", f"{section}.path='{path}'"])
     with pytest.raises(MissingDataError, match=f"{section}.path={path}"):
         fingerprint(texts.added_to(config.corpus, config.added_corpus) or config.corpus)
-
-
-# ---- data sets ----
-
-
-def test_a_row_of_a_data_set_is_a_document(rows, monkeypatch):
-    result = list(texts.iterate(hub("x/y")))
-    assert result[1] == texts.Document(("Row 1.\n\nIts second paragraph.",))
-    assert len(result) == 2
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingDataError, match=r"albert-lab\[hub\]"):
-        read(hub("x/y"))
 
 
 # ---- splits and repetitions ----

@@ -1,13 +1,9 @@
 import os
-from types import SimpleNamespace
 
-import huggingface_hub
 import pytest
-from test_corpus import corpus, hub
+from test_corpus import corpus
 
-from albert_lab import paths
 from albert_lab.data.fingerprint import fingerprint, fingerprints_taken_once
-from albert_lab.errors import MissingDataError
 
 
 @pytest.fixture
@@ -38,25 +34,6 @@ def test_a_text_that_was_edited_is_noticed_though_its_size_and_time_are_kept(fil
     file.write_text("Two.")
     os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
     assert fingerprint(corpus(file)) != first
-
-
-def test_the_revision_is_requested_once_and_the_hub_may_then_be_unreachable(tmp_path, monkeypatch):
-    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(MissingDataError, match="someone/texts"):
-        fingerprint(hub("someone/texts"))
-    for content in ("", "[1]", "{}"):  # a damaged file is written again
-        (tmp_path / "cache").mkdir(exist_ok=True)
-        (tmp_path / "cache" / "fingerprints.json").write_text(content)
-        with monkeypatch.context() as patch:
-            patch.setattr(huggingface_hub, "HfApi", lambda: SimpleNamespace(dataset_info=lambda path: reply(path)))
-            first = fingerprint(hub("someone/texts"))
-        assert fingerprint(hub("someone/texts")) == first
-        assert fingerprint(hub("someone/texts", split="test")) != first
-    assert "a1b2" in (paths.cache() / "fingerprints.json").read_text()
-
-
-def reply(path):
-    return SimpleNamespace(sha="a1b2")
 
 
 def test_fingerprints_taken_once_see_changes_only_afterwards(files):

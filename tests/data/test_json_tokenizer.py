@@ -86,13 +86,11 @@ def test_a_file_without_a_tokenizer_or_a_special_token_is_refused(file, tmp_path
     for name in ("bad.json", "lacking.json"):
         with pytest.raises(ConfigError, match=name):
             load_model(tmp_path / name)
-    with pytest.raises(ConfigError, match="digit_commas=split"):
-        load_model(file, digit_commas="split")
 
 
 def test_text_is_prepared_as_with_sentencepiece(file, corpus, own_home):
     more = ["tokenizer=model-file", f"tokenizer.model_file={file}", f"tokenizer.vocab_size={len(TOKENS)}"]
-    config = toy_config(corpus, *more, "tokenizer.most_unknown=1")
+    config = toy_config(corpus, *more)
     assert tokenizer_fingerprint(config) == load_model(file).fingerprint
     shards = open_shards(prepare(config, lambda _line: None), "dev", load_tokenizer(config))
     assert set(np.unique(shards.tokens)) <= set(range(len(TOKENS)))

@@ -1,5 +1,6 @@
 import itertools
 import re
+import signal
 from collections import Counter
 
 import numpy as np
@@ -14,6 +15,7 @@ from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
 from albert_lab.data import tokenizer as base
 from albert_lab.data import vocabulary as training
+from albert_lab.data.tokenizer import Cleaning
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import find_or_train, sample, short_lines, tokenizer_fingerprint, train
 from albert_lab.errors import ConfigError, MissingDataError
@@ -119,15 +121,28 @@ def test_spaces_punctuation_and_other_scripts_start_a_word_and_letters_join_it(t
     assert toy.word_starts.tolist() == [base.starts_word(token) for token in toy.tokens()]
 
 
-def test_a_tokenizer_is_trained_once_in_a_separate_process(run, monkeypatch):
+def test_a_tokenizer_is_trained_once(run, monkeypatch):
     file = find_or_train(run(), silent)
     assert file.is_relative_to(paths.cache() / "tokenizers")
-    monkeypatch.setattr(training, "in_process", None)
+    monkeypatch.setattr(training, "train", None)
     assert find_or_train(run(), silent) == file
 
 
+def test_a_ctrl_c_ends_a_training_and_leaves_nothing(run, tmp_path, monkeypatch):
+    clean = Cleaning.__call__
+
+    def interrupted(cleaning, text):
+        signal.raise_signal(signal.SIGINT)
+        return clean(cleaning, text)
+
+    monkeypatch.setattr(Cleaning, "__call__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        find_or_train(run(), silent)
+    assert not list((tmp_path / "cache" / "tokenizers").glob("*/"))
+
+
 def test_training_needs_text_and_its_settings(run, tmp_path):
-    with pytest.raises(ConfigError, match=r"tokenizer\.training_sentences=null"):
+    with pytest.raises(ConfigError, match=r"tokenizer\.training_sentences"):
         find_or_train(run("tokenizer.training_sentences=null"), silent)
     (tmp_path / "text" / "a.txt").write_text("Two.")  # held out
     with pytest.raises(ConfigError, match=r"corpus\.dev_share"):
@@ -168,22 +183,6 @@ def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tm
     assert of_splits == {fingerprints[-1]}, "how source documents are split changes nothing"
     from_file = run(f"tokenizer.model_file={toy_model}")
     assert tokenizer_fingerprint(from_file) == load_model(toy_model).fingerprint
-
-
-def test_a_comma_after_a_digit_is_kept_or_split_off_as_in_the_release(shared_data):
-    file = shared_data / "sentencepiece" / "30k-clean.model"
-    keep, split = load_model(file), load_model(file, digit_commas="split")
-
-    def tokens(tokenizer, text):
-        return [tokenizer.tokens()[token] for token in tokenizer.encode([text])[0]]
-
-    assert tokens(keep, "92000, on may 2, 2006,") == ["▁9", "2000", ",", "▁on", "▁may", "▁2,", "▁2006,"]
-    # encode_pieces of the release, applied by hand to the tokens above.
-    assert tokens(split, "92000, on may 2, 2006,") == ["▁9", "2000", ",", "▁on", "▁may", "▁2", ",", "▁2006", ","]
-    assert keep.fingerprint != split.fingerprint
-    ids, offsets = split.encode_with_offsets("may 2, 2006,")
-    assert [split.tokens()[token] for token in ids] == ["▁may", "▁2", ",", "▁2006", ","]
-    assert ["may 2, 2006,"[first:end].strip() for first, end in offsets] == ["may", "2", ",", "2006", ","]
 
 
 @pytest.mark.parametrize("unit", ["so many words ", "ภาษาไทย", "字"])

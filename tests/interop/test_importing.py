@@ -48,7 +48,6 @@ def test_an_import_is_a_run_with_the_same_weights_shape_and_cleaning(
     assert run.config.model.name == "published"
     assert not run.config.corpus.lower_case
     assert not run.config.corpus.strip_accents
-    assert run.config.tokenizer.digit_commas == "split"
     assert run.config.max_sequence_length == 16
     opened = open_folder(folder.name)
     assert opened.missing == ()
