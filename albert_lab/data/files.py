@@ -192,7 +192,7 @@ def _table(file: Path, separator: str = ",") -> Records:
         with pandas.read_csv(file, sep=separator, dtype=str, keep_default_na=False, chunksize=1000) as parts:
             yield from enumerate((row for part in parts for row in part.to_dict("records")), 1)
     except ImportError as error:
-        raise MissingDataError(f"{file} needs a package: pip install 'albert-lab[hub]'") from error
+        raise MissingDataError(f"{file} needs a package: pip install 'albert-lab[parquet]'") from error
     except (ValueError, OSError, EOFError) as error:  # also of the parsers
         raise ConfigError(f"{file} cannot be read as a table: {error}") from error
 

@@ -5,6 +5,7 @@ import json
 import tarfile
 from typing import Any
 
+import pandas
 import pytest
 
 from albert_lab.errors import ConfigError
@@ -105,8 +106,7 @@ def test_json_is_read_plain_and_compressed(name, read, tmp_path):
 
 
 def test_parquet_is_read(tmp_path):
-    datasets = pytest.importorskip("datasets")
-    datasets.Dataset.from_list([{"a": "x", "b": "y", "label": 1}]).to_parquet(tmp_path / "train.parquet")
+    pandas.DataFrame([{"a": "x", "b": "y", "label": 1}]).to_parquet(tmp_path / "train.parquet")
     assert two_texts().read(tmp_path / "train.parquet", True)[0] == [TextExample("0", "x", "y", "1")]
 
 
