@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import sentencepiece
+from omegaconf import OmegaConf
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
@@ -66,10 +67,16 @@ def toy_start(folder: Path, *overrides: str, weights: Path | None = None, name: 
 
 def toy_task(name: str, data: Path, *overrides: str) -> TaskConfig:
     """A task of the project with a few toy examples instead of its data, written below `data`."""
-    task = load_task(name, [*_settings(*overrides)])
+    task = changed(load_task(name), *_settings(*overrides))
     for split in ("train", "dev"):
         write_examples(task, task.file(data, split))
     return task
+
+
+def changed(task: TaskConfig, *overrides: str) -> TaskConfig:
+    """A task with other values of its keys."""
+    merged = OmegaConf.merge(task.model_dump(mode="json"), OmegaConf.from_dotlist([*overrides]))
+    return TaskConfig.model_validate_json(json.dumps(OmegaConf.to_container(merged)))
 
 
 def write_examples(task: TaskConfig, file: Path, examples: Sequence[Any] | None = None) -> None:
@@ -79,9 +86,9 @@ def write_examples(task: TaskConfig, file: Path, examples: Sequence[Any] | None 
     file.parent.mkdir(parents=True, exist_ok=True)
     match task.format:
         case GlueFormat() as form:
-            lines = [form.columns] if form.header else []
             rows = [{form.text_a: e.text_a, form.text_b: e.text_b, form.label: e.label} for e in chosen]
-            lines += [[str(row.get(name, "")) for name in form.columns] for row in rows]
+            lines = [] if form.columns else [[name or "" for name in rows[0]]]
+            lines += [[str(row.get(name, "")) for name in form.columns or rows[0]] for row in rows]
             file.write_text("".join("\t".join(line) + "\n" for line in lines))
         case SquadFormat():
             paragraphs = []

@@ -35,7 +35,7 @@ Labels = Annotated[tuple[Label, ...] | None, Distinct]
 
 
 def read_rows(
-    file: Path, wanted: Sequence[str | None] = (), columns: Sequence[str] = (), header: bool = True
+    file: Path, wanted: Sequence[str | None] = (), columns: Sequence[str] = ()
 ) -> list[tuple[str, dict[str, Any]]]:
     """The rows of a file by the end of its name: JSON, JSON Lines, CSV, parquet; any other name is tab-separated.
 
@@ -45,7 +45,6 @@ def read_rows(
     Args:
         wanted: columns that the file must have.
         columns: the columns of a table without a header line.
-        header: whether the first line of a table is a header line.
 
     Raises:
         MissingDataError: the file does not exist. ConfigError: it is empty, lacks a column, or has another form.
@@ -53,7 +52,7 @@ def read_rows(
     suffix = suffixes(file)[0]
     is_table = suffix in (".csv", ".tsv") or suffix not in READERS
     try:
-        rows = [*(_table(file, suffix == ".csv", columns, header) if is_table else READERS[suffix](file))]
+        rows = [*(_table(file, suffix == ".csv", columns) if is_table else READERS[suffix](file))]
         rows = [(number, json.loads(row) if isinstance(row, str) else row) for number, row in rows]
         if len(rows) == 1 and isinstance(rows[0][1], dict) and isinstance(rows[0][1].get("data"), list):
             rows = [*enumerate(rows[0][1]["data"], 1)]
@@ -71,7 +70,7 @@ def read_rows(
     return [(f"{file.name}:{number}", cells) for number, cells in rows]
 
 
-def _table(file: Path, is_csv: bool, columns: Sequence[str], header: bool) -> Iterator[tuple[int, dict[str, str]]]:
+def _table(file: Path, is_csv: bool, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """The cells of each line by column, none if it has more or fewer of them."""
     table: Iterator[tuple[int, list[str]]] = ((number, line.split("\t")) for number, line in lines_of(file))
     if is_csv:
@@ -79,7 +78,7 @@ def _table(file: Path, is_csv: bool, columns: Sequence[str], header: bool) -> It
         separator = ";" if first.count(";") > first.count(",") else ","
         reader = csv.reader((f"{line}\n" for _, line in lines_of(file)), delimiter=separator, strict=True)
         table = ((reader.line_num, row) for row in reader)
-    names = next(table, (0, []))[1] if header else columns
+    names = columns or next(table, (0, []))[1]
     for number, cells in table:
         if not is_csv and len(cells) != len(names) and cells[-1].startswith('"') and cells[-1].count('"') % 2:
             raise ConfigError(f"{file}:{number}: a quoted cell of several lines; write it as CSV")
@@ -129,7 +128,6 @@ class TableFormat(Section):
     """An example a row. columns are those of a table without a header line; label is the column of the label."""
 
     columns: tuple[str, ...]
-    header: bool
     label: str
     labels: Labels
 
@@ -149,7 +147,7 @@ class GlueFormat(TableFormat):
 
     def read(self, file: Path, training: bool) -> tuple[list[TextExample], Issues]:
         """The examples of a file. Their ids are the line numbers after the header, from 0."""
-        return collect(read_rows(file, [self.text_a, self.text_b, self.label], self.columns, self.header), self._make)
+        return collect(read_rows(file, [self.text_a, self.text_b, self.label], self.columns), self._make)
 
     def _make(self, number: int, cells: dict[str, Any]) -> TextExample:
         text_a, text_b = _text(cells, self.text_a), _text(cells, self.text_b) if self.text_b else None
@@ -188,7 +186,7 @@ class ChoicesFormat(TableFormat):
             ConfigError: the label is a letter in one row and a number in another, or the numbers do not start at 0.
         """
         columns = [self.options.removesuffix(".text")] if isinstance(self.options, str) else [*self.options]
-        rows = read_rows(file, [self.passage, self.question, *columns, self.label], self.columns, self.header)
+        rows = read_rows(file, [self.passage, self.question, *columns, self.label], self.columns)
         keys = {_as_text(cells.get(self.label)) or "" for _, cells in rows}
         numbers, letters = sorted(key for key in keys if key[:1].isdecimal()), sorted(keys.intersection(LETTERS))
         has_labels = self.labels or any(isinstance(cells.get(columns[0]), dict) for _, cells in rows)

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from pydantic import Field, ValidationError, model_validator
-from yaml import YAMLError
 
 from albert_lab import paths
 from albert_lab.config.compose import groups
@@ -120,7 +118,7 @@ class TaskConfig(Section):
     format: Format
     metrics: Annotated[tuple[str, ...], Distinct] = Field(min_length=1)
     main: Annotated[tuple[str, ...], Distinct] = Field(min_length=1)
-    start_from: str | None
+    start_from: str | None = Field(pattern=r"^[^./]+$")
     official_examples: dict[str, int]
     settings: dict[str, TaskSettings]
     folder: Path | None = Field(default=None, exclude=True)
@@ -208,13 +206,11 @@ class TaskConfig(Section):
         examples, issues = self.format.read(file, split == "train")
         if self.split is not None:
             examples = [one for one in examples if split_of(one.texts[0], self.split) == split]
-        labels = {example.label for example in examples if isinstance(example, of_file.TextExample)}
         if not examples:
             raise ConfigError(f"{file}: no example of {split} can be used: {of_file.describe(issues) or 'it has none'}")
-        if len(examples) > 1 and not any("".join(example.texts).strip() for example in examples):
-            raise ConfigError(f"{file}: the texts of all {len(examples):,} examples of {split} are empty")
-        if len(examples) > 1 and len(labels) == 1:
-            raise ConfigError(f"{file}: all {len(examples):,} examples of {split} have the label {labels.pop()}")
+        labels = {example.label for example in examples if isinstance(example, of_file.TextExample)}
+        if len(examples) > 1 and (len(labels) == 1 or not any("".join(one.texts).strip() for one in examples)):
+            raise ConfigError(f"{file}: all {len(examples):,} examples of {split} have one label, or no text: {labels}")
         return examples, issues
 
     def main_score(self, scores: Mapping[str, float]) -> float:
@@ -223,10 +219,10 @@ class TaskConfig(Section):
         Raises:
             ConfigError: the examples do not give one of its scores.
         """
-        if lacking := [name for name in self.main if name not in scores]:
-            given = ", ".join(scores)
-            raise ConfigError(f"{self.name}: main={', '.join(lacking)}, but these examples give only {given}")
-        return sum(scores[name] for name in self.main) / len(self.main)
+        try:
+            return sum(scores[name] for name in self.main) / len(self.main)
+        except KeyError as error:
+            raise ConfigError(f"{self.name}: main={error}, but these examples give only {', '.join(scores)}") from error
 
 
 def task_names() -> list[str]:
@@ -234,16 +230,13 @@ def task_names() -> list[str]:
     return sorted(file.stem for file in paths.conf_files("task/*.yaml"))
 
 
-def load_task(name: str, overrides: Sequence[str] = ()) -> TaskConfig:
-    """A task by its name or by the path of a user's YAML file, with `key=value` overrides.
+def load_task(name: str) -> TaskConfig:
+    """A task by its name or by the path of a user's YAML file.
 
     Raises:
         ConfigError: unknown task, invalid YAML, or an invalid key or value; the message names file and key.
     """
-    file = Path(name) if name.endswith(".yaml") else paths.conf_file(f"task/{name}.yaml")
-    if not file.is_file():
-        raise ConfigError(f"task {name} is unknown (allowed: {', '.join(task_names())}, or a .yaml file)")
-    task = _load(file, file.stat().st_mtime_ns, tuple(overrides))
+    task = _read(name)
     if (start := load_start(task)) and start.start_from is not None:
         raise ConfigError(f"{name}: start_from={start.name} starts from {start.start_from}: name that task, or another")
     return task
@@ -254,24 +247,21 @@ def load_start(task: TaskConfig) -> TaskConfig | None:
 
     Raises: see load_task().
     """
-    if task.start_from is None:
-        return None
-    file = paths.conf_file(f"task/{task.start_from}.yaml")
+    return None if task.start_from is None else _read(task.start_from)
+
+
+def _read(name: str) -> TaskConfig:
+    file = Path(name) if name.endswith(".yaml") else paths.conf_file(f"task/{name}.yaml")
     if not file.is_file():
-        raise ConfigError(f"{task.name}: start_from={task.start_from} is unknown (allowed: {', '.join(task_names())})")
-    return _load(file, file.stat().st_mtime_ns, ())
+        raise ConfigError(f"task {name} is unknown (allowed: {', '.join(task_names())}, or a .yaml file)")
+    return _load(file, file.stat().st_mtime_ns)
 
 
 @cache  # a plan loads each task many times
-def _load(file: Path, _changed: int, overrides: Sequence[str]) -> TaskConfig:
+def _load(file: Path, _changed: int) -> TaskConfig:
     from albert_lab.measures.catalog import labels
 
-    content = read_yaml(file)
-    try:
-        merged = OmegaConf.merge(content, OmegaConf.from_dotlist([*overrides]))
-    except (OmegaConfBaseException, YAMLError) as error:
-        raise ConfigError(f"{file} with {' '.join(overrides)}: {error}") from error
-    plain: Any = {"name": file.stem} | OmegaConf.to_container(merged)  # pyright: ignore[reportOperatorIssue]
+    plain: Any = {"name": file.stem} | read_yaml(file)
     if plain.get("kind") not in [*KINDS]:  # it may be a list, which no dict can look up
         raise ConfigError(f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})")
     name, taken = str(plain["name"]), {*COLUMNS, *NUMBERS, *RunConfig.model_fields, *labels(), *task_names()}
@@ -302,7 +292,6 @@ def _filled(content: dict[str, Any]) -> dict[str, Any]:
     if isinstance(form, dict):
         if form.get("name", default["format"]["name"]) == default["format"]["name"]:
             form = default["format"] | form
-            form = {"header": not form["columns"]} | form if "columns" in form else form
         metrics = ["accuracy"]
         if form.get("name") == "squad":
             metrics = ["f1", "exact" if form.get("unanswerable") else "exact_match"]
@@ -316,7 +305,6 @@ def _filled(content: dict[str, Any]) -> dict[str, Any]:
     settings = {}
     for scale in dict.fromkeys([*default["settings"], *own]):
         of_scale = own.get(scale, {})
-        settings[scale] = full | default["settings"].get(scale, {}) | of_scale
-        if "learning_rate" in of_scale and "rate_hidden_size" not in of_scale:  # then the rate is not scaled
-            settings[scale]["rate_hidden_size"] = None
+        unscaled = {"rate_hidden_size": None} if "learning_rate" in of_scale else {}  # a given rate is used as it is
+        settings[scale] = full | default["settings"].get(scale, {}) | unscaled | of_scale
     return task | {"settings": settings}

@@ -78,7 +78,7 @@ def test_two_files_of_one_name_are_refused(own_sst2, tmp_path):
 
 @pytest.mark.parametrize(
     ("start", "says"),
-    [("rte", "start_from=rte starts from mnli"), ("nowhere", r"start_from=nowhere is unknown \(allowed: .*mnli")],
+    [("rte", "start_from=rte starts from mnli"), ("nowhere", r"task nowhere is unknown \(allowed: .*mnli")],
 )
 def test_a_start_that_is_not_there_or_starts_from_another_is_refused_at_once(start, says, own_sst2):
     own_sst2.write_text(own_sst2.read_text().replace("start_from: null", f"start_from: {start}"))

@@ -6,7 +6,7 @@ import torch
 from statsmodels.stats.proportion import proportion_confint
 from torch import nn
 from toy import silent
-from toy_tasks import toy_config, toy_start, toy_task, values_of, write_examples
+from toy_tasks import changed, toy_config, toy_start, toy_task, values_of, write_examples
 
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.score import Score, share, wilson
@@ -174,7 +174,7 @@ def test_the_summary_of_seeds_is_the_median_with_the_interval_of_its_examples(tm
 
 def test_a_pretrained_pooler_keeps_the_name_that_fine_tunings_had_before_there_was_a_choice():
     plain, kept, new = (
-        identity_of("run", toy_config(), load_task("sst2", settings), 0)
+        identity_of("run", toy_config(), changed(load_task("sst2"), *settings), 0)
         for settings in ([], ["settings.smoke.pooler=pretrained"], ["settings.smoke.pooler=new"])
     )
     assert plain == kept != new

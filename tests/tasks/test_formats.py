@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas
 import pytest
+from toy_tasks import changed
 
 from albert_lab.errors import ConfigError
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
@@ -49,12 +50,12 @@ def read(tmp_path):
 
 
 def two_texts(**changes):
-    plain = {"name": "glue", "columns": (), "header": True, "text_a": "a", "text_b": "b", "label": "label"}
+    plain = {"name": "glue", "columns": (), "text_a": "a", "text_b": "b", "label": "label"}
     return GlueFormat.model_validate(plain | {"labels": ("0", "1")} | changes)
 
 
 def choices(**changes):
-    plain = {"name": "choices", "columns": (), "header": True, "passage": None, "label": "label", "labels": None}
+    plain = {"name": "choices", "columns": (), "passage": None, "label": "label", "labels": None}
     return ChoicesFormat.model_validate(plain | {"question": "goal", "options": ("one", "two", "three")} | changes)
 
 
@@ -259,7 +260,7 @@ def official(shared_data, tmp_path_factory):
 def test_published_predictions_get_exactly_the_scores_of_the_official_scripts(official, name, dev, predictions):
     expected = json.loads((official / "squad/predictions/official-scores.json").read_text())[predictions]
     answers = json.loads((official / f"squad/predictions/{predictions}.json").read_text())
-    task = load_task(name, [f"data.dev=squad/{dev}.json"])
+    task = changed(load_task(name), f"data.dev=squad/{dev}.json")
     kind = load_kind(task, task.at("paper"))
     examples = task.read(official, "dev")[0]
     scores = kind.score(examples, Predictions([answers.get(example.id, "") for example in examples])).values

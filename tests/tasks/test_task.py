@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from omegaconf import OmegaConf
 
 from albert_lab import paths
 from albert_lab.config import compose as config
@@ -20,6 +21,20 @@ def test_the_task_files_fit_each_other_and_the_scales():
         assert task.start_from is None or task.start_from in TASKS
 
 
+@pytest.fixture
+def own(tmp_path):
+    """A function that loads an own task: a file of the project with other values of its keys."""
+
+    def load(name, *overrides):
+        content = OmegaConf.merge(
+            OmegaConf.load(paths.CONF / f"task/{name}.yaml"), OmegaConf.from_dotlist([*overrides])
+        )
+        OmegaConf.save(content, tmp_path / "own.yaml")
+        return load_task(str(tmp_path / "own.yaml"))
+
+    return load
+
+
 def test_a_scale_inherits_missing_settings_from_the_defaults_of_its_kind(tmp_path):
     file = tmp_path / "mine.yaml"
     text = COLA[: COLA.index("settings:")]
@@ -29,7 +44,7 @@ def test_a_scale_inherits_missing_settings_from_the_defaults_of_its_kind(tmp_pat
     assert (task.at("laptop").steps, task.at("gpu").steps) == (7, TASKS["sst2"].at("gpu").steps)
 
 
-def test_the_learning_rate_falls_with_the_width_unless_it_is_given():
+def test_the_learning_rate_falls_with_the_width_unless_it_is_given(own):
     runs = [config.load([f"model={name}", "scale=laptop"]) for name in ("tiny", "base")]
     narrow, wide = (run.model.hidden_size for run in runs)
     settings = TASKS["sst2"].at("laptop")
@@ -37,13 +52,13 @@ def test_the_learning_rate_falls_with_the_width_unless_it_is_given():
     assert narrow < settings.rate_hidden_size < wide
 
     def rates(*overrides):
-        return [load_task("sst2", overrides).fitted(run).learning_rate for run in runs]
+        return [own("sst2", *overrides).fitted(run).learning_rate for run in runs]
 
     full = settings.learning_rate
     assert rates()[0] == full > rates()[1]
     assert rates("settings.laptop.learning_rate=0.01") == [0.01, 0.01]
-    own = ["settings.laptop.learning_rate=0.01", f"settings.laptop.rate_hidden_size={wide // 4}"]
-    assert rates(*own) == pytest.approx([0.01, 0.00125]), "four times as wide, an eighth of the rate"
+    scaled = ["settings.laptop.learning_rate=0.01", f"settings.laptop.rate_hidden_size={wide // 4}"]
+    assert rates(*scaled) == pytest.approx([0.01, 0.00125]), "four times as wide, an eighth of the rate"
 
 
 def test_a_task_that_starts_from_another_keeps_the_pooler_that_was_tuned_there():
@@ -65,7 +80,6 @@ def test_lengths_never_exceed_the_pretraining_length():
 @pytest.mark.parametrize(
     ("name", "override", "says"),
     [
-        ("sst", "version=1", r"task sst is unknown"),
         ("sst2", "colour=red", "colour"),
         ("sst2", f"settings.smoke.steps={10**22}", r"smoke\.steps=10{22}"),
         ("sst2", "settings.laptop.warmup_steps=500", "warmup_steps=500"),
@@ -77,9 +91,9 @@ def test_lengths_never_exceed_the_pretraining_length():
         ("squad1", "settings.laptop.question_length=50", "question_length=50"),
     ],
 )
-def test_an_invalid_setting_is_refused_with_its_key(name, override, says):
+def test_an_invalid_setting_is_refused_with_its_key(name, override, says, own):
     with pytest.raises(ConfigError, match=says):
-        load_task(name, [override])
+        own(name, override)
 
 
 @pytest.mark.parametrize(
