@@ -16,7 +16,7 @@ from albert_lab.runs.reported import FilledColumn
 from albert_lab.runs.run import FAILURE, Run, config_here, failure_in, locked, use_threads
 from albert_lab.runs.states import find_run
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.records import FinetuningRecord, has_same_data, identity_of, read_record, record_file
+from albert_lab.tasks.records import FinetuningRecord, current, record_file
 from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
 
 if TYPE_CHECKING:  # it loads torch, which plans and reports do not need
@@ -111,10 +111,7 @@ class Finetuning(NamedTuple):
     def current(self) -> FinetuningRecord | None:
         """Its record of exactly these settings and data; None if there is none."""
         start, task, seed = self
-        record = read_record(start.folder, task.name, seed)
-        if record is None or record.identity != identity_of(start.name, start.config, task, seed):
-            return None
-        return record if has_same_data(record, task, start.folder, paths.tasks_data()) else None
+        return current(start.folder, start.name, start.config, task, seed, paths.tasks_data())
 
     @property
     def failure_file(self) -> Path:

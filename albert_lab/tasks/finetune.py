@@ -1,6 +1,5 @@
 """One fine-tuning: from a pre-trained encoder, a task and a seed to predictions, scores and a record."""
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -19,13 +18,12 @@ from albert_lab.config.schema import digest
 from albert_lab.data.fingerprint import digest_path
 from albert_lab.messages import Say
 from albert_lab.score import Score, by_block, wilson
-from albert_lab.storage import write_atomically
 from albert_lab.tasks import records
 from albert_lab.tasks.examples import describe, subsample
 from albert_lab.tasks.features import Features, TaskBatch, evaluation_items, training_items
 from albert_lab.tasks.metrics import bag_of_words
 from albert_lab.tasks.model import InitialModel, Predictions, Scored, Scores, TaskModel, build_model, load_kind
-from albert_lab.tasks.records import WEIGHTS, Attempt, Evaluation, ExampleSet, FinetuningRecord, output_folder
+from albert_lab.tasks.records import SCORES, WEIGHTS, Attempt, Evaluation, ExampleSet, FinetuningRecord, output_folder
 from albert_lab.tasks.task import SPLITS, TaskConfig, load_start
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, autocast, choose_device, choose_precision
@@ -67,20 +65,15 @@ def finetune(
         OSError: a file cannot be written.
         DamagedFileError: the weights are damaged.
     """
-    identity = records.identity_of(start.name, start.config, task, seed)
     outputs, name = output_folder(start.folder, task.name, seed), f"{task.title}, seed {seed}"
-    record = records.read_record(start.folder, task.name, seed)
-    is_current = (
-        record is not None and record.identity == identity and records.has_same_data(record, task, start.folder, data)
-    )
-    if is_current and (not keep_weights or (outputs / WEIGHTS).exists()):
+    record = records.current(start.folder, start.name, start.config, task, seed, data)
+    if record and (not keep_weights or (outputs / WEIGHTS).exists()):
         return record
-    if record is not None and not is_current:
-        say(f"{name}: its settings or its data have changed, so it runs again")
     before = load_start(task)
     if before and not finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True):
         return None
-    if not is_current:
+    if records.read_record(start.folder, task.name, seed):
+        say(f"{name}: its settings or its data have changed, or its weights are needed, so it runs again")
         records.remove_record(start.folder, task.name, seed)
     tuning = _Finetuning(start, task, before, seed, data, say)
     attempts: list[Attempt] = []
@@ -96,20 +89,15 @@ def finetune(
         raise DivergedError(f"{name}: {'; '.join(attempts[-1].diverged)}")
     best, scores, model = tuning.best
     outputs.mkdir(parents=True, exist_ok=True)
-    if model is None:
-        (outputs / WEIGHTS).unlink(missing_ok=True)
-    else:
+    if model is not None:
         checkpoint.save_weights(outputs / WEIGHTS, model)
+    records.save_scores(scores, outputs / SCORES)
     examples = tuning.dev.examples
-    scored = tuning.kind.score(examples, tuning.kind.predict(examples, scores))
-    answers = {example.id: answer for example, answer in zip(examples, scored.answers, strict=True)}
-    records.save_scores(scores, outputs / "best.npz")
-    write_atomically(outputs / "best.json", json.dumps(answers, ensure_ascii=False))
-    shares = shares_of_main(task, scored)
+    shares = shares_of_main(task, tuning.kind.score(examples, tuning.kind.predict(examples, scores)))
     record = FinetuningRecord(
         task=task.name,
         title=task.title,
-        identity=identity,
+        identity=records.identity_of(start.name, start.config, task, seed),
         run=start.name,
         weights="random" if start.weights is None else "pre-trained",
         start_from=task.start_from,
@@ -120,7 +108,6 @@ def finetune(
         dev=tuning.dev.record,
         best=best,
         last=tuning.evaluations[-1],
-        evaluations=tuple(tuning.evaluations),
         documents=by_block(shares) if shares else None,
         attempts=tuple(attempts),
         diverged=attempts[-1].diverged,
@@ -230,10 +217,8 @@ class _Finetuning:
                 return None
             losses += taken
             # The loss of a step is that of the weights before it.
-            if not math.isfinite(sum(taken)):
-                signs = (f"the loss is {sum(taken)} up to step {len(losses):,}",)
-            elif not all(weights.isfinite().all() for weights in model.parameters()):
-                signs = (f"weights are not finite at step {len(losses):,}",)
+            if not math.isfinite(sum(taken)) or not all(weights.isfinite().all() for weights in model.parameters()):
+                signs = (f"loss or weights are not finite at step {len(losses):,}",)
             else:
                 scores = self._scores(model)
                 evaluation = self._evaluate(scores, len(losses))
@@ -263,7 +248,7 @@ class _Finetuning:
 
     def _scores(self, model: TaskModel) -> Scores:
         """The scores of the dev examples; waits for the device once, and leaves the model in training mode."""
-        features, outputs, gathered = self.dev.features, [], {}
+        features, outputs = self.dev.features, []
         order = [*evaluation_items(features.lengths, _BATCH_ITEMS)]
         model.eval()
         for items in order:
@@ -271,22 +256,15 @@ class _Finetuning:
                 outputs.append(model.scores(features.batch(items, self.device)))
         model.train()
         places = np.argsort(np.concatenate(order))
-        for name in outputs[0]:
-            parts = [output[name].cpu().numpy() for output in outputs]  # rows of shorter batches may be shorter
-            if width := max((part.shape[1] for part in parts if part.ndim > 1), default=0):
-                fill = -np.inf if parts[0].dtype.kind == "f" else 0
-                parts = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=fill) for part in parts]
-            gathered[name] = np.concatenate(parts)[places]
+        gathered = {name: torch.cat([of[name] for of in outputs]).cpu().numpy()[places] for name in outputs[0]}
         return self.kind.collect(self.dev.examples, features, gathered)
 
     def _evaluate(self, scores: Scores, step: int) -> Evaluation:
         """The metrics of scores of the dev examples after `step` steps."""
         task, examples, constant = self.kind.task, self.dev.examples, self.constant
         scored, n = self.kind.score(examples, self.kind.predict(examples, scores)), len(examples)
-        logs = self.kind.log_likelihoods(examples, scores)
-        loss = None if logs is None or np.isnan(logs).all() else -float(np.nanmean(logs))
         main = _score(task.main_score(scored.values), shares_of_main(task, scored), n, task.main_score(constant))
-        main = main.model_copy(update={"lexical_floor": self.words, "loss": loss})
+        main = main.model_copy(update={"lexical_floor": self.words})
         of = {name: _score(value, scored.shares.get(name), n, constant[name]) for name, value in scored.values.items()}
         return Evaluation(step=step, main=main, scores=of, threshold=scored.threshold)
 

@@ -49,8 +49,8 @@ class Scored(NamedTuple):
 class TaskKind(ABC):
     """One kind of task for one task: features, head, and the way from scores to answers and their official scores.
 
-    collect(), average() and log_likelihoods() are those of heads whose scores are `values`: one probability per answer
-    [items, answers], or a number.
+    collect() and average() are those of heads whose scores are `values`: one probability per answer [items, answers],
+    or a number.
     """
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
@@ -88,17 +88,6 @@ class TaskKind(ABC):
     def targets(self, examples: Sequence[Any]) -> np.ndarray:
         """The places of the right answers, int64 [examples], or the numbers, float32."""
         return np.array([example.label for example in examples], dtype=np.int64)
-
-    def log_likelihoods(self, examples: Sequence[Any], scores: Scores) -> np.ndarray | None:
-        """Log-probabilities of the right answers [examples], in nats; None if answers have no probabilities.
-
-        NaN if the right answer cannot be given.
-        """
-        targets = self.targets(examples)
-        if targets.dtype.kind == "f":
-            return None
-        right = scores["values"][np.arange(len(targets)), targets].astype(np.float64)
-        return np.log(np.maximum(right, np.finfo(np.float32).tiny))
 
     def collect(self, examples: Sequence[Any], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
         """Scores of each example, in the form that is saved and averaged, from the scores of each item."""

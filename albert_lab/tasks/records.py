@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -19,7 +20,8 @@ from albert_lab.storage import write_atomically
 from albert_lab.tasks.task import KINDS, SPLITS, TaskConfig, TaskSettings, load_start
 
 FOLDER = "finetuning"
-WEIGHTS = "model.safetensors"  # in the output folder, for fine-tunings that start from them
+# In the output folder: weights for fine-tunings that start from them, and scores of examples for ensembles.
+WEIGHTS, SCORES = "model.safetensors", "best.npz"
 # Increment it with every change of results: older fine-tunings are then repeated.
 FINETUNING_VERSION = 2
 REMEDY = "remove finetuning/TASK-seedN.json of the run, and the same command makes the fine-tuning again"
@@ -64,8 +66,8 @@ class Attempt(Record):
 class FinetuningRecord(Record):
     """One fine-tuning. best is the best of all evaluations on dev, last that after the last step; never mix them.
 
-    weights are pre-trained or random. documents are sums of the main score of best by blocks of dev examples; None if
-    it is no mean, such as a correlation. Older records have further keys.
+    identity is that of its inputs, see identity_of(). weights are pre-trained or random. documents are sums of the main
+    score of best by blocks of dev examples; None if it is no mean, such as a correlation. Older records have more keys.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -83,7 +85,6 @@ class FinetuningRecord(Record):
     dev: ExampleSet
     best: Evaluation
     last: Evaluation
-    evaluations: tuple[Evaluation, ...] = ()  # not in reports
     documents: Documents | None
     attempts: tuple[Attempt, ...]
     diverged: tuple[str, ...]
@@ -112,7 +113,7 @@ def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str
     content = task.model_dump(mode="json", exclude={"settings", "official_examples"})
     module = KINDS[task.kind].module
     own = [] if module.startswith("albert_lab.") else [module]  # its name has the digest of the file
-    return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).identity(), *own])
+    return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump(), *own])
 
 
 def record_file(folder: Path, task: str, seed: int) -> Path:
@@ -142,29 +143,32 @@ def write_record(folder: Path, record: FinetuningRecord) -> None:
 
 
 def remove_record(folder: Path, task: str, seed: int) -> None:
-    """Removes the record of a fine-tuning, and those of the fine-tunings that started from its weights."""
+    """Removes a fine-tuning, and those that started from its weights."""
     for file in (folder / FOLDER).glob(f"*-seed{seed}.json"):
         record = files.read_json(file, FinetuningRecord, REMEDY)
         if task in (record.task, record.start_from):
             file.unlink()
+            shutil.rmtree(output_folder(folder, record.task, seed), ignore_errors=True)
 
 
-def has_same_data(record: FinetuningRecord, task: TaskConfig, folder: Path, data: Path) -> bool:
-    """Whether the files of a task are still those of a record; those of the task that it started from, too.
+def current(
+    folder: Path, run: str, config: RunConfig, task: TaskConfig, seed: int, data: Path
+) -> FinetuningRecord | None:
+    """The record of a fine-tuning, and of the one that it starts from, of exactly these settings and data; else None.
 
-    A file that is missing shows no change.
+    A file of data that is missing shows no change.
 
     Args:
         folder: Of the run, with its records.
         data: The tasks folder.
     """
-    for split in SPLITS:
-        file, before = task.file(data, split), getattr(record, split).digest
-        if before and (file.is_dir() or file.is_file()) and digest_path(file) != before:
-            return False
-    start = load_start(task)
-    first = read_record(folder, start.name, record.seed) if start else None
-    return start is None or first is None or has_same_data(first, start, folder, data)
+    record, start = read_record(folder, task.name, seed), load_start(task)
+    if record is None or record.identity != identity_of(run, config, task, seed):
+        return None
+    placed = {task.file(data, split): getattr(record, split).digest for split in SPLITS}
+    if any(file.exists() and digest_path(file) != before for file, before in placed.items()):
+        return None
+    return record if start is None or current(folder, run, config, start, seed, data) else None
 
 
 def save_scores(scores: Mapping[str, np.ndarray], file: Path) -> None:

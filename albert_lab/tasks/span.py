@@ -100,11 +100,7 @@ class Kind(TaskKind):
         return entropy + position + (entropy / 2 if self.unanswerable else 0.0)
 
     def collect(self, examples: Sequence[SpanExample], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
-        """The n best spans of each example, and the logit of no answer: see pack().
-
-        no_answer is the minimum over the windows. right has the log-probability of the right answer, the maximum over
-        the windows.
-        """
+        """The n best spans of each example, and the logit of no answer, the minimum over the windows: see pack()."""
         rows, count = features.targets["example"], len(examples)
         # One constant per example keeps the order of logits between its windows, which the release compares.
         norms = np.zeros((count, 2))
@@ -120,16 +116,10 @@ class Kind(TaskKind):
             if start < end:
                 score = float(outputs["score"][row, column] - norms[rows[row]].sum())
                 of[start, end] = max(score, of.get((start, end), -math.inf))
-        right = np.full(count, -np.inf)
-        np.maximum.at(right, rows, outputs["right"])
-        right -= norms.sum(axis=1)
         lowest = np.full(count, np.inf)
         if self.unanswerable:
             np.minimum.at(lowest, rows, outputs["no_answer"])
-            no_answer = -np.logaddexp(0, -lowest)  # log-sigmoid of the logit
-            right = np.where([not example.answers for example in examples], no_answer, right)
-        packed = self.pack(np.array([example.id for example in examples]), spans, lowest, self.settings.n_best)
-        return packed | {"right": np.where(np.isfinite(right), right, np.nan)}
+        return self.pack(np.array([example.id for example in examples]), spans, lowest, self.settings.n_best)
 
     def pack(self, ids: np.ndarray, spans: Iterable[Spans], no_answer: np.ndarray, most: int | None = None) -> Scores:
         """Arrays of spans: offsets[i] to offsets[i + 1] of starts, ends and scores are those of example i, best first.
@@ -164,10 +154,6 @@ class Kind(TaskKind):
         if not self.unanswerable:
             return Predictions(answers)
         return Predictions(answers, (1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))).tolist())
-
-    def log_likelihoods(self, examples: Sequence[SpanExample], scores: Scores) -> np.ndarray | None:
-        """Log-probabilities of the true spans, or of no answer for unanswerable questions [examples]."""
-        return scores["right"]
 
     def constant(self, examples: Sequence[SpanExample]) -> Predictions:
         """The whole context, or no answer if some of the questions are unanswerable."""
@@ -214,16 +200,14 @@ class SpanHead(nn.Module):
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their logits).
 
-        right [rows] is the score of the true span, minus infinity if the row does not contain it. norms [rows, 2] are
-        the logarithms of the normalizers of start and end probabilities.
+        norms [rows, 2] are the logarithms of the normalizers of start and end probabilities.
         """
         logits = self._logits(hidden_states, batch)
         assert self.settings.n_best is not None
         count = min(self.settings.n_best, hidden_states.shape[1])
         starts, ends = (values.masked_fill(~_in_context(batch), _MASKED).topk(count) for values in logits)
         best = _best_spans(starts, [of[:, None] for of in ends], batch, self.settings)
-        norms = torch.stack([values.logsumexp(-1) for values in logits], dim=-1)
-        return best | {"right": _right(logits[0], logits[1], batch), "norms": norms}
+        return best | {"norms": torch.stack([values.logsumexp(-1) for values in logits], dim=-1)}
 
     def _logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> list[torch.Tensor]:
         # Differs from the release: padding cannot be chosen, since the loss would depend on its length.
@@ -260,8 +244,7 @@ class SpanOrNothingHead(nn.Module):
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their log-probabilities).
 
-        right [rows] is the log-probability of the true span and of answerability, minus infinity if the row does not
-        contain the span; no_answer [rows] is the logit of no answer.
+        no_answer [rows] is the logit of no answer.
         """
         start_logits = self._start_logits(hidden_states, batch)
         assert self.settings.beam_size is not None
@@ -269,10 +252,7 @@ class SpanOrNothingHead(nn.Module):
         starts = start_logits.log_softmax(-1).topk(count)
         ends = self.end_logits(hidden_states, starts.indices, batch).log_softmax(-1).topk(count)
         best = _best_spans(starts, ends, batch, self.settings)
-        no_answer = self._no_answer_logits(hidden_states, start_logits)
-        end_of_true = self.end_logits(hidden_states, batch.targets["start"][:, None], batch)[:, 0]
-        right = _right(start_logits.log_softmax(-1), end_of_true.log_softmax(-1), batch)
-        return best | {"right": right + F.logsigmoid(-no_answer), "no_answer": no_answer}
+        return best | {"no_answer": self._no_answer_logits(hidden_states, start_logits)}
 
     def _start_logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         return self.start(hidden_states)[..., 0].float().masked_fill(~_in_context(batch, or_none=True), _MASKED)
@@ -297,13 +277,6 @@ def _in_context(batch: TaskBatch, *, or_none: bool = False) -> torch.Tensor:
     return (positions >= first) & (positions < end) | (positions == NO_SPAN) & or_none
 
 
-def _right(start_values: torch.Tensor, end_values: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-    """The sum of values [rows, sequence] at the true start and end, or minus infinity for rows without the answer."""
-    starts, ends = (batch.targets[name][:, None] for name in ("start", "end"))
-    right = start_values.gather(1, starts) + end_values.gather(1, ends)
-    return right.masked_fill(starts == NO_SPAN, -math.inf)[:, 0]
-
-
 def _best_spans(
     of_starts: Sequence[torch.Tensor], of_ends: Sequence[torch.Tensor], batch: TaskBatch, settings: TaskSettings
 ) -> dict[str, torch.Tensor]:
@@ -313,8 +286,7 @@ def _best_spans(
         of_starts: scores and positions of the starts, [rows, starts].
         of_ends: scores and positions of the ends, [rows, starts or 1, ends].
     """
-    assert settings.answer_length is not None
-    assert settings.n_best is not None
+    assert settings.answer_length and settings.n_best  # noqa: PT018
     scores = of_starts[0][:, :, None] + of_ends[0]
     starts, ends = of_starts[1][:, :, None].expand_as(scores), of_ends[1].expand_as(scores)
     # A token of two windows counts in the window where it has more context.
@@ -324,5 +296,8 @@ def _best_spans(
     possible = (starts >= first) & (starts < end) & (ends < context_end)
     possible &= (lengths > 0) & (lengths <= settings.answer_length)
     scores = scores.masked_fill(~possible, -math.inf).flatten(1)
-    best, places = scores.topk(min(settings.n_best, scores.shape[1]))
-    return {"start": starts.flatten(1).gather(1, places), "end": ends.flatten(1).gather(1, places), "score": best}
+    scores, places = scores.topk(min(settings.n_best, scores.shape[1]))
+    lacking = (0, settings.n_best - scores.shape[1])  # in a short row; all rows have the same number
+    best = {"start": starts.flatten(1).gather(1, places), "end": ends.flatten(1).gather(1, places)}
+    padded = {name: F.pad(positions, lacking) for name, positions in best.items()}
+    return padded | {"score": F.pad(scores, lacking, value=-math.inf)}

@@ -81,10 +81,6 @@ class TaskSettings(Section):
     beam_size: int | None = Field(default=None, gt=0)
     empty_windows: float = Field(default=1.0, gt=0, le=1)
 
-    def identity(self) -> dict[str, Any]:
-        """What tells fine-tunings apart; a pre-trained pooler is left out, as before there was a choice."""
-        return self.model_dump(exclude={"pooler"} if self.pooler == "pretrained" else None)
-
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskSettings":
         if self.warmup_steps > self.steps:

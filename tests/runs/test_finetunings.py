@@ -50,7 +50,6 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     assert score.high is not None
     assert score.low < score.value < score.high
     assert score.high > 1, "in percent"
-    assert run.numbers["mnli_loss"] > 0
     assert "squad1" not in run.scores
 
     squad.write_text(whole)
