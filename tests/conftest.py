@@ -1,3 +1,4 @@
+import gc
 import os
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from albert_lab.studies import jobs
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads are slower
+
+gc.set_threshold(200_000, 50, 100)  # with torch, sympy and pandas loaded, a collection takes a third of a second
 
 # The same examples in every test run; a slow machine does not fail a test.
 settings.register_profile("repeatable", derandomize=True, deadline=None)

@@ -151,7 +151,7 @@ def test_holms_adjustment_leaves_out_what_is_unknown():
     assert math.isnan(holm([math.nan])[0])
 
 
-@few
+@settings(max_examples=8, deadline=None)  # statsmodels collects garbage at each call
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
 def test_holms_adjustment_is_that_of_statsmodels(p_values):
     assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])

@@ -21,14 +21,13 @@ def test_a_loss_that_a_library_never_reaches_has_the_time_it_was_given():
     assert [cell.strip() for cell in lines[3]] == ["transformers", "not in 40", "4.0 or more", "2000.0"]
 
 
-@pytest.mark.parametrize("objective", ["sop", "none"])
-def test_both_libraries_start_from_the_same_weights_and_train(corpus, monkeypatch, objective):
+def test_both_libraries_start_from_the_same_weights_and_train(corpus, monkeypatch):
     told = {}
     for library in time_to_loss.LIBRARIES[:2]:
         points = told[library] = []
         monkeypatch.setattr(time_to_loss, "_tell", lambda *point, points=points: points.append(point))
         monkeypatch.setattr(sys, "stdin", io.StringIO())
-        train(library, [*toy_overrides(corpus, f"inter_sentence={objective}"), "optimizer=muon", "budget.value=24"])
+        train(library, [*toy_overrides(corpus), "optimizer=muon", "budget.value=24"])
     ours, theirs = told.values()
     assert ours[0][2] == pytest.approx(theirs[0][2], abs=1e-3)
     assert [points[-1][1] for points in (ours, theirs)] == [24, time_to_loss.SLOWER * 24]

@@ -1,4 +1,5 @@
 import sys
+from itertools import zip_longest
 
 import pytest
 from command import use_conf
@@ -11,7 +12,6 @@ from albert_lab.config.section import complete
 from albert_lab.errors import ConfigError
 from albert_lab.studies.jobs import take
 
-OPTIONS = [(group, option) for group, options in config.groups().items() for option in options]
 # Values that the user must give for an option.
 REQUIRED = {
     "corpus=files": ["corpus.path=text/*.txt"],
@@ -20,20 +20,17 @@ REQUIRED = {
 }
 
 
-def load_option(group, option):
-    choice = f"{group}={option}"
-    return config.load([choice, *REQUIRED.get(choice, [])])
-
-
 # The files in conf/
 
 
-@pytest.mark.parametrize(("group", "option"), OPTIONS)
-def test_every_option_composes_and_is_named_after_its_file(group, option):
-    if group == "launcher":  # a setting of the command, not of its runs
-        assert take([f"launcher={option}"])[0].name == option
-        return
-    assert getattr(load_option(group, option), group).name == option
+@pytest.mark.parametrize("options", [*zip_longest(*config.groups().values())])  # one of each group at a time
+def test_every_option_composes_and_is_named_after_its_file(options):
+    chosen = {group: option for group, option in zip(config.groups(), options, strict=True) if option}
+    if launcher := chosen.pop("launcher", None):  # a setting of the command, not of its runs
+        assert take([f"launcher={launcher}"])[0].name == launcher
+    choices = [f"{group}={option}" for group, option in chosen.items()]
+    composed = config.load([*choices, *(text for choice in choices for text in REQUIRED.get(choice, []))])
+    assert {group: getattr(composed, group).name for group in chosen} == chosen
 
 
 @pytest.mark.parametrize(

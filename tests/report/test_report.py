@@ -19,14 +19,13 @@ from albert_lab.studies.experiment import Experiment
 GOLDEN = Path(__file__).with_name("golden")
 
 
-def analysed(tmp_path: Path, name: str, seeds: int = 3, **more) -> Analysis:
-    return analysis.read(toy_report(tmp_path / name, experiment.named(name), seeds, **more))
+def analysed(tmp_path: Path, name: str) -> Analysis:
+    return analysis.read(toy_report(tmp_path / name, experiment.named(name), 3))
 
 
 @pytest.mark.parametrize("name", [file.stem for file in experiment.files()])
-def test_every_experiment_has_a_report_and_those_in_the_folder_are_the_golden_ones(name, tmp_path, empty_figures):
-    folder = toy_report(tmp_path / name, experiment.named(name), 3, full=True)
-    text, golden = report.rebuild(folder).read_text(), GOLDEN / f"{name}.md"
+def test_every_experiment_has_a_report_and_those_in_the_folder_are_the_golden_ones(name, full, empty_figures):
+    text, golden = report.write(*full(name)).read_text(), GOLDEN / f"{name}.md"
     assert text.startswith(f"# {markdown.plain(experiment.named(name).title)}\n")
     assert re.findall("^## .*", text, re.MULTILINE) == ["## Results", "## What to know", "## Provenance"]
     if golden.exists():
@@ -36,8 +35,8 @@ def test_every_experiment_has_a_report_and_those_in_the_folder_are_the_golden_on
 
 
 @pytest.mark.parametrize("name", ["sharing", "model-sizes", "glue", "sop-vs-nsp"])
-def test_no_table_has_more_than_eight_columns_and_at_most_eight_lines_say_what_to_know(name, tmp_path):
-    result = analysed(tmp_path, name, full=True)
+def test_no_table_has_more_than_eight_columns_and_at_most_eight_lines_say_what_to_know(name, full):
+    _, result = full(name)
     every = [tables.main_table(result), *tables.other_tables(result), tables.tasks_table(result)]
     assert all(len(table.header) <= 8 for table in every)
     assert all(len(line) == len(table.header) for table in every for line in table.body)

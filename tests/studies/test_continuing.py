@@ -61,7 +61,7 @@ def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corp
     assert states.state(finished.folder) == "imported"
 
 
-def test_weights_without_a_pair_head_get_a_new_one_and_another_pair_head_is_refused(corpus, own_home):
+def test_weights_without_a_pair_head_get_a_new_one_and_another_pair_head_is_refused(corpus, own_home, runs_here):
     (item,) = toy_plan(corpus, "inter_sentence=none").points
     train(toy_plan(corpus, "inter_sentence=none"))
     before = load_file(max((item.run.folder / "checkpoint").glob("step-*")) / "model.safetensors")

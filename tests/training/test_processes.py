@@ -8,11 +8,12 @@ import time
 import psutil
 import pytest
 import torch
+from command import own_signals
 from safetensors.torch import load_file
 from toy import toy_config
 
 from albert_lab.errors import ConfigError
-from albert_lab.runs import results, states
+from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
 from albert_lab.studies.jobs import Job
 
@@ -38,7 +39,8 @@ def alone(corpus, own_home, monkeypatch, tmp_path):
 
     def begin(*overrides: str):
         folder = runs.create(runs.plan(toy_config(corpus, *OVERRIDES, *overrides)))
-        assert train(folder, 1).wait() == 0
+        with own_signals():
+            assert worker.main(folder) == 0
         monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "together"))
         return folder, runs.create(runs.plan(toy_config(corpus, *OVERRIDES, *overrides, "machine.processes=2")))
 
