@@ -55,7 +55,8 @@ def examples(command: Any) -> list[str]:
 HELPS = dict(helps(typer.main.get_command(app)))
 ONE_STUDY = "sop-vs-nsp"  # the help of other studies is made in the same way, and takes time to compose
 COMMANDS = sorted({line for page in PAGES for line in commands(page)})
-SHOWN = {line for name, command in HELPS.items() if name not in EXPERIMENTS for line in examples(command)}
+OTHERS = [command for name, command in HELPS.items() if name not in EXPERIMENTS and not command.hidden]
+SHOWN = {line for command in OTHERS for line in examples(command)}
 EXAMPLES = sorted((SHOWN | set(examples(HELPS[ONE_STUDY]))) - set(COMMANDS))
 
 

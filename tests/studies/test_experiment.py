@@ -10,7 +10,7 @@ from albert_lab.studies import experiment
 from albert_lab.studies import points as grid_points
 from albert_lab.studies.experiment import Experiment
 
-SCALES = ["overnight", "gpu", "paper"]  # commands of the docs are composed at laptop, and all tables trained at smoke
+SCALES = ["overnight", "gpu", "paper"]  # all tables are trained at smoke by .ci/run
 
 
 def toy(**changes) -> Experiment:
