@@ -103,11 +103,11 @@ def _measure_ours(config: RunConfig) -> tuple[float, float]:
     model = PretrainingModel.from_config(config).to(device)
     step = Step(config, model, build_optimizer(model, config.optimizer, 0.0), device)
     batch, held_out = (synthetic_batch(config, size) for size in (config.batch_size, config.evaluation.batch_size))
-    forward, steps = step.compiled([batch]) if config.machine.compile else model, with_graphs(step)
+    steps = with_graphs(step)
 
     def train() -> None:
         model.train()
-        steps.take(forward, batch)
+        steps.take(batch)
 
     def infer() -> None:
         model.eval()

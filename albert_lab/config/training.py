@@ -103,9 +103,8 @@ class MachineConfig(Section):
 
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "bf16", "fp32"]
-    memory_check: bool = default(True)
-    compile: bool
-    cuda_graphs: bool | Literal["auto"] = default("auto")
+    compile: Literal[False] = Field(default=False, exclude=True)  # of older records
+    cuda_graphs: bool = default(True)
     processes: int = PositiveInt
     threads: int | None = Field(gt=0, le=MAX_THREADS)
     workers: int | None = Field(gt=0, le=MAX_THREADS)

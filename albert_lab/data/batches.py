@@ -176,11 +176,6 @@ class StagedBatches:
         """
         return self._at(step, share).batch(step)
 
-    def later(self, share: float) -> list[Batch]:
-        """A batch of each stage after the one at this share, for what must be tried before training."""
-        numbers = range(self._number_at(share) + 1, len(self._config.stage_starts))
-        return [self._make(number, 0).batch(0) for number in numbers]
-
     def prefetch(self, step: int, share: Callable[[], float]) -> Generator[Batch, None, None]:
         """The batches from a step on, prefetched by a thread that ends when the generator is closed.
 

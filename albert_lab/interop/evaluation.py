@@ -27,13 +27,12 @@ SETTABLE = ("corpus", "evaluation", "machine", "masking", "max_sequence_length",
 
 
 class Scored(Record):
-    """The scores of one model on the held-out documents of one corpus, and the names of those that it cannot have."""
+    """The scores of one model on the held-out documents of one corpus, and what it cannot have."""
 
     model: str
     corpus: str
     dev_documents: int
     scores: dict[str, Score]
-    without: list[str]
     notes: list[str]
 
     def as_text(self) -> str:
@@ -69,7 +68,6 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
         corpus=config.corpus.name if config.corpus.path is None else f"{config.corpus.name} ({config.corpus.path})",
         dev_documents=documents,
         scores=scores,
-        without=without,
         notes=notes,
     )
 

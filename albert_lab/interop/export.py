@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import layout
 from albert_lab.interop.loading import TOKENIZER, TOKENIZER_CONFIG, Opened, open_run
 from albert_lab.messages import Say
-from albert_lab.model.encoder import PretrainingModel
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 from albert_lab.storage import replacing
@@ -29,7 +27,7 @@ from albert_lab.storage import replacing
 CARD = "README.md"
 # Float32 on both sides, in another order of sums.
 _TOLERANCE = 1e-3
-_SENTENCES, _ROWS = 1000, 16
+_SENTENCES = 1000
 
 
 def export(text: str, target: Path, say: Say) -> str:
@@ -55,8 +53,7 @@ def export(text: str, target: Path, say: Say) -> str:
     with replacing(target) as partial:
         partial.mkdir()
         write_tokenizer(opened.run.config, partial)
-        labels, tokenizer = opened.pair_labels, opened.tokenizer
-        model_class = layout.write(opened.model, opened.missing, labels, tokenizer, partial)
+        model_class = layout.write(opened.model, opened.missing, opened.pair_labels, opened.tokenizer, partial)
         say(_prove(opened, model_class, partial))
         (partial / CARD).write_text(_card(folder, opened, model_class), encoding="utf-8")
     return model_class
@@ -65,14 +62,13 @@ def export(text: str, target: Path, say: Say) -> str:
 def write_tokenizer(config: RunConfig, folder: Path) -> None:
     """Writes the tokenizer of a run: the model file, and what transformers reads, with the cleaning of its corpus."""
     model, corpus = find_tokenizer(config), config.corpus
-    if model.suffix == ".json":
-        shutil.copyfile(model, folder / TOKENIZER)
-    else:
-        shutil.copyfile(model, folder / MODEL_FILE)
-        _write_json(folder / TOKENIZER, as_json(model.read_bytes(), cleaning_of(corpus)))
+    written: dict[str, Any] = {}
+    if model.suffix != ".json":
+        written[TOKENIZER] = as_json(model.read_bytes(), cleaning_of(corpus))
+    shutil.copyfile(model, folder / (MODEL_FILE if written else TOKENIZER))
     tokenizer = load_tokenizer(model)
     tokens, special = tokenizer.tokens(), ("pad", "unk", "cls", "sep", "mask")
-    content = {
+    written[TOKENIZER_CONFIG] = {
         # This class of transformers reads the file; the others build another normalization from the vocabulary.
         "tokenizer_class": "PreTrainedTokenizerFast",
         "do_lower_case": corpus.lower_case,
@@ -83,25 +79,18 @@ def write_tokenizer(config: RunConfig, folder: Path) -> None:
         "language": corpus.language,
         "digit_commas": config.tokenizer.digit_commas,
     }
-    _write_json(folder / TOKENIZER_CONFIG, content)
-
-
-def _write_json(file: Path, content: dict[str, Any]) -> None:
-    file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    for name, content in written.items():
+        (folder / name).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _card(folder: Path, opened: Opened, model_class: str) -> str:
-    """The text of a model card: what the Hub reads, then usage, shape, origin and scores."""
-    shape, config, record = opened.model.encoder.shape, opened.run.config, results.read(folder)
-    left_out = f" Left out, as in its source: {', '.join(opened.missing)}." if opened.missing else ""
+    """The text of a model card: what the Hub reads, then usage, origin and scores."""
+    config, record = opened.run.config, results.read(folder)
     parts = [
         f"---\nlibrary_name: transformers\npipeline_tag: fill-mask\nlanguage: {config.corpus.language}\n---",
         f"# {opened.run.name}",
         f"```python\nfrom transformers import AutoTokenizer, {model_class}\n"
         f'tokenizer, model = AutoTokenizer.from_pretrained("."), {model_class}.from_pretrained(".")\n```',
-        f"{shape.num_layers} layers, H = {shape.hidden_size}, E = {shape.embedding_size}, {shape.num_attention_heads}"
-        f" heads, sharing {config.sharing.name}, vocabulary {shape.vocab_size:,}, at most {config.max_sequence_length}"
-        f" tokens. Labels of the pair head: {', '.join(opened.pair_labels) or 'none'}.{left_out}",
     ]
     if record:
         scores = [{"score": name, **score.model_dump()} for name, score in record.scores.items()]
@@ -114,7 +103,7 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
 
 
 def _prove(opened: Opened, model_class: str, folder: Path) -> str:
-    """Compares ids, hidden states and logits of sentences of the run's text here and in transformers; says which.
+    """Compares ids of sentences of the run's text, and outputs for random ids, here and in transformers; says which.
 
     Raises:
         ConfigError: they differ; names the part.
@@ -122,42 +111,29 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     transformers, config = layout.package("export"), opened.run.config
     ours = load_tokenizer(find_tokenizer(config), cleaning_of(config.corpus))
     theirs = layout.load(transformers.AutoTokenizer, folder)
-    compared = _sentences(config, ours)
-    encoded = ours.encode(compared)
+    compared, remedy = _sentences(config, ours), "nothing was written; please report it"
     of_theirs = theirs(compared, add_special_tokens=False)["input_ids"]
-    for sentence, mine, their in zip(compared, encoded, of_theirs, strict=True):
+    for sentence, mine, their in zip(compared, ours.encode(compared), of_theirs, strict=True):
         if mine != their:
-            raise ConfigError(f"ids of {sentence!r} differ in transformers: nothing was written; please report it")
-    length = min(config.max_sequence_length, opened.model.encoder.shape.max_position_embeddings) - 2
-    chosen = sorted(filter(None, encoded), key=len)
-    rows = [torch.tensor([ours.cls_id, *ids[:length], ours.sep_id]) for ids in chosen[:: len(chosen) // _ROWS + 1]]
+            raise ConfigError(f"ids of {sentence!r} differ in transformers: {remedy}")
+    shape = (2, opened.model.encoder.shape.max_position_embeddings)
+    ids = torch.randint(ours.vocab_size, shape, generator=torch.Generator().manual_seed(0))
+    types = (torch.arange(shape[1]) >= shape[1] // 2).long().expand(shape)
     model = layout.load(getattr(transformers, model_class), folder, attn_implementation="eager").eval()
-    for part, mine, their in _outputs(opened.model, model, rows):
-        if not (error := float((mine - their).abs().max() / their.abs().max())) <= _TOLERANCE:
-            said = f"{part} differ in transformers by {error:.2g} of their largest"
-            raise ConfigError(f"{said}: nothing was written; please report it")
-    version = transformers.__version__
-    return f"compared with transformers {version}: ids of {len(compared):,} sentences, hidden states, logits"
-
-
-def _outputs(
-    ours: PretrainingModel, theirs: Any, rows: list[torch.Tensor]
-) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
-    """Outputs for rows of ids by name, here and in a model of transformers, where they are not padding."""
-    batch = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-    lengths, places = torch.tensor([len(row) for row in rows])[:, None], torch.arange(batch.shape[1])
-    mask = places < lengths
-    types = (mask & (places >= lengths // 2)).long()
     with torch.inference_mode():
-        states = ours.encoder(batch, types, mask, output_hidden_states=True).hidden_states
-        output = ours(batch, types, mask, mask.flatten().nonzero().flatten())
-        expected = theirs(batch, attention_mask=mask.long(), token_type_ids=types, output_hidden_states=True)
-    for number, (mine, their) in enumerate(zip(states, expected.hidden_states, strict=True)):
-        yield f"hidden states after layer {number}", mine[mask], their[mask]
-    for name in {"prediction_logits", "logits"} & {*expected}:
-        yield "MLM logits", output.mlm_logits, expected[name][mask]
-    for name in {"sop_logits", "seq_relationship_logits"} & {*expected}:
-        yield "logits of the pair head", output.pair_logits, expected[name]
+        state = opened.model.encoder(ids, types, None).last_hidden_state
+        output = opened.model(ids, types, None, torch.arange(ids.numel()))
+        expected = model(ids, token_type_ids=types)
+    known = dict.fromkeys(("prediction_logits", "logits"), output.mlm_logits.unflatten(0, shape))
+    known |= {
+        "last_hidden_state": state,
+        "sop_logits": output.pair_logits,
+        "seq_relationship_logits": output.pair_logits,
+    }
+    for part in [part for part in known if part in expected]:
+        if not (error := (known[part] - expected[part]).abs().max() / expected[part].abs().max()) <= _TOLERANCE:
+            raise ConfigError(f"{part} differ in transformers by {error:.2g} of their largest: {remedy}")
+    return f"compared with transformers {transformers.__version__}: ids of {len(compared):,} sentences, and outputs"
 
 
 def _sentences(config: RunConfig, tokenizer: Tokenizer) -> list[str]:

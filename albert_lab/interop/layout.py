@@ -16,6 +16,7 @@ from albert_lab.model.shape import EncoderShape
 
 Family = Literal["albert", "bert"]
 Tensors = dict[str, torch.Tensor]
+Names = tuple[str, ...]
 CONFIG_FILE, WEIGHTS, PICKLED = "config.json", "model.safetensors", "pytorch_model.bin"
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 _LAYERS = {"albert": "albert.encoder.albert_layer_groups.{}.albert_layers.0", "bert": "bert.encoder.layer.{}"}
@@ -32,10 +33,6 @@ _IN_LAYERS = (
 )
 # Our module, and that of ALBERT and of BERT.
 _AROUND = (
-    *(
-        (f"encoder.embeddings.{name}", f"albert.embeddings.{name}", f"bert.embeddings.{name}")
-        for name in ("word_embeddings", "token_type_embeddings", "position_embeddings")
-    ),
     ("encoder.embeddings.layer_norm", "albert.embeddings.LayerNorm", "bert.embeddings.LayerNorm"),
     ("pooler.dense", "albert.pooler", "bert.pooler.dense"),
     ("mlm_head", "predictions", "cls.predictions"),
@@ -64,19 +61,12 @@ _ALLOWED = {
 # The pair labels of the pre-training head of each family, unless the folder sets others by our key, pair_labels.
 _PAIR_LABELS = {"albert": ("consecutive", "swapped"), "bert": ("consecutive", "other-document")}
 # Parts that published checkpoints often lack, by a part of their names in transformers.
-_PART_OF = {"pooler": "pooler", "predictions": "mlm_head"} | dict.fromkeys(
-    ("sop_classifier", "seq_relationship"), "pair_head"
-)
+_PART_OF = {"pooler": "pooler", "predictions": "mlm_head"}
+_PART_OF |= dict.fromkeys(("sop_classifier", "seq_relationship"), "pair_head")
 _REMEDY = "albert_lab.load(RUN) opens the run itself"
 PARTS = ("pooler", "mlm_head", "pair_head")  # ours
 # Where trainers keep the weights in what they save, and what they put before their names.
 _WRAPPERS, _PREFIXES = ("state_dict", "model_state_dict", "model"), re.compile(r"^(?:module\.|_orig_mod\.)+")
-
-
-def family_of(shape: EncoderShape, num_pair_labels: int) -> Family:
-    """The model of transformers for a shape: BERT if no layer is shared, E = H and it has two labels, else ALBERT."""
-    is_shared = shape.num_layers == 1 or len({*shape.ffn_blocks}) < shape.num_layers
-    return "albert" if is_shared or shape.projection or num_pair_labels > 2 else "bert"
 
 
 def modules(shape: EncoderShape, family: str) -> dict[str, str]:
@@ -91,13 +81,11 @@ def modules(shape: EncoderShape, family: str) -> dict[str, str]:
     # The groups of layers as transformers computes them.
     theirs = [int(layer / (shape.num_layers / groups)) for layer in range(shape.num_layers)]
     if not shape.attention_blocks == blocks == theirs:
-        raise ConfigError(
-            f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={shape.ffn_groups}: transformers"
-            f" shares only whole layers, and divides {shape.num_layers} into {groups} runs of neighbours by its own"
-            f" rounding; {_REMEDY}"
-        )
-    column = 1 + get_args(Family).index(family)
-    names = {row[0]: row[column] for row in _AROUND}
+        shared = f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={shape.ffn_groups}"
+        raise ConfigError(f"{shared}: transformers shares whole layers, in runs by its own rounding; {_REMEDY}")
+    column, embeddings = 1 + get_args(Family).index(family), ("word", "token_type", "position")
+    names = {f"encoder.embeddings.{x}_embeddings": f"{family}.embeddings.{x}_embeddings" for x in embeddings}
+    names |= {row[0]: row[column] for row in _AROUND}
     for block in set(blocks):
         layer = _LAYERS[family].format(block)
         names |= {f"encoder.{row[0].format(block)}": f"{layer}.{row[column]}" for row in _IN_LAYERS}
@@ -161,7 +149,7 @@ def load(loader: Any, folder: Path, **options: Any) -> Any:
         raise ConfigError(f"{folder} cannot be loaded by transformers: {' '.join(str(error).split())}") from error
 
 
-def read(folder: Path) -> tuple[PretrainingModel, tuple[str, ...], tuple[str, ...]]:
+def read(folder: Path) -> tuple[PretrainingModel, Names, Names]:
     """The ALBERT or BERT in a folder in evaluation mode, its pair labels, and the PARTS that it lacks.
 
     Weights are in float32. A pooler and an MLM head that the folder lacks are random; a pair head is left out.
@@ -170,20 +158,15 @@ def read(folder: Path) -> tuple[PretrainingModel, tuple[str, ...], tuple[str, ..
         MissingDataError: transformers is not installed.
         ConfigError: another model, a variant that cannot be computed here, or damaged or missing weights.
     """
-    _refuse_tensorflow(folder)
-    transformers = package(f"the model in {folder}")
+    transformers, weights = package(f"the model in {folder}"), _weights(folder)
     config = load(transformers.AutoConfig, folder)
     family, shape = config.model_type, _shape(config, folder)
-    loader = {"albert": transformers.AlbertForPreTraining, "bert": transformers.BertForPreTraining}[family]
-    weights = _weights(folder)
-    source: dict[str, Any] = {"config": config, "state_dict": weights} if weights else {}
-    theirs, report = load(loader, folder, output_loading_info=True, dtype=torch.float32, **source)
+    loader = getattr(transformers, f"{family.title()}ForPreTraining")
+    source: dict[str, Any] = {"config": config, "state_dict": weights, "dtype": torch.float32}
+    theirs, report = load(loader, folder, output_loading_info=True, **source)
     lacking = {key: _part_of(key) for key in sorted(report["missing_keys"])}
     if encoder := [key for key, part in lacking.items() if part is None]:
-        raise ConfigError(
-            f"{folder} lacks {len(encoder)} tensors of its encoder, {encoder[0]} among them: save it again with the"
-            " names of transformers"
-        )
+        raise ConfigError(f"{folder} lacks {encoder[0]} of its encoder: save it again with the names of transformers")
     missing = tuple(part for part in PARTS if part in lacking.values())
     tensors = {name: tensor for name, tensor in theirs.state_dict().items() if _part_of(name) not in missing}
     for name, tensor in tensors.items():
@@ -197,26 +180,17 @@ def read(folder: Path) -> tuple[PretrainingModel, tuple[str, ...], tuple[str, ..
     return model, labels, missing
 
 
-def _refuse_tensorflow(folder: Path) -> None:
-    """Raise ConfigError, with what converts it, for a checkpoint as Google released ALBERT and BERT."""
-    for file in (*sorted(folder.glob("*.index")), *folder.parent.glob(f"{folder.name}.index")):
-        family = "albert" if list(file.parent.glob("albert_config*.json")) else "bert"
-        script = f"transformers.models.{family}.convert_{family}_original_tf_checkpoint_to_pytorch"
-        raise ConfigError(
-            f"{file} is of TensorFlow: `python -m {script}` of transformers 4 converts it; then import the folder of"
-            f" its {PICKLED}, with {CONFIG_FILE} and a tokenizer"
-        )
-
-
-def _weights(folder: Path) -> Tensors | None:
-    """The tensors of a folder's file, out of the dict of a trainer and without its prefixes; None without such a file.
+def _weights(folder: Path) -> Tensors:
+    """The tensors of a folder's file, out of the dict of a trainer and without its prefixes.
 
     Raises:
-        ConfigError: a damaged file, or what is no dense tensor; no code of the file is executed.
+        ConfigError: no file, a damaged one, or what is no dense tensor; no code of the file is executed.
     """
     file = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
-    if file is None:  # weights in several files, or none: transformers says so
-        return None
+    if file is None:
+        script = "transformers.models.bert.convert_bert_original_tf_checkpoint_to_pytorch (ALBERT: albert for bert)"
+        made = f"of a checkpoint of TensorFlow, python -m {script} of transformers 4 makes one"
+        raise ConfigError(f"{folder} has neither {WEIGHTS} nor {PICKLED}; {made}")
     content: Any
     try:
         is_safe = file.name == WEIGHTS
@@ -235,11 +209,10 @@ def _shape(config: Any, folder: Path) -> EncoderShape:
     for key, allowed in _ALLOWED.items():
         if (value := getattr(config, key, allowed[0])) not in allowed:
             raise ConfigError(f"{folder / CONFIG_FILE}: {key}={value} (allowed: {', '.join(map(str, allowed))})")
-    is_albert = config.model_type == "albert"
-    groups = config.num_hidden_groups if is_albert else config.num_hidden_layers
+    groups = getattr(config, "num_hidden_groups", config.num_hidden_layers)
     return EncoderShape(
-        embedding_size=config.embedding_size if is_albert else config.hidden_size,
-        projection=is_albert,
+        embedding_size=getattr(config, "embedding_size", config.hidden_size),
+        projection=config.model_type == "albert",
         attention_groups=groups,
         ffn_groups=groups,
         hidden_act=_ACTIVATIONS[config.hidden_act],
@@ -251,20 +224,17 @@ def _part_of(key: str) -> str | None:
     return next((part for name, part in _PART_OF.items() if name in key.split(".")), None)
 
 
-def write(
-    model: PretrainingModel,
-    missing: tuple[str, ...],
-    pair_labels: tuple[str, ...],
-    tokenizer: Tokenizer,
-    folder: Path,
-) -> str:
+def write(model: PretrainingModel, missing: Names, pair_labels: Names, tokenizer: Tokenizer, folder: Path) -> str:
     """Writes weights and config.json of a model; returns the class of transformers that loads them.
+
+    It is a BERT if no layer is shared, E = H and there are no more than two pair labels, else an ALBERT.
 
     Raises:
         ConfigError: transformers cannot compute the model; names the part.
     """
     transformers, shape = package("export"), model.encoder.shape
-    family = family_of(shape, len(pair_labels))
+    is_shared = shape.num_layers == 1 or len({*shape.ffn_blocks}) < shape.num_layers
+    family = "albert" if is_shared or shape.projection or len(pair_labels) > 2 else "bert"
     state = {name: tensor for name, tensor in model.state_dict().items() if name.split(".")[0] not in missing}
     tensors = {name: tensor.contiguous() for name, tensor in to_transformers(state, shape, family).items()}
     # Without a pair head, ForPreTraining cannot be loaded.
@@ -279,12 +249,8 @@ def write(
         "pair_labels": list(pair_labels),
     }
     if family == "albert":
-        content |= {
-            "embedding_size": shape.embedding_size,
-            "num_hidden_groups": len(set(shape.ffn_blocks)),
-            "bos_token_id": tokenizer.cls_id,
-            "eos_token_id": tokenizer.sep_id,
-        }
+        content |= {"embedding_size": shape.embedding_size, "num_hidden_groups": len(set(shape.ffn_blocks))}
+        content |= {"bos_token_id": tokenizer.cls_id, "eos_token_id": tokenizer.sep_id}
         if len(pair_labels) > 2:  # transformers uses it as the size of the pair head
             content["id2label"] = dict(enumerate(pair_labels))
     (transformers.AlbertConfig if family == "albert" else transformers.BertConfig)(**content).save_pretrained(folder)

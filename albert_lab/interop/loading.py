@@ -5,17 +5,15 @@ import json
 import re
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import torch
 from pydantic import BaseModel, ConfigDict
 
-from albert_lab import __version__, files, own_code
+from albert_lab import files, own_code
 from albert_lab.config.compose import content_of, groups, load_option, parse, quoted, validate
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
@@ -94,13 +92,13 @@ def open_transformers(folder: Path, overrides: Sequence[str] = (), name: str | N
     name = re.sub(r"[^A-Za-z0-9.]+", "-", name or folder.resolve().name).strip("-.") or "imported"
     config = _configure(shape, _inter_sentence(labels), folder, overrides, name)
     tokenizer = load_tokenizer(config)
-    if tokenizer.vocab_size != (size := shape.vocab_size):
-        remedy = f"; if it is padded: model.resize_token_embeddings({tokenizer.vocab_size}), and save it again"
-        raise ConfigError(
-            f"{config.tokenizer.model_file} has {tokenizer.vocab_size} tokens, but the model's vocab_size is {size}"
-            + remedy * (size > tokenizer.vocab_size)
-        )
-    fingerprints = {"tokenizer": tokenizer.fingerprint, "weights": digest_tensors(model.state_dict())}
+    if (size := tokenizer.vocab_size) != shape.vocab_size:
+        sizes = f"{config.tokenizer.model_file} has {size} tokens, but the model's vocab_size is {shape.vocab_size}"
+        raise ConfigError(f"{sizes}; if it is padded: model.resize_token_embeddings({size}), and save it again")
+    hashed = hashlib.blake2b(digest_size=6)
+    for key, tensor in sorted(model.state_dict().items()):
+        hashed.update(key.encode() + tensor.contiguous().numpy().tobytes())
+    fingerprints = {"tokenizer": tokenizer.fingerprint, "weights": hashed.hexdigest()}
     return Opened(runs.Run(config, fingerprints), model, tokenizer, missing)
 
 
@@ -109,19 +107,16 @@ def _configure(
 ) -> RunConfig:
     tokenizer, given = find_tokenizer_file(folder), {override.key_or_group for override in parse(overrides)}
     own = read_tokenizer_settings(folder)
-    longest = min(own.pop("max_sequence_length"), shape.max_position_embeddings)
+    own["max_sequence_length"] = min(own["max_sequence_length"], shape.max_position_embeddings)
     base = ["length_schedule=constant", "tokenizer=model-file", f"tokenizer.model_file={quoted(str(tokenizer))}"]
     base += [f"{key}={str(value).lower()}" for key, value in own.items()]
     content = content_of([*base, *overrides])
     del content["launcher"]
     number = len(set(shape.ffn_blocks))
+    sharing = {1: "all-shared", shape.num_layers: "not-shared"}.get(number, "groups")
     decided: dict[str, Any] = {
         "model": {"name": name, **{key: getattr(shape, key) for key in content["model"] if key != "name"}},
-        "sharing": {
-            "name": {1: "all-shared", shape.num_layers: "not-shared"}.get(number, "groups"),
-            "attention_groups": number,
-            "ffn_groups": number,
-        },
+        "sharing": {"name": sharing, "attention_groups": number, "ffn_groups": number},
         "inter_sentence": inter_sentence,
         "embedding_size": shape.embedding_size,
         "projection": "always" if shape.projection and shape.embedding_size == shape.hidden_size else "auto",
@@ -129,8 +124,6 @@ def _configure(
     }
     if wrong := [key for key in given if key.split(".")[0] in decided or key in ("tokenizer", "tokenizer.model_file")]:
         raise ConfigError(f"{wrong[0]} cannot be set: {folder} determines it")
-    if "max_sequence_length" not in given:
-        decided["max_sequence_length"] = longest
     return validate(content | decided)
 
 
@@ -185,17 +178,9 @@ def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
     settings = {
         "corpus.lower_case": bool(flags.do_lower_case),
         "corpus.strip_accents": strips,
-        "max_sequence_length": inf if flags.model_max_length is None else flags.model_max_length,
+        "max_sequence_length": flags.model_max_length or inf,
     }
     return settings | ({"corpus.language": flags.language} if flags.language else {})
-
-
-def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
-    hashed = hashlib.blake2b(digest_size=6)
-    for name in sorted(tensors):
-        hashed.update(name.encode())
-        hashed.update(tensors[name].detach().contiguous().numpy().tobytes())
-    return hashed.hexdigest()
 
 
 class _Import(BaseModel):
@@ -249,13 +234,9 @@ def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say:
         runs.write_run_file(run, partial)
         optimizer = build_optimizer(opened.model, run.config.optimizer, run.config.learning_rate)
         checkpoint.save(partial / "checkpoint", opened.model, optimizer, {"run_name": run.name, "step": 0})
-        record = {
-            "source": str(folder.resolve()),
-            "missing_parts": list(opened.missing),
-            "albert_lab": __version__,
-            "imported": datetime.now(UTC).date().isoformat(),
-        }
-        (partial / runs.IMPORT).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+        (partial / runs.IMPORT).write_text(
+            json.dumps({"missing_parts": opened.missing, "source": str(folder.resolve())})
+        )
 
     find_or_build(run.folder, build, say)
     if opened.missing:

@@ -74,7 +74,7 @@ class Training(Record):
     total_seconds: _Amount
     tokens_per_second: _Amount
     inference_tokens_per_second: _Amount | None = None
-    data_wait_share: _Amount
+    data_wait_share: _Amount | None = None
     peak_memory_bytes: _Count
     final_loss: _Amount
 
@@ -139,10 +139,9 @@ class Provenance(Record):
     """The place, time, software and hardware of a run.
 
     threads are those of one process; devices has the device name of each process; nodes is the number of machines.
-    processes_from_step maps each step at which the number of processes changed to the new number; micro_batch_size is
-    the number of sequences of a forward pass; jobs is how many runs trained at a time. commit is that of the checkout
-    from which the code was imported, with DIRTY after it if it had changes; None without a checkout. Newer fields are
-    empty or None in older records.
+    jobs is how many runs trained at a time. commit is that of the checkout from which the code was imported, with DIRTY
+    after it if it had changes; None without a checkout. Newer fields are empty or None in older records, and only those
+    have processes_from_step and micro_batch_size.
     """
 
     albert_lab: str
@@ -244,11 +243,11 @@ def make_record(
         parameters={"total": counts.total, "encoder": counts.encoder, "with_pooler": counts.with_pooler},
         train_flops_per_token=count_training_flops(config),
         scores=trained.evaluation.scores,
-        training=_filled(Training, trained, tokens_per_second=trained.tokens / trained.training_seconds),
+        training=Training.model_validate(trained.cost),
         data=_filled(
             Data,
-            mask_rate=progress.masked / trained.tokens,
-            padding_share=1 - trained.tokens / (trained.steps * config.batch_size * config.max_sequence_length),
+            mask_rate=progress.masked / progress.tokens,
+            padding_share=1 - progress.tokens / (progress.steps * config.batch_size * config.max_sequence_length),
             label_shares={kind: progress.labels[index] / progress.pairs for index, kind in enumerate(kinds)},
             epochs=sum(stage.epochs for stage in trained.stages),
             train_documents=len(train.document_offsets) - 1,
@@ -269,8 +268,6 @@ def make_record(
             processes=len(places),
             devices=tuple(name for _, name in places),
             nodes=len({host for host, _ in places}),
-            processes_from_step=dict(trained.processes),
-            micro_batch_size=trained.micro_batch_size,
             jobs=int(jobs) if jobs else None,
             **made_with,
         ),

@@ -148,7 +148,7 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
             record = results.make_record(run, trained, data.train, data.dev, places, **made_with)
             results.write(folder, record)
             scores = {name: score.value for name, score in record.scores.items()}
-            track({"event": "final", "step": trained.steps} | scores)
+            track({"event": "final", "step": trained.progress.steps} | scores)
     return True
 
 

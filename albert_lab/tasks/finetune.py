@@ -28,7 +28,7 @@ from albert_lab.tasks.task import SPLITS, TaskConfig, load_start
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, autocast, choose_device, choose_precision
 from albert_lab.training.evaluate import DivergedError
-from albert_lab.training.optimizer import Lamb, can_fuse, learning_rate_factor, split_parameters
+from albert_lab.training.optimizer import Lamb, learning_rate_factor, split_parameters
 
 _BATCH_ITEMS = 64  # of an evaluation
 # Share of the steps over which the final loss is averaged; share of the chance loss above which it is near chance.
@@ -129,7 +129,7 @@ def build_optimizer(model: nn.Module, name: str, learning_rate: float) -> Optimi
     if name == "adam-release":
         return Lamb(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, trust_ratio=False)
     # Differs from the release: AdamW corrects the bias of the moments.
-    return AdamW(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=can_fuse(groups))
+    return AdamW(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=True)
 
 
 def take_step(

@@ -4,23 +4,18 @@ A checkpoint is a folder `step-00000500` with the weights, the optimizer's state
 digests of these files, which `b2sum -c B2SUMS` can check, too.
 """
 
-import errno
 import hashlib
 import json
-import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from albert_lab import __version__
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.storage import PARTIAL, remove, replacing
 
@@ -48,13 +43,11 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
         if _damage(final) is None:
             return final
         remove(final)
-    versions = {"albert_lab": __version__, "torch": torch.__version__, "python": platform.python_version()}
-    content = {**state, "versions": versions}
-    with _replacing(final) as partial:
+    with replacing(final) as partial:
         partial.mkdir()
         _write_tensors(partial / MODEL, _weights(model))
         _write_tensors(partial / OPTIMIZER, _moments(model, optimizer))
-        (partial / STATE).write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        (partial / STATE).write_text(json.dumps(state, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         (partial / DIGESTS).write_text("".join(_digest_line(partial / name) for name in (MODEL, OPTIMIZER, STATE)))
     for old in _checkpoints(folder)[:-KEPT]:
         remove(old)
@@ -120,7 +113,7 @@ def save_weights(path: Path, model: nn.Module) -> None:
     Raises:
         OSError: the disk is full or fails; an earlier file is unchanged.
     """
-    with _replacing(path) as partial:
+    with replacing(path) as partial:
         _write_tensors(partial, _weights(model))
 
 
@@ -211,13 +204,4 @@ def _digest_line(path: Path) -> str:
 
 
 def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    try:
-        with replacing(path) as partial:
-            yield partial
-    except SafetensorError as error:  # as for a full disk
-        raise OSError(errno.ENOSPC, str(error), str(path)) from error
+    path.write_bytes(safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()}))

@@ -45,11 +45,6 @@ def choose_device(name: str, rank: Rank = ALONE) -> torch.device:
     return torch.device("cuda", rank.local)
 
 
-def device_name(device: torch.device) -> str:
-    """The name of a GPU, or `cpu`."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-
-
 def choose_precision(name: str, device: torch.device) -> str:
     """The precision of a run: the named one; with `auto`, bf16 where it is native (emulation is slow), else fp32."""
     if name != "auto":
@@ -70,9 +65,9 @@ def autocast(precision: str, device: torch.device) -> Callable[[], AbstractConte
 
 
 def check_memory(config: RunConfig) -> None:
-    """Check that main memory has room for the least that training takes, unless machine.memory_check=false.
+    """Check that main memory has room for the least that training takes.
 
-    That is a batch or a held-out set, and the weights, on a CPU with gradients and two moments, in float32.
+    That is a batch or a held-out set, and the weights, on a CPU with gradients and a moment, in float32.
 
     Raises:
         ConfigError: memory is too small; names both numbers.
@@ -80,12 +75,12 @@ def check_memory(config: RunConfig) -> None:
     machine = config.machine
     on_cpu = machine.device == "cpu" or (machine.device == "auto" and not gpus())
     sequences = max(config.batch_size, config.evaluation.num_pairs, config.evaluation.num_probe_pairs)
-    needed = _FLOAT32_BYTES * count(config).total * (4 * machine.processes if on_cpu else 1)
+    needed = _FLOAT32_BYTES * count(config).total * (3 * machine.processes if on_cpu else 1)
     needed += sequences * config.max_sequence_length * _LOADED_BYTES_PER_TOKEN
-    if machine.memory_check and needed > memory_bytes():
+    if needed > memory_bytes():
         raise ConfigError(
             f"training needs at least {size(needed)}, and this machine has {size(memory_bytes())}: lower the sizes of"
-            " model, batch_size, max_sequence_length or evaluation.num_pairs; or give machine.memory_check=false"
+            " model, batch_size, max_sequence_length or evaluation.num_pairs"
         )
 
 

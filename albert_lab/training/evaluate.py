@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -40,7 +39,7 @@ class Evaluation:
 
 
 class Evaluator:
-    """Scores a model on fixed sets, which do not depend on a run's seed or its objective.
+    """Scores a model, which is then in evaluation mode, on fixed sets that do not depend on a run's seed or objective.
 
     Every set is masked like the training batches ("the same procedure", section 4.1), at its use.
 
@@ -117,8 +116,7 @@ class Evaluator:
         measures = [m for m in catalog.measures() if m.in_curves and (self.kinds or isinstance(m, TokenMeasure))]
         part = copy(self)
         part._num_pairs, part.floors = num_pairs, {}
-        with _evaluating(model):
-            return part._evaluate(model, measures, {}).scores
+        return part._evaluate(model.eval(), measures, {}).scores
 
     def evaluate(self, model: PretrainingModel, without: Collection[type[Measure]] = ()) -> Evaluation:
         """The scores of a model in all measures, except those of some kinds.
@@ -127,14 +125,14 @@ class Evaluator:
             DivergedError: a loss that is not a finite number.
         """
         measures = [measure for measure in catalog.measures() if type(measure) not in without]
-        with _evaluating(model):
-            return self._evaluate(model, measures, self._fit_probes(model, measures))
+        return self._evaluate(model.eval(), measures, self._fit_probes(model, measures))
 
     def tokens_per_second(self, model: PretrainingModel, seconds: float) -> float:
         """Tokens (without padding) per second of forward passes of encoder and heads, measured for so many seconds."""
         batch = self.batch(catalog.MLM)
         tokens, spent = 0, 0.0
-        with _evaluating(model), torch.inference_mode(), self.autocast():
+        model.eval()
+        with torch.inference_mode(), self.autocast():
             for part in cycle(micro_batches(batch, self.config.evaluation.batch_size)):
                 inputs = inputs_of(part, self.device)
                 synchronize(self.device)
@@ -299,16 +297,6 @@ def auc_of(margins: np.ndarray, labels: np.ndarray) -> float | None:
     ranks, positive = rankdata(margins), labels == 1
     n, others = int(positive.sum()), int((~positive).sum())
     return 100 * float(ranks[positive].sum() - n * (n + 1) / 2) / (n * others) if n and others else None
-
-
-@contextmanager
-def _evaluating(model: PretrainingModel) -> Iterator[None]:
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
 
 
 class StoppedError(Exception):

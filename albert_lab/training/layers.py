@@ -15,7 +15,6 @@ if TYPE_CHECKING:  # it loads torch, which reading and showing layers must not
     from albert_lab.data.batches import Batch
     from albert_lab.model.encoder import PretrainingModel
 
-LAYER_CURVES = ("l2_distance", "degrees")
 LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_degrees")
 TOKEN = "mean"  # the choice of tokens: the mean over all real ones, which varies less than [CLS]
 

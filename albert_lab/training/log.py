@@ -5,7 +5,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +17,6 @@ Event = dict[str, Any]
 
 METRICS = "metrics.jsonl"
 REMEDY = "put it back, or remove the folder of the run, and the run is trained again"
-PROJECT = "albert-lab"
 
 
 def check_installed(trackers: Sequence[str]) -> None:
@@ -42,33 +41,31 @@ def tracked(
     """
     writer: Any = None
     wandb: Any = None
-    try:
-        with redirect_stdout(sys.stderr):  # stdout is for results
-            if "tensorboard" in trackers:
-                writer = import_module("torch.utils.tensorboard").SummaryWriter(str(folder / "tensorboard"))
-            if "wandb" in trackers:
-                project = os.environ.get("WANDB_PROJECT") or PROJECT
-                kept = {"project": project, "id": run, "name": run, "dir": folder, "resume": "allow"}
-                quiet = {"silent": True, "console": "off"}
-                wandb = import_module("wandb").init(config=dict(config), settings=quiet, **kept)
-    except Exception as error:  # of a package and a service that are not ours
-        raise ConfigError(f"machine.report_to={','.join(trackers)}: {' '.join(str(error).split())}") from error
+    with ExitStack() as stack:
+        try:
+            with redirect_stdout(sys.stderr):  # stdout is for results
+                if "tensorboard" in trackers:
+                    to_files = import_module("torch.utils.tensorboard").SummaryWriter
+                    writer = stack.enter_context(to_files(str(folder / "tensorboard")))
+                if "wandb" in trackers:
+                    project = os.environ.get("WANDB_PROJECT") or "albert-lab"
+                    kept = {"project": project, "id": run, "name": run, "dir": folder, "resume": "allow"}
+                    settings = {"silent": True, "console": "off"}
+                    wandb = stack.enter_context(
+                        import_module("wandb").init(config=dict(config), settings=settings, **kept)
+                    )
+        except Exception as error:  # of a package and a service that are not ours
+            raise ConfigError(f"machine.report_to={','.join(trackers)}: {' '.join(str(error).split())}") from error
 
-    def send(line: Event) -> None:
-        event, step = line["event"], line["step"]
-        numbers = {f"{event}/{key}": x for key, x in line.items() if key != "step" and isinstance(x, int | float)}
-        for name, value in numbers.items() if writer else ():
-            writer.add_scalar(name, value, step)
-        if wandb:
-            wandb.log(numbers, step=step)
+        def send(line: Event) -> None:
+            event, step = line["event"], line["step"]
+            numbers = {f"{event}/{key}": x for key, x in line.items() if key != "step" and isinstance(x, int | float)}
+            for name, value in numbers.items() if writer else ():
+                writer.add_scalar(name, value, step)
+            if wandb:
+                wandb.log(numbers, step=step)
 
-    try:
         yield send
-    finally:
-        if writer:
-            writer.close()
-        if wandb:
-            wandb.finish()
 
 
 class MetricsLog:

@@ -46,7 +46,6 @@ class Lamb(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        assert closure is None, "gradients are there before a step"
         for group in self.param_groups:
             parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
             if parameters:
@@ -69,16 +68,12 @@ class Lamb(Optimizer):
         if group["weight_decay"]:
             torch._foreach_add_(updates, parameters, alpha=group["weight_decay"])
         if group["trust_ratio"]:
-            torch._foreach_addcmul_(parameters, updates, _trust_ratios(parameters, updates), value=-group["lr"])
+            weight_norms, update_norms = (torch.stack(torch._foreach_norm(of)) for of in (parameters, updates))
+            both_positive = (weight_norms > 0) & (update_norms > 0)
+            ratios = torch.where(both_positive, weight_norms / update_norms, 1.0).unbind()
+            torch._foreach_addcmul_(parameters, updates, list(ratios), value=-group["lr"])
         else:
             torch._foreach_add_(parameters, updates, alpha=-group["lr"])
-
-
-def _trust_ratios(parameters: list[Tensor], updates: tuple[Tensor, ...]) -> list[Tensor]:
-    weight_norms = torch.stack(torch._foreach_norm(parameters))
-    update_norms = torch.stack(torch._foreach_norm(updates))
-    both_positive = (weight_norms > 0) & (update_norms > 0)
-    return list(torch.where(both_positive, weight_norms / update_norms, 1.0).unbind())
 
 
 class Muon(Optimizer):
@@ -98,7 +93,6 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        assert closure is None, "gradients are there before a step"
         self._adamw.param_groups, self._adamw.state = self._others(), self.state  # load_state_dict replaces them
         self._adamw.step()
         for group in self.param_groups:
@@ -164,14 +158,13 @@ def _lamb(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_ra
 
 
 def _adamw(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_rate: float) -> Optimizer:
-    # One kernel for all tensors; the meta device (for models that are only counted) does not have it.
-    return AdamW([*groups], **_options(config, learning_rate), fused=can_fuse(groups))
+    return AdamW([*groups], **_options(config, learning_rate), fused=True)  # one kernel for all tensors
 
 
 def _muon(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_rate: float) -> Optimizer:
     blocks, *others = groups
     blocks |= {"momentum": config.momentum, "newton_schulz_steps": config.newton_schulz_steps}
-    return Muon([blocks, *others], **_options(config, learning_rate), fused=can_fuse(groups))
+    return Muon([blocks, *others], **_options(config, learning_rate), fused=True)
 
 
 OPTIMIZERS: dict[str, Build] = {"lamb": _lamb, "adamw": _adamw, "muon": _muon}
@@ -226,11 +219,6 @@ def learning_rate_factor(share: float, warmup: float, decay: float | None = None
         # Differs from the paper: the rate stays at its peak between warm-up and decay.
         return max(0.0, min(rise, (1.0 - share) / decay))
     return rise if share < warmup else max(0.0, 1.0 - share)
-
-
-def can_fuse(groups: Sequence[dict[str, Any]]) -> bool:
-    """Whether torch has a fused AdamW for the device of the parameters of groups."""
-    return all(parameter.device.type in ("cpu", "cuda") for group in groups for parameter in group["params"])
 
 
 def split_parameters(model: nn.Module) -> tuple[list[Parameter], list[Parameter]]:

@@ -23,12 +23,12 @@ from albert_lab.training.evaluate import DivergedError, Evaluation, Evaluator, S
 from albert_lab.training.log import METRICS, MetricsLog
 from albert_lab.training.optimizer import build_optimizer, learning_rate_factor, set_learning_rate
 from albert_lab.training.processes import Decision, Processes
-from albert_lab.training.step import Forward, GraphedStep, Step, Sums, total, with_graphs
+from albert_lab.training.step import GraphedStep, Step, Sums, total, with_graphs
 
 INFERENCE_SECONDS = 2.0  # that a run measures inference for, at its end
 PAIR_HEAD = "pair_head."  # in the names of its parameters
 FINAL_STEPS = 100  # whose mean loss is the recorded final loss
-_KEPT = ("tokens", "wait_seconds", "last_losses", "curve_points")
+_KEPT = ("tokens", "last_losses", "curve_points")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,6 @@ class Progress:
         labels: number of training pairs with each label.
         masked, pairs, tokens: those of its batches, masked ones being predicted.
         seconds: of training by the leader's clock, at the last decision.
-        wait_seconds: of training in which the loop waited for a batch.
         last_losses: of the last FINAL_STEPS steps.
         curve_points: the points of the learning curve so far.
     """
@@ -60,7 +59,6 @@ class Progress:
     steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    wait_seconds: float = 0.0
     last_losses: list[float] = field(default_factory=list)
     curve_points: int = 0
 
@@ -97,28 +95,16 @@ def means_of(steps: Sequence[Sums], masked: int, pairs: int) -> dict[str, float]
 
 @dataclass(frozen=True)
 class Pretraining:
-    """A finished pre-training: the model's final evaluation, and its cost.
+    """A finished pre-training: the final evaluation, the data of each stage, and the cost as in results.Training.
 
-    inference_tokens_per_second is measured for INFERENCE_SECONDS at the end, or for as long as the training took.
-    peak_memory_bytes is that of the process (CPU) or of the allocator (CUDA). data_wait_share is the share of the
-    training seconds in which the loop waited for a batch. final_loss is the mean training loss of the last FINAL_STEPS
-    steps. stages has the training data of each stage of the length schedule. processes has the number of processes by
-    the step from which it applies. micro_batch_size is that of the last step, at full length.
+    peak_memory_bytes is that of the process (CPU) or of the allocator (CUDA); inference is measured for
+    INFERENCE_SECONDS at the end, or for as long as the training took.
     """
 
     evaluation: Evaluation
-    steps: int
-    tokens: int
-    training_seconds: float
-    total_seconds: float
-    inference_tokens_per_second: float
-    data_wait_share: float
-    peak_memory_bytes: int
-    final_loss: float
     progress: Progress
     stages: tuple[StageData, ...]
-    processes: dict[int, int]
-    micro_batch_size: int
+    cost: dict[str, float]
 
 
 @dataclass
@@ -149,7 +135,6 @@ class Pretrainer:
         self.progress = Progress([0] * len(config.inter_sentence.labels))
         self.saved_at, self.next_save = 0, 0.0  # the step of the last checkpoint, and the time of the next one
         self.earlier_peak = 0
-        self.process_counts: dict[int, int] = {}
 
     @property
     def share(self) -> float:
@@ -178,29 +163,22 @@ class Pretrainer:
             self._save()
             return None
         progress, seconds = self.progress, self.clock.training_seconds
-        return Pretraining(
-            evaluation=evaluation,
-            steps=progress.steps,
-            tokens=progress.tokens,
-            training_seconds=seconds,
-            total_seconds=self.clock.total_seconds,
-            inference_tokens_per_second=self.evaluator.tokens_per_second(self.model, min(seconds, INFERENCE_SECONDS)),
-            data_wait_share=progress.wait_seconds / max(seconds, 1e-9),
-            peak_memory_bytes=self._peak_memory(),
-            final_loss=statistics.fmean(progress.last_losses),
-            progress=progress,
-            stages=self.batches.stages(progress.steps),
-            processes=self.process_counts,
-            micro_batch_size=self.step.micro_batch_size,
-        )
+        cost = {
+            "steps": progress.steps,
+            "tokens": progress.tokens,
+            "training_seconds": seconds,
+            "total_seconds": self.clock.total_seconds,
+            "tokens_per_second": progress.tokens / seconds,
+            "inference_tokens_per_second": self.evaluator.tokens_per_second(
+                self.model, min(seconds, INFERENCE_SECONDS)
+            ),
+            "peak_memory_bytes": self._peak_memory(),
+            "final_loss": statistics.fmean(progress.last_losses),
+        }
+        return Pretraining(evaluation, progress, self.batches.stages(progress.steps), cost)
 
     def _train(self) -> None:
         """Take steps to the end of the budget, and do what is due between them."""
-        self.model.train()
-        forward: Forward = self.model
-        if self.config.machine.compile:  # for the next batch, and one of each later stage of the length schedule
-            coming = [self.batches.batch(self.progress.steps, self.share), *self.batches.later(self.share)]
-            forward = self.step.compiled(coming)
         steps = with_graphs(self.step)
         self.next_save = perf_counter() + self.config.machine.checkpoint_seconds
         with closing(self.batches.prefetch(self.progress.steps, lambda: self.share)) as stream:
@@ -215,21 +193,20 @@ class Pretrainer:
                 if decision.is_save_due:
                     self._save()
                     self.next_save = perf_counter() + self.config.machine.checkpoint_seconds
-                self._take_steps(steps, forward, stream)
+                self._take_steps(steps, stream)
 
-    def _take_steps(self, steps: Step | GraphedStep, forward: Forward, stream: Iterator[Batch]) -> None:
+    def _take_steps(self, steps: Step | GraphedStep, stream: Iterator[Batch]) -> None:
         """Take steps until something else is due, and log their means; the training clock runs meanwhile."""
         config, progress, taken = self.config, self.progress, list[Sums]()
         masked, pairs = progress.masked, progress.pairs
+        self.model.train()
         with self.clock.training():
             is_due = False
             while not is_due:
-                waited = perf_counter()
                 batch = next(stream)
-                progress.wait_seconds += perf_counter() - waited
                 factor = learning_rate_factor(self.share, config.optimizer.warmup, config.optimizer.decay)
                 set_learning_rate(self.optimizer, config.learning_rate * factor)
-                taken.append(steps.take(forward, batch, progress.steps))
+                taken.append(steps.take(batch, progress.steps))
                 progress.add(batch)
                 decision = self._decide()
                 is_due = progress.steps % config.machine.log_every_steps == 0 or self.is_at_end
@@ -291,12 +268,9 @@ class Pretrainer:
             self.clock.load_state_dict(state["clock"])
             self.earlier_peak = state["peak_memory_bytes"]
             self.batches.load_state_dict(state["epochs"], state["step"])
-            self.process_counts = {int(step): count for step, count in state["processes"].items()}
             self.say(f"resumes from step {self.progress.steps:,} ({self.share:.0%} of the budget)")
         if self.log:
             self.log.rewind(state["log_bytes"] if state else 0)
-        if self.processes.size not in [*self.process_counts.values()][-1:]:
-            self.process_counts[self.progress.steps] = self.processes.size
 
     def _inherit(self, start: Inherited) -> dict[str, Any] | None:
         """Set model, optimizer and log to another run's state, and return the state; None if only weights are kept.
@@ -329,7 +303,6 @@ class Pretrainer:
                 "peak_memory_bytes": self._peak_memory(),
                 "clock": self.clock.state_dict(),
                 "run_name": self.run_name,
-                "processes": self.process_counts,
                 "epochs": self.batches.state_dict(),
             }
             checkpoint.save(self.checkpoints, self.model, self.optimizer, state)

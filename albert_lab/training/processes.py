@@ -11,8 +11,7 @@ import torch
 import torch.distributed as dist
 
 from albert_lab.errors import LostProcessError
-from albert_lab.machine import ALONE, Rank
-from albert_lab.training.device import device_name
+from albert_lab.machine import Rank
 
 # The leader may prepare text for hours; torchrun ends the others when one of them has ended.
 _TIMEOUT = timedelta(days=7)
@@ -27,7 +26,7 @@ class Decision(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Processes:
+class Processes(Rank):
     """The processes of a run, of which this is one; for a single process, all methods are no-ops without cost.
 
     Every method is collective: all processes call it at the same place.
@@ -36,26 +35,17 @@ class Processes:
         LostProcessError: another process ended.
     """
 
-    rank: Rank = ALONE
-
-    @property
-    def leads(self) -> bool:
-        return self.rank.leads
-
-    @property
-    def size(self) -> int:
-        return self.rank.of
-
     def places(self, device: torch.device) -> list[tuple[str, str]]:
         """Host and device name of every process, by number."""
-        every = [(platform.node(), device_name(device))] * self.size
-        if self.size > 1:
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+        every = [(platform.node(), name)] * self.of
+        if self.of > 1:
             dist.all_gather_object(every, every[0])
         return every
 
     def add_up(self, tensors: Sequence[torch.Tensor]) -> None:
         """Replace each tensor (all of one type and device) by its sum over the processes, in one message."""
-        if self.size == 1:
+        if self.of == 1:
             return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
         try:
@@ -92,7 +82,7 @@ def joined(device: torch.device, rank: Rank) -> Iterator[Processes]:
     if rank.of > 1:
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT)
     try:
-        yield Processes(rank)
+        yield Processes(**vars(rank))
         if rank.of > 1:  # the leader leaves last: one that still receives loses what was sent if the sender is gone
             with suppress(RuntimeError):
                 dist.broadcast(torch.zeros(1), src=0)

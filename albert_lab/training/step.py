@@ -4,7 +4,7 @@ A graph launches the hundreds of kernels of a small model's step together. Sourc
 https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs (whole-network capture).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,37 +17,16 @@ from torch.optim import Optimizer
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import BUILT_IN
 from albert_lab.data.batches import Batch, micro_batches
-from albert_lab.errors import ConfigError
-from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
+from albert_lab.model.encoder import PretrainingModel, likeliest
 from albert_lab.training.device import Targets, Tensors, autocast, inputs_of, labels_of, peak_memory_bytes, synchronize
 from albert_lab.training.processes import Processes
 
-Forward = Callable[..., PretrainingOutput]  # the model, or its compiled form
 Sums = dict[str, torch.Tensor]  # of losses and of right answers, by name
 Work = Callable[[], Sums]
 
 WARM_UP = 3  # steps before a graph: in the first, libraries choose their kernels and allocate their workspaces
 _RECORDED = ("adamw", "muon")  # optimizers that a graph can have
 _LARGEST_SHARE = 1 / 3  # of the memory: a graph keeps that of a step for itself, beside what an evaluation takes
-
-
-def losses(model: Forward, inputs: Tensors, labels: Targets, num_masked: int | torch.Tensor, num_pairs: int) -> Sums:
-    """Losses of a micro-batch, as its part of the loss of the whole batch, and counts of right answers.
-
-    mlm_loss is the sum of the cross-entropy over the micro-batch's masked tokens, divided by the number of masked
-    tokens in the whole batch; pair_loss likewise for pairs. So the losses of micro-batches add up to the loss of the
-    batch (weights 1 : 1, as released).
-    """
-    output = model(**inputs)
-    answers = {"mlm": (output.mlm_logits, labels["masked_labels"], num_masked)}
-    if output.pair_logits is not None:
-        answers["pair"] = (output.pair_logits, labels["pair_labels"], num_pairs)
-    sums: Sums = {}
-    for name, (logits, targets, number) in answers.items():
-        logits = logits.float()
-        sums[f"{name}_loss"] = F.cross_entropy(logits, targets, reduction="sum") / number
-        sums[f"{name}_correct"] = (likeliest(logits) == targets).sum()
-    return sums
 
 
 def total(sums: Sums) -> torch.Tensor:
@@ -71,15 +50,12 @@ class Step:
         return autocast(self.config.machine.precision, self.device)
 
     @property
-    def share(self) -> int:
-        """Sequences of a batch that each process computes."""
-        return self.config.batch_size // self.processes.size
-
-    @property
     def micro_batch_size(self) -> int:
-        return min(self.config.machine.micro_batch_size or self.share, self.share)
+        """Sequences of a forward pass, by default all that a process computes of a batch."""
+        share = self.config.batch_size // self.processes.of
+        return min(self.config.machine.micro_batch_size or share, share)
 
-    def take(self, forward: Forward, batch: Batch, number: int = 0) -> Sums:
+    def take(self, batch: Batch, number: int = 0) -> Sums:
         """Update the weights by one batch, in micro-batches; returns its losses, counts and gradient norm.
 
         Each process computes its share of the micro-batches, and returns the results of the whole batch.
@@ -88,17 +64,18 @@ class Step:
             LostProcessError: another process ended.
         """
         sums: Sums = {}
-        parts = list(enumerate(self._parts(batch)))[self.processes.rank.number :: self.processes.size]
-        for index, part in parts:
+        # In a stage of shorter sequences there are more of them.
+        size = len(batch) // self.config.batch_size * self.micro_batch_size
+        parts = list(enumerate(micro_batches(batch, size)))
+        for index, part in parts[self.processes.number :: self.processes.of]:
             # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no generator state, and
             # any process can compute a micro-batch.
             entropy = np.random.SeedSequence([self.config.seed, number, index])
             torch.manual_seed(int(entropy.generate_state(1)[0]))
-            inputs = inputs_of(part, self.device, needs_mask=self.config.machine.compile)
-            labels = labels_of(part, self.device)
-            own = self.backward(forward, inputs, labels, len(batch.masked_labels), len(batch))
+            inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
+            own = self.backward(inputs, labels, len(batch.masked_labels), len(batch))
             sums = {key: sums[key] + value if key in sums else value for key, value in own.items()}
-        if self.processes.size > 1:  # a count is exact in float32 up to 2**24
+        if self.processes.of > 1:  # a count is exact in float32 up to 2**24
             # All processes have the same parameters without a gradient.
             gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
             values = torch.stack([value.float() for value in sums.values()])
@@ -106,12 +83,23 @@ class Step:
             sums = {key: value.to(sums[key].dtype) for key, value in zip(sums, values.unbind(), strict=True)}
         return sums | {"gradient_norm": self.update()}
 
-    def backward(
-        self, forward: Forward, inputs: Tensors, labels: Targets, num_masked: int | torch.Tensor, num_pairs: int
-    ) -> Sums:
-        """Add the gradients of a micro-batch to those of the parameters; see losses() for arguments and results."""
+    def backward(self, inputs: Tensors, labels: Targets, num_masked: int | torch.Tensor, num_pairs: int) -> Sums:
+        """Add the gradients of a micro-batch to those of the parameters; returns its losses and its right answers.
+
+        mlm_loss is the sum of the cross-entropy over the micro-batch's masked tokens, divided by the number of masked
+        tokens in the whole batch; pair_loss likewise for pairs. So the losses of micro-batches add up to the loss of
+        the batch (weights 1 : 1, as released).
+        """
+        sums: Sums = {}
         with self.autocast():
-            sums = losses(forward, inputs, labels, num_masked, num_pairs)
+            output = self.model(**inputs)
+            answers = {"mlm": (output.mlm_logits, labels["masked_labels"], num_masked)}
+            if output.pair_logits is not None:
+                answers["pair"] = (output.pair_logits, labels["pair_labels"], num_pairs)
+            for name, (logits, targets, number) in answers.items():
+                logits = logits.float()
+                sums[f"{name}_loss"] = F.cross_entropy(logits, targets, reduction="sum") / number
+                sums[f"{name}_correct"] = (likeliest(logits) == targets).sum()
         total(sums).backward()
         return {key: value.detach() for key, value in sums.items()}
 
@@ -122,48 +110,17 @@ class Step:
         self.optimizer.zero_grad(set_to_none=True)
         return norm
 
-    def compiled(self, batches: Sequence[Batch]) -> Forward:
-        """The model, compiled for the shapes of the parts of each batch; passes over them change no weights."""
-        forward = torch.compile(self.model, dynamic=False)
-        shapes = {part.input_ids.shape: part for batch in batches for part in self._parts(batch)}
-        for part in shapes.values():
-            inputs, labels = inputs_of(part, self.device, needs_mask=True), labels_of(part, self.device)
-            self.backward(forward, inputs, labels, len(part.masked_labels), len(part))
-        self.optimizer.zero_grad(set_to_none=True)
-        return forward
-
-    def _parts(self, batch: Batch) -> Iterator[Batch]:
-        """Micro-batches of a batch; for a compiled model their shapes do not depend on the number of masked tokens."""
-        times = len(batch) // self.config.batch_size  # in a stage of shorter sequences there are more of them
-        parts = micro_batches(batch, times * self.micro_batch_size)
-        if not self.config.machine.compile:
-            return parts
-        most = self.config.masking.most_predictions(batch.input_ids.shape[1])
-        return (part.with_masked(len(part) * most) for part in parts)
-
 
 def with_graphs(step: Step) -> "Step | GraphedStep":
-    """The step as graphs, where machine.cuda_graphs asks for them on a GPU; else the step itself.
+    """The step as graphs, where a GPU can record it and machine.cuda_graphs allows it; else the step itself.
 
-    With a budget in seconds, auto takes none: rows with and without them would not have the same time.
-
-    Raises:
-        ConfigError: machine.cuda_graphs=true, and settings with which a step cannot be recorded.
+    With a budget in seconds there are none: rows with and without them would not have the same time.
     """
-    config, asked = step.config, step.config.machine.cuda_graphs
-    if asked is False or (asked == "auto" and config.budget.unit == "seconds") or step.device.type != "cuda":
-        return step
+    config, has_graphs = step.config, step.config.machine.cuda_graphs and step.device.type == "cuda"
     has_own_code = any(name not in BUILT_IN[key] for key, name in config.names)  # may wait, or draw random numbers
-    is_whole = step.micro_batch_size == config.batch_size
-    parts = config.dropout == 0 and not config.machine.compile and not has_own_code and is_whole
-    if parts and config.optimizer.name in _RECORDED:
-        return GraphedStep(step)
-    if asked is True:
-        raise ConfigError(
-            f"machine.cuda_graphs=true needs optimizer={' or '.join(_RECORDED)}, dropout=0, no own code,"
-            " machine.compile=false, machine.processes=1 and machine.micro_batch_size=null"
-        )
-    return step
+    is_plain = config.dropout == 0 and config.optimizer.name in _RECORDED and not has_own_code
+    is_whole = step.micro_batch_size == config.batch_size and config.budget.unit != "seconds"
+    return GraphedStep(step) if has_graphs and is_plain and is_whole else step
 
 
 def captured(work: Work, stream: torch.cuda.Stream | None) -> Work:
@@ -191,7 +148,7 @@ class GraphedStep:
         for group in step.optimizer.param_groups:
             group["lr"] = torch.full((), float(group["lr"]), device=self._device)
 
-    def take(self, forward: Forward, batch: Batch, number: int = 0) -> Sums:
+    def take(self, batch: Batch, number: int = 0) -> Sums:
         """See Step.take()."""
         if batch.input_ids.shape != self._shape:
             self._shape, self._num_warm, self._replay = batch.input_ids.shape, 0, None
@@ -199,11 +156,11 @@ class GraphedStep:
             self._num_warm += 1
             synchronize(self._device)
             with torch.cuda.stream(self._stream):  # that of the recording, as torch asks for the steps before it
-                sums = self._step.take(forward, batch, number)
+                sums = self._step.take(batch, number)
             synchronize(self._device)
             return sums
         if self._replay is None and self._stream and not self._has_room():
-            return self._step.take(forward, batch, number)
+            return self._step.take(batch, number)
         # The number of masked tokens differs from step to step; that of predictions must not.
         fixed = batch.with_masked(len(batch) * self._step.config.masking.most_predictions(batch.input_ids.shape[1]))
         self._num_masked.fill_(len(batch.masked_labels))
@@ -212,7 +169,7 @@ class GraphedStep:
         if self._replay is None:
 
             def work() -> Sums:
-                sums = self._step.backward(forward, inputs, labels, self._num_masked, len(batch))
+                sums = self._step.backward(inputs, labels, self._num_masked, len(batch))
                 return sums | {"gradient_norm": self._step.update()}
 
             self._memory, groups = coming, self._step.optimizer.param_groups

@@ -94,12 +94,12 @@ def test_every_sharing_is_converted_or_refused_by_name(spiece, own_home, groups,
         assert export(str(folder), own_home / "out", silent) == f"{layout}ForPreTraining"
 
 
-@pytest.mark.parametrize("part", ["ids", "hidden states", "pair head"])
+@pytest.mark.parametrize("part", ["ids", "prediction_logits", "sop_logits"])
 def test_nothing_is_written_if_transformers_computes_something_else(spiece, own_home, monkeypatch, part):
     write = exporting.layout.write
 
     def write_wrongly(model, *args):
-        name = "pair_head.bias" if part == "pair head" else "encoder.embeddings.layer_norm.bias"
+        name = "pair_head.bias" if part == "sop_logits" else "encoder.embeddings.layer_norm.bias"
         model.state_dict()[name] += 0.5
         written = write(model, *args)
         model.state_dict()[name] -= 0.5

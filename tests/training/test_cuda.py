@@ -14,7 +14,7 @@ def final_loss(corpus, folder, device: torch.device, *overrides: str, precision:
     config = toy_config(corpus, "budget.value=12", *overrides, f"machine.precision={precision}")
     done = pretrainer(config, folder, device=device).run()
     assert done is not None
-    return done.final_loss
+    return done.cost["final_loss"]
 
 
 @pytest.mark.parametrize("optimizer", ["lamb", "adamw", "muon"])
@@ -28,14 +28,6 @@ def test_bf16_changes_the_loss_by_little(corpus, tmp_path):
         pytest.skip("this GPU has no bf16")
     exact = final_loss(corpus, tmp_path / "fp32", CUDA)
     assert final_loss(corpus, tmp_path / "bf16", CUDA, precision="bf16") == pytest.approx(exact, rel=0.01)
-
-
-def test_a_compiled_model_has_the_loss_of_an_eager_one(corpus, tmp_path):
-    losses = [
-        final_loss(corpus, tmp_path / compiles, CUDA, STAGES, f"machine.compile={compiles}")
-        for compiles in ("false", "true")
-    ]
-    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])

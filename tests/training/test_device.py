@@ -35,7 +35,7 @@ def test_cuda_must_be_available_if_it_is_named():
 @pytest.mark.parametrize(
     "asked", ["model.hidden_size=400000", "batch_size=999999999999", "evaluation.num_pairs=999999999999"]
 )
-def test_a_run_that_exceeds_memory_is_refused_unless_the_check_is_off(tmp_path, asked):
-    with pytest.raises(ConfigError, match="machine.memory_check=false"):
+def test_a_run_that_exceeds_memory_is_refused(tmp_path, asked):
+    with pytest.raises(ConfigError, match="training needs at least"):
         check_memory(toy_config(tmp_path, asked))
-    check_memory(toy_config(tmp_path, asked, "machine.memory_check=false"))
+    check_memory(toy_config(tmp_path))

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.optim import AdamW
 from toy import toy_config
 from toy_tasks import toy_start, toy_task
 from toy_training import pretrainer
@@ -16,16 +17,24 @@ from toy_training import pretrainer
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
 from albert_lab.model.encoder import PretrainingModel
+from albert_lab.tasks import finetune
 from albert_lab.tasks.features import training_items
 from albert_lab.tasks.finetune import build_optimizer as task_optimizer
 from albert_lab.tasks.finetune import take_step
 from albert_lab.tasks.model import build_model, load_kind
-from albert_lab.training import evaluate
+from albert_lab.training import evaluate, optimizer
 from albert_lab.training.device import inputs_of
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.step import Step
 
 META = torch.device("meta")
+
+
+@pytest.fixture(autouse=True)
+def no_fused_adamw(monkeypatch):
+    """The meta device has no fused AdamW."""
+    for module in (finetune, optimizer):
+        monkeypatch.setattr(module, "AdamW", lambda *args, fused, **options: AdamW(*args, **options))
 
 
 def on_meta(config):
@@ -40,7 +49,7 @@ def test_a_training_step_never_waits_and_mixes_no_devices(corpus, tmp_path, over
     config = toy_config(corpus, "machine.micro_batch_size=4", *overrides)
     batch = pretrainer(config, tmp_path).batches.batch(0)
     step = on_meta(config)
-    results = [step.take(step.model, batch, number) for number in range(2)]
+    results = [step.take(batch, number) for number in range(2)]
     assert all(value.device == META for sums in results for value in sums.values())
 
 

@@ -21,9 +21,9 @@ def test_every_objective_trains_and_gets_every_score(corpus, tmp_path, objective
     assert set(scores) == set(labels())
     assert scores["sop_accuracy"].by == ("linear probe" if objective == "none" else "head")
     assert scores["sop_probe"].by == "linear probe"
-    assert math.isfinite(done.final_loss)
-    assert done.steps == 3
-    assert done.inference_tokens_per_second > 0
+    assert math.isfinite(done.cost["final_loss"])
+    assert done.cost["steps"] == 3
+    assert done.cost["inference_tokens_per_second"] > 0
 
 
 def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
@@ -33,7 +33,7 @@ def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
         trainer = pretrainer(config, tmp_path / str(size))
         monkeypatch.setattr(trainer.optimizer, "step", lambda: None)  # keeps the gradients for the comparison
         monkeypatch.setattr(trainer.optimizer, "zero_grad", lambda set_to_none: None)
-        result = trainer.step.take(trainer.model, trainer.batches.batch(0))
+        result = trainer.step.take(trainer.batches.batch(0))
         gradients.append((result, {name: p.grad for name, p in trainer.model.named_parameters()}))
     (whole, whole_gradients), (parts, parts_gradients) = gradients
     for key in whole:
@@ -57,8 +57,8 @@ def test_a_stopped_and_resumed_run_ends_with_the_weights_of_an_uninterrupted_run
     resumed = pretrainer(config, tmp_path / "stopped")
     done = resumed.run()
     assert done is not None
-    assert done.steps == 9
-    assert done.final_loss == never_stopped.final_loss
+    assert done.cost["steps"] == 9
+    assert done.cost["final_loss"] == never_stopped.cost["final_loss"]
     for name, tensor in weights(straight).items():
         assert torch.equal(tensor, weights(resumed)[name]), name
     straight_log, resumed_log = ((tmp_path / name / "metrics.jsonl").read_text() for name in ("straight", "stopped"))
@@ -90,7 +90,7 @@ def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluati
         trainer = pretrainer(toy_config(corpus, *overrides, "machine.checkpoint_seconds=0"), tmp_path / str(points))
         done = trainer.run()
         assert done is not None
-        assert done.final_loss == statistics.fmean(trainer.progress.last_losses)
+        assert done.cost["final_loss"] == statistics.fmean(trainer.progress.last_losses)
         last.append(trainer.progress.last_losses)
     assert last[0] == last[1]
     assert len(last[0]) == 5
@@ -107,8 +107,8 @@ def test_a_budget_in_tokens_ends_with_the_step_that_reaches_it(corpus, tmp_path)
     trainer = pretrainer(config, tmp_path)
     done = trainer.run()
     assert done is not None
-    last = trainer.batches.batch(done.steps - 1).num_tokens
-    assert done.tokens - last < 900 <= done.tokens
+    last = trainer.batches.batch(done.progress.steps - 1).num_tokens
+    assert done.progress.tokens - last < 900 <= done.progress.tokens
 
 
 def test_predicted_tokens_and_pairs_are_counted_over_all_batches(corpus, tmp_path):
@@ -118,5 +118,5 @@ def test_predicted_tokens_and_pairs_are_counted_over_all_batches(corpus, tmp_pat
     assert done is not None
     batches = [trainer.batches.batch(step) for step in range(4)]
     assert done.progress.masked == sum(len(batch.masked_labels) for batch in batches)
-    assert done.tokens == sum(batch.num_tokens for batch in batches)
+    assert done.progress.tokens == sum(batch.num_tokens for batch in batches)
     assert sum(done.progress.labels) == done.progress.pairs == 4 * config.batch_size
