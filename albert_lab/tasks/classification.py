@@ -68,8 +68,8 @@ class Kind(TaskKind):
         """GLUE's scores."""
         labels, answers = [example.label for example in examples], predictions.answers
         right = [float(label == answer) for label, answer in zip(labels, answers, strict=True)]
-        shares = {"accuracy": right} if "accuracy" in self.task.metrics else {}
+        shares = {"accuracy": right} if "accuracy" in self.task.format.scores else {}
         if self.labels is not None:
             labels, answers = ([self.labels.index(str(label)) for label in side] for side in (labels, answers))
-        values = {name: metrics.of_glue(name, labels, answers) for name in self.task.metrics}
+        values = {name: metrics.of_glue(name, labels, answers) for name in self.task.format.scores}
         return Scored(predictions.answers, values, shares)

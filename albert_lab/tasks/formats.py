@@ -133,17 +133,26 @@ class TableFormat(Section):
 
 
 class GlueFormat(TableFormat):
-    """One or two texts with a label; if labels is null, the label is a number."""
+    """One or two texts with a label; if labels is null, the label is a number.
+
+    metrics are the scores, the first of which is the task's; null: accuracy, or both correlations of numbers.
+    """
 
     name: Literal["glue"]
     text_a: str
     text_b: str | None
+    metrics: Annotated[tuple[str, ...] | None, Distinct] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "GlueFormat":
+        known = metrics.OF_NUMBERS if self.labels is None else metrics.OF_CLASSES[: 3 if len(self.labels) == 2 else 2]
+        if unknown := [name for name in self.scores if name not in known]:
+            raise ValueError(f"metrics={unknown[0]} is unknown (allowed: {', '.join(known)})")
+        return self
 
     @property
     def scores(self) -> tuple[str, ...]:
-        if self.labels is None:
-            return metrics.OF_NUMBERS
-        return tuple(name for name in metrics.OF_CLASSES if name != "f1" or len(self.labels) == 2)
+        return self.metrics or (metrics.OF_NUMBERS if self.labels is None else ("accuracy",))
 
     def read(self, file: Path, training: bool) -> tuple[list[TextExample], Issues]:
         """The examples of a file. Their ids are the line numbers after the header, from 0."""
@@ -187,42 +196,45 @@ class ChoicesFormat(TableFormat):
         """
         columns = [self.options.removesuffix(".text")] if isinstance(self.options, str) else [*self.options]
         rows = read_rows(file, [self.passage, self.question, *columns, self.label], self.columns)
-        keys = {_as_text(cells.get(self.label)) or "" for _, cells in rows}
-        numbers, letters = sorted(key for key in keys if key[:1].isdecimal()), sorted(keys.intersection(LETTERS))
-        has_labels = self.labels or any(isinstance(cells.get(columns[0]), dict) for _, cells in rows)
-        if numbers and letters and not has_labels:
+        parts = [self._options(columns, cells) for _, cells in rows]
+        keys = {
+            _as_text(row.get(self.label)) or "" for (_, row), (_, labels) in zip(rows, parts, strict=True) if not labels
+        }
+        numbers, letters = {key for key in keys if key[:1].isdecimal()}, keys.intersection(LETTERS)
+        most = max(len(options) for options, _ in parts)
+        if (numbers and letters) or numbers.intersection(NUMBERS[most:]):
             raise ConfigError(
-                f"{file}: {self.label} is a letter in some rows and a number in others ({letters[0]}, {numbers[0]}):"
-                " write it in one way, or give the labels of each row's options (choices: {text: [...], label: [...]})"
+                f"{file}: {self.label} is {', '.join(sorted(numbers | letters))}, neither a letter from A nor a number"
+                f" from 0 in all rows: format.labels=[{','.join(NUMBERS[1 : most + 1])}] says that the first one is 1;"
+                " or give the labels of each row's options (choices: {text: [...], label: [...]})"
             )
+        usual = NUMBERS if numbers else LETTERS
 
         def example(number: int, cells: dict[str, Any]) -> ChoiceExample:
             passage, question = (_text(cells, name) if name else "" for name in (self.passage, self.question))
-            listed: Any = [*map(cells.get, columns)]
-            listed = listed[0] if isinstance(self.options, str) else listed
-            labels = self.labels or (NUMBERS if numbers else LETTERS)
-            if isinstance(listed, dict):
-                listed, labels = listed.get("text"), self.labels or _texts(listed.get("label"))
-            options = _texts(listed)
-            while options and not options[-1]:
-                options.pop()
-            label = _text(cells, self.label)
-            index = _place(label, labels)
-            if index >= len(options) > 0 and labels is NUMBERS:
-                raise ConfigError(
-                    f"{file}: {self.label}={label} of {len(options)} options, numbered from 0; if the first one is 1:"
-                    f" format.labels=[{','.join(NUMBERS[1 : index + 1])}]"
-                )
-            return _choice(index, str(number), passage, question, options)
+            options, labels = parts[number]
+            return _choice(_text(cells, self.label), labels or usual, str(number), passage, question, options)
 
         return collect(rows, example)
 
+    def _options(self, columns: list[str], cells: dict[str, Any]) -> tuple[list[str], Sequence[str]]:
+        """The options of a row without empty ones at the end, and their labels, if they are given."""
+        listed: Any = cells.get(columns[0]) if isinstance(self.options, str) else [*map(cells.get, columns)]
+        nested = listed if isinstance(listed, dict) else {"text": listed}
+        options = _texts(nested.get("text"))
+        while options and not options[-1]:
+            options.pop()
+        return options, self.labels or _texts(nested.get("label"))
 
-def _choice(index: int, id: str, passage: str, question: str, options: Sequence[str]) -> ChoiceExample:
-    if not FEWEST <= len(options) <= len(LETTERS):
-        raise ValueError(f"{len(options)} options, not {FEWEST} to {len(LETTERS)}")
-    if index >= len(options):
-        raise ValueError(f"the label is that of option {index + 1} of {len(options)}")
+
+def _choice(
+    label: str, labels: Sequence[str], id: str, passage: str, question: str, options: Sequence[str]
+) -> ChoiceExample:
+    index = _place(label, labels)
+    if not max(FEWEST, index + 1) <= len(options) <= len(LETTERS):
+        raise ValueError(
+            f"the label is that of option {index + 1} of {len(options)} ({FEWEST} to {len(LETTERS)} are read)"
+        )
     return ChoiceExample(id, passage, question, tuple(options), index)
 
 
@@ -248,11 +260,11 @@ class RaceFormat(Section):
             parts = (passage.questions, passage.options, passage.answers)
             if len({*map(len, parts)}) > 1:
                 raise ConfigError(f"{place}: as many questions as options and answers, not {[*map(len, parts)]}")
-            for number, of_question in enumerate(zip(*parts, strict=True)):
-                asked.append((f"{name}/{number}", (f"{name}/{number}", passage.article, *of_question)))
+            for number, (question, options, answer) in enumerate(zip(*parts, strict=True)):
+                asked.append((id := f"{name}/{number}", (answer, id, passage.article, question, options)))
         if not asked:
             raise MissingDataError(f"{file} has no passage (*.txt in one sub-folder per level)")
-        return collect(asked, lambda _, parts: _choice(_place(parts[-1], LETTERS), *parts[:-1]))
+        return collect(asked, lambda _, parts: _choice(parts[0], LETTERS, *parts[1:]))
 
 
 class _Answer(BaseModel):

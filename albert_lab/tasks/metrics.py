@@ -17,10 +17,10 @@ import numpy as np
 from albert_lab.data.words import apart, is_unspaced
 from albert_lab.tasks.examples import ChoiceExample, SpanExample, subsample
 
-OF_CLASSES = ("accuracy", "f1", "matthews")
+OF_CLASSES = ("accuracy", "matthews", "f1")  # F1 of two classes
 OF_NUMBERS = ("pearson", "spearman")
-OF_SQUAD1 = ("exact_match", "f1")
-OF_SQUAD2 = ("exact", "f1", "HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1")
+OF_SQUAD1 = ("f1", "exact_match")
+OF_SQUAD2 = ("f1", "exact", "HasAns_f1", "HasAns_exact", "NoAns_f1", "NoAns_exact")
 Answers = Sequence[Sequence[str]]  # gold texts of each question; none of an unanswerable one
 MOST_EXAMPLES = 10_000  # of training a bag of words: a few seconds of one core
 _EPOCHS, _DECAY = 20, 1e-4
@@ -59,12 +59,12 @@ def match_squad(answers: Answers, predictions: Sequence[str], unanswerable: bool
     pairs = zip(golds, map(normalize_answer, predictions), strict=True)
     exact, f1 = zip(*(_match(gold, text, float(unanswerable)) for gold, text in pairs), strict=True)
     if not unanswerable:
-        return {"exact_match": [*exact], "f1": [*f1]}
+        return {"f1": [*f1], "exact_match": [*exact]}
     shares = {}
     for part, has_answer in (("", None), ("HasAns_", True), ("NoAns_", False)):
         chosen = [place for place, gold in enumerate(answers) if has_answer in (None, bool(gold))]
         if chosen:
-            shares |= {f"{part}exact": [exact[at] for at in chosen], f"{part}f1": [f1[at] for at in chosen]}
+            shares |= {f"{part}f1": [f1[at] for at in chosen], f"{part}exact": [exact[at] for at in chosen]}
     return shares
 
 

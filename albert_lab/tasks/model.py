@@ -34,7 +34,7 @@ class Predictions(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """The final answer to each example, and the official scores in percent by name, the metrics of the task first.
+    """The final answer to each example, and the official scores in percent by name, the main ones first.
 
     shares has the score of each answer, from 0 to 1, by name of the score, of scores that are means over examples: not
     of correlations or GLUE's F1. threshold is that of no answer, if there is one.

@@ -172,7 +172,6 @@ class Kind(TaskKind):
             answers = ["" if of > threshold else text for of, text in zip(na_probs, answers, strict=True)]
         shares = metrics.match_squad(gold, answers, self.unanswerable)
         values = {name: metrics.percent(of) for name, of in shares.items()}
-        values = {name: values[name] for name in self.task.metrics if name in values} | values
         return Scored(answers, values, shares, threshold)
 
 

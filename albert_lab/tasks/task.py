@@ -1,7 +1,6 @@
 """A downstream task: its data, file format, metrics, and fine-tuning settings at each scale."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -99,21 +98,17 @@ class TaskConfig(Section):
 
     kind is the module of this package that fine-tunes on it. data has a file or folder for train and dev, below the
     tasks folder; further ones are not read. split is the share of the texts of its train file that are dev, if there is
-    no dev file. main names the scores whose mean is the task's column. start_from is a task to fine-tune on first.
-    official_examples has the numbers of examples in the official files by split, if any. version is incremented with
-    every change of the file that changes results. folder is that of a user's file, which may contain the data.
+    no dev file. start_from is a task to fine-tune on first. official_examples has the numbers of examples by split, of
+    official files. folder is that of a user's file, which may contain the data.
     """
 
     name: Name
     title: str
     kind: str
     source: str
-    version: int = PositiveInt
     data: dict[str, str]
     split: float | None = Field(default=None, gt=0, lt=1, exclude_if=lambda share: share is None)
     format: Format
-    metrics: Annotated[tuple[str, ...], Distinct] = Field(min_length=1)
-    main: Annotated[tuple[str, ...], Distinct] = Field(min_length=1)
     start_from: str | None = Field(pattern=r"^[^./]+$")
     official_examples: dict[str, int]
     settings: dict[str, TaskSettings]
@@ -126,8 +121,7 @@ class TaskConfig(Section):
             raise ValueError(f"data={data}: train must be given, and either dev or instead of it `split: 0.2`")
         if data["train"] == data.get("dev"):
             raise ValueError(f"data.train and data.dev are both {data['dev']}: name two files, or for dev `split: 0.2`")
-        allowed = {"format.name": ([form.name], FORMATS[like]), "metrics": (self.metrics, form.scores)}
-        allowed |= {"main": (self.main, self.metrics), "settings": (self.settings, groups()["scale"])}
+        allowed = {"format.name": ([form.name], FORMATS[like]), "settings": (self.settings, groups()["scale"])}
         for key, (names, known) in allowed.items():
             if unknown := [name for name in names if name not in known]:
                 raise ValueError(f"{key}={unknown[0]} is unknown (allowed: {', '.join(known)})")
@@ -209,16 +203,13 @@ class TaskConfig(Section):
             raise ConfigError(f"{file}: all {len(examples):,} examples of {split} have one label, or no text: {labels}")
         return examples, issues
 
-    def main_score(self, scores: Mapping[str, float]) -> float:
-        """The headline score of the task: SQuAD's is the mean of F1 and EM (the paper's Avg).
+    @property
+    def main(self) -> tuple[str, ...]:
+        """The scores whose mean is the headline score: of SQuAD F1 and EM (the paper's Avg), else the first."""
+        return self.format.scores[: 2 if self.format.name == "squad" else 1]
 
-        Raises:
-            ConfigError: the examples do not give one of its scores.
-        """
-        try:
-            return sum(scores[name] for name in self.main) / len(self.main)
-        except KeyError as error:
-            raise ConfigError(f"{self.name}: main={error}, but these examples give only {', '.join(scores)}") from error
+    def main_score(self, scores: Mapping[str, float]) -> float:
+        return sum(scores[name] for name in self.main) / len(self.main)
 
 
 def task_names() -> list[str]:
@@ -264,10 +255,8 @@ def _load(file: Path, _changed: int) -> TaskConfig:
     is_own = file != paths.conf_file(f"task/{file.name}")
     if is_own and (name in taken or name.endswith(("_loss", "_accuracy", "_probe"))):
         raise ConfigError(f"{file}: {name} names a score, a setting, a column or another task: name it otherwise")
-    try:  # JSON: lists are allowed for tuples, and numbers stay strict
-        task = check(file, json.dumps(_filled(plain)).encode(), TaskConfig)
-    except ConfigError as error:  # pydantic inserts the name of the format into the path of its keys
-        raise ConfigError(re.sub(r"\bformat\.(glue|choices|race|squad)\b", "format", str(error))) from error
+    # JSON: lists are allowed for tuples, and numbers stay strict.
+    task = check(file, json.dumps(_filled(plain)).encode(), TaskConfig)
     return task if file.is_relative_to(paths.CONF) else task.model_copy(update={"folder": file.parent})
 
 
@@ -279,22 +268,13 @@ def _defaults() -> dict[str, Any]:
 def _filled(content: dict[str, Any]) -> dict[str, Any]:
     """A task's content completed by defaults: the task's value, else the kind's, else that of all kinds.
 
-    The default title is the name. Default metrics depend on the format; the main metric is the first, for SQuAD both.
-    The settings of a scale are the task's, else the kind's, else those of the full scale.
+    The default title is the name. Settings of a scale are the task's, else the kind's, else those of the full scale.
     """
     default = _defaults()[KINDS[content["kind"]].like]
     task = {"title": content["name"]} | _defaults()["every_kind"] | content
     form, own = content.get("format", {}), content.get("settings", {})
-    if isinstance(form, dict):
-        if form.get("name", default["format"]["name"]) == default["format"]["name"]:
-            form = default["format"] | form
-        metrics = ["accuracy"]
-        if form.get("name") == "squad":
-            metrics = ["f1", "exact" if form.get("unanswerable") else "exact_match"]
-        elif form.get("name") == "glue" and form.get("labels", ()) is None:
-            metrics = ["pearson", "spearman"]
-        task = {"metrics": metrics} | task | {"format": form}
-        task.setdefault("main", task["metrics"] if form.get("name") == "squad" else task["metrics"][:1])
+    if isinstance(form, dict) and form.get("name", default["format"]["name"]) == default["format"]["name"]:
+        task["format"] = default["format"] | form
     if not isinstance(own, dict) or not all(isinstance(settings, dict) for settings in own.values()):
         return task
     full = default["settings"][FULL_SCALE] | own.get(FULL_SCALE, {})

@@ -85,7 +85,7 @@ def test_lengths_never_exceed_the_pretraining_length():
         ("sst2", "settings.laptop.warmup_steps=500", "warmup_steps=500"),
         ("sst2", "settings.laptop.steps=1,2", r"settings\.laptop\.steps"),
         ("sst2", "settings.smok.retries=1", "settings=smok"),
-        ("mnli", "metrics=[f1]", "metrics=f1"),
+        ("mnli", "format.metrics=[f1]", "metrics=f1"),
         ("sst2", "format.name=glu", "format"),
         ("squad2", "settings.paper.beam_size=null", r"settings\.paper\.beam_size"),
         ("squad1", "settings.laptop.question_length=50", "question_length=50"),
