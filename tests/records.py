@@ -160,7 +160,7 @@ def toy_finetuning(
 
     content = {"max_sequence_length": 32, "steps": 6, "batch_size": 8, "learning_rate": 0.001, "question_length": None}
     settings = task.settings["smoke"].model_copy(update=content)
-    train = ExampleSet(used=64, available=64, fingerprint="train", issues="")
+    train = ExampleSet(used=64, fingerprint="train", issues="")
     ends = evaluation(4, best), evaluation(6, last)
     return FinetuningRecord(
         task=name,
@@ -173,10 +173,9 @@ def toy_finetuning(
         scale="smoke",
         settings=settings,
         train=train,
-        dev=ExampleSet(used=n, available=900, fingerprint=f"{name} dev", issues=""),
+        dev=ExampleSet(used=n, fingerprint=f"{name} dev", issues=""),
         best=ends[0],
         last=ends[1],
-        evaluations=ends,
         documents=by_block(examples) if examples else None,
         attempts=(Attempt(learning_rate=0.001, end_loss=0.5, chance_loss=0.7, diverged=()),),
         diverged=(),

@@ -3,16 +3,15 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks import metrics
-from albert_lab.tasks.examples import TextExample
-from albert_lab.tasks.features import Features, cut_pair, join
-from albert_lab.tasks.formats import GlueFormat
-from albert_lab.tasks.model import PooledHead, Predictions, Scored, Scores, TaskKind
+from albert_lab.tasks.formats import GlueFormat, TextExample
+from albert_lab.tasks.model import Features, NaProbs, PooledHead, Predictions, Scored, Scores, TaskKind, cut_pair, join
 
 
 class Kind(TaskKind):
@@ -55,21 +54,21 @@ class Kind(TaskKind):
     def predict(self, examples: Sequence[TextExample], scores: Scores) -> Predictions:
         """The most probable label, or the number."""
         values, labels = scores["values"], self.labels
-        return Predictions(values[:, 0].tolist() if labels is None else [labels[at] for at in values.argmax(axis=1)])
+        return values[:, 0].tolist() if labels is None else [labels[at] for at in values.argmax(axis=1)], None
 
-    def constant(self, examples: Sequence[TextExample]) -> Predictions:
+    def constant(self, examples: Sequence[TextExample]) -> Sequence[Any]:
         """The most frequent label of the examples, or the mean of their numbers."""
         labels = [example.label for example in examples]
-        is_number = self.labels is None
-        answer = float(np.mean(np.array(labels, float))) if is_number else Counter(labels).most_common(1)[0][0]
-        return Predictions([answer] * len(examples))
+        most: Any = Counter(labels).most_common(1)[0][0] if self.labels else float(np.mean(np.array(labels, float)))
+        return [most] * len(examples)
 
-    def score(self, examples: Sequence[TextExample], predictions: Predictions) -> Scored:
+    def score(self, examples: Sequence[TextExample], answers: Sequence[Any], na_probs: NaProbs = None) -> Scored:
         """GLUE's scores."""
-        labels, answers = [example.label for example in examples], predictions.answers
+        labels: Any = [example.label for example in examples]
         right = [float(label == answer) for label, answer in zip(labels, answers, strict=True)]
         shares = {"accuracy": right} if "accuracy" in self.task.format.scores else {}
-        if self.labels is not None:
-            labels, answers = ([self.labels.index(str(label)) for label in side] for side in (labels, answers))
-        values = {name: metrics.of_glue(name, labels, answers) for name in self.task.format.scores}
-        return Scored(predictions.answers, values, shares)
+        given, sides = self.labels, (labels, answers)
+        if given is not None:
+            sides = [[given.index(str(label)) for label in side] for side in sides]
+        values = {name: metrics.of_glue(name, *sides) for name in self.task.format.scores}
+        return Scored(answers, values, shares)

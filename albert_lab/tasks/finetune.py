@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,10 +19,9 @@ from albert_lab.data.fingerprint import digest_path
 from albert_lab.messages import Say
 from albert_lab.score import Score, by_block, wilson
 from albert_lab.tasks import records
-from albert_lab.tasks.examples import describe, subsample
-from albert_lab.tasks.features import Features, TaskBatch, evaluation_items, training_items
+from albert_lab.tasks.formats import subsample
 from albert_lab.tasks.metrics import bag_of_words
-from albert_lab.tasks.model import InitialModel, Predictions, Scored, Scores, TaskModel, build_model, load_kind
+from albert_lab.tasks.model import InitialModel, Scores, TaskBatch, TaskModel, build_model, load_kind, training_items
 from albert_lab.tasks.records import SCORES, WEIGHTS, Attempt, Evaluation, ExampleSet, FinetuningRecord, output_folder
 from albert_lab.tasks.task import SPLITS, TaskConfig, load_start
 from albert_lab.training import checkpoint
@@ -75,7 +74,7 @@ def finetune(
     if records.read_record(start.folder, task.name, seed):
         say(f"{name}: its settings or its data have changed, or its weights are needed, so it runs again")
         records.remove_record(start.folder, task.name, seed)
-    tuning = _Finetuning(start, task, before, seed, data, say)
+    tuning = _Finetuning(start, task, seed, data, say)
     attempts: list[Attempt] = []
     while not attempts or (attempts[-1].diverged and len(attempts) <= tuning.settings.retries):
         if attempts:
@@ -90,10 +89,10 @@ def finetune(
     best, scores, model = tuning.best
     outputs.mkdir(parents=True, exist_ok=True)
     if model is not None:
-        checkpoint.save_weights(outputs / WEIGHTS, model)
+        checkpoint.save_weights(outputs / WEIGHTS, without_head(model))
     records.save_scores(scores, outputs / SCORES)
-    examples = tuning.dev.examples
-    shares = shares_of_main(task, tuning.kind.score(examples, tuning.kind.predict(examples, scores)))
+    dev = tuning.examples["dev"]
+    shares = tuning.kind.score(dev, *tuning.kind.predict(dev, scores)).shares_of(task.main)
     record = FinetuningRecord(
         task=task.name,
         title=task.title,
@@ -104,8 +103,8 @@ def finetune(
         seed=seed,
         scale=start.config.scale.name,
         settings=tuning.settings,
-        train=tuning.training.record,
-        dev=tuning.dev.record,
+        train=tuning.sets["train"],
+        dev=tuning.sets["dev"],
         best=best,
         last=tuning.evaluations[-1],
         documents=by_block(shares) if shares else None,
@@ -145,68 +144,47 @@ def take_step(
     return loss.detach()
 
 
-class _Split(NamedTuple):
-    """The used examples of a split, in order, with their sequences; record describes both."""
-
-    examples: list[Any]
-    features: Features
-    record: ExampleSet
-
-
 class _Finetuning:
     """What all attempts of a fine-tuning share; the evaluations of the last, the best, its scores and kept model."""
 
+    examples: dict[str, list[Any]]  # by split, the used ones in order
+    features: dict[str, Any]  # their sequences
+    sets: dict[str, ExampleSet]
     evaluations: list[Evaluation]
     best: tuple[Evaluation, Scores, TaskModel | None]
 
-    def __init__(
-        self, start: InitialModel, task: TaskConfig, before: TaskConfig | None, seed: int, data: Path, say: Say
-    ) -> None:
-        self.start, self.before, self.seed = start, before, seed
+    def __init__(self, start: InitialModel, task: TaskConfig, seed: int, data: Path, say: Say) -> None:
+        self.start, self.seed = start, seed
         self.settings = task.fitted(start.config)
         self.kind = load_kind(task, self.settings)
         machine = start.config.machine
         self.device = choose_device(machine.device)
         self.autocast = autocast(choose_precision(machine.precision, self.device), self.device)
         self.clock = Clock(self.device)
-        self.training, self.dev = (self._read(split, data, say) for split in SPLITS)
-        examples = self.dev.examples
-        self.constant = self.kind.score(examples, self.kind.constant(examples)).values  # by metric, in percent
-        words = bag_of_words(self.training.examples, examples)  # None for spans
-        scored = None if words is None else self.kind.score(examples, Predictions(words))
-        self.words = None if scored is None else task.main_score(scored.values)
-
-    def _read(self, split: str, data: Path, say: Say) -> _Split:
-        file = self.kind.task.file(data, split)
-        usable, issues = self.kind.task.read(data, split)
-        if issues:
-            say(f"{file}: {describe(issues)}")
-        examples = subsample(usable, getattr(self.settings, f"{split}_examples"))
-        features = self.kind.make_features(examples, self.start.tokenizer, training=split == "train")
-        record = ExampleSet(
-            used=len(examples),
-            available=len(usable),
-            fingerprint=digest([asdict(example) for example in examples]),
-            digest=digest_path(file),
-            issues=describe(issues),
-        )
-        return _Split(examples, features, record)
-
-    def _build(self) -> TaskModel:
-        settings, start = self.settings, self.start
-        model = build_model(start, self.kind, settings.dropout, self.seed, settings.pooler)
-        if self.before is not None:
-            head = load_kind(self.before, self.before.fitted(start.config))
-            tuned = build_model(start, head, settings.dropout, self.seed)
-            checkpoint.load_weights(output_folder(start.folder, self.before.name, self.seed) / WEIGHTS, tuned)
-            model = TaskModel(tuned.encoder, tuned.pooler, model.head)
-        return model.to(self.device)
+        self.examples, self.features, self.sets = {}, {}, {}
+        for split in SPLITS:
+            file, (usable, issues) = task.file(data, split), task.read(data, split)
+            if issues:
+                say(f"{file}: {issues}")
+            examples = subsample(usable, getattr(self.settings, f"{split}_examples"))
+            fingerprint = digest([asdict(example) for example in examples])
+            of = ExampleSet(used=len(examples), fingerprint=fingerprint, digest=digest_path(file), issues=issues)
+            self.examples[split], self.sets[split] = examples, of
+            self.features[split] = self.kind.make_features(examples, start.tokenizer, training=split == "train")
+        dev = self.examples["dev"]
+        self.constant = self.kind.score(dev, self.kind.constant(dev)).values  # by metric, in percent
+        words = bag_of_words(self.examples["train"], dev)  # None for spans
+        self.words = None if words is None else task.main_score(self.kind.score(dev, words).values)
 
     def train(self, rate: float, is_stopped: Callable[[], bool], keep_weights: bool) -> Attempt | None:
         """One attempt; None if stopped."""
         settings, kind = self.settings, self.kind
-        model, losses, end_loss, signs = self._build(), [], None, ()
-        chance_loss = kind.chance_loss(self.training.features)
+        model = build_model(self.start, kind, settings.dropout, self.seed, settings.pooler)
+        if before := kind.task.start_from:
+            tuned = output_folder(self.start.folder, before, self.seed) / WEIGHTS
+            checkpoint.load_weights(tuned, without_head(model))
+        model, losses, end_loss, signs = model.to(self.device), [], None, ()
+        chance_loss = kind.chance_loss(self.features["train"])
         steps = self._steps(model, rate, is_stopped)
         self.evaluations, scores = [], {}
         while len(losses) < settings.steps and not signs:
@@ -227,13 +205,13 @@ class _Finetuning:
                 self.evaluations.append(evaluation)
         if not signs:
             end_loss = float(np.mean(losses[-max(1, math.floor(END_SHARE * settings.steps)) :]))
-            answers = kind.predict(self.dev.examples, scores).answers
+            answers = kind.predict(self.examples["dev"], scores)[0]
             signs = signs_of(end_loss, chance_loss, self.evaluations[-1].main, answers)
         return Attempt(learning_rate=rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs)
 
     def _steps(self, model: TaskModel, rate: float, is_stopped: Callable[[], bool]) -> Iterator[torch.Tensor]:
         """The loss of each step on the device, as it is taken; the steps end if stopped."""
-        settings, features = self.settings, self.training.features
+        settings, features = self.settings, self.features["train"]
         optimizer = build_optimizer(model, settings.optimizer, rate)
         model.train()
         for step, items in enumerate(training_items(features.lengths, settings.batch_size, self.seed)):
@@ -248,32 +226,31 @@ class _Finetuning:
 
     def _scores(self, model: TaskModel) -> Scores:
         """The scores of the dev examples; waits for the device once, and leaves the model in training mode."""
-        features, outputs = self.dev.features, []
-        order = [*evaluation_items(features.lengths, _BATCH_ITEMS)]
+        features, outputs = self.features["dev"], []
+        places = np.argsort(features.lengths, kind="stable")
+        order = np.split(places, range(_BATCH_ITEMS, len(places), _BATCH_ITEMS))
         model.eval()
         for items in order:
             with torch.no_grad(), self.autocast():
                 outputs.append(model.scores(features.batch(items, self.device)))
         model.train()
-        places = np.argsort(np.concatenate(order))
-        gathered = {name: torch.cat([of[name] for of in outputs]).cpu().numpy()[places] for name in outputs[0]}
-        return self.kind.collect(self.dev.examples, features, gathered)
+        back = np.argsort(places)
+        gathered = {name: torch.cat([of[name] for of in outputs]).cpu().numpy()[back] for name in outputs[0]}
+        return self.kind.collect(self.examples["dev"], features, gathered)
 
     def _evaluate(self, scores: Scores, step: int) -> Evaluation:
         """The metrics of scores of the dev examples after `step` steps."""
-        task, examples, constant = self.kind.task, self.dev.examples, self.constant
-        scored, n = self.kind.score(examples, self.kind.predict(examples, scores)), len(examples)
-        main = _score(task.main_score(scored.values), shares_of_main(task, scored), n, task.main_score(constant))
+        task, dev, constant = self.kind.task, self.examples["dev"], self.constant
+        scored = self.kind.score(dev, *self.kind.predict(dev, scores))
+        main = _score(task.main_score(scored.values), scored.shares_of(task.main), len(dev), task.main_score(constant))
         main = main.model_copy(update={"lexical_floor": self.words})
-        of = {name: _score(value, scored.shares.get(name), n, constant[name]) for name, value in scored.values.items()}
+        of = {name: _score(of, scored.shares.get(name), len(dev), constant[name]) for name, of in scored.values.items()}
         return Evaluation(step=step, main=main, scores=of, threshold=scored.threshold)
 
 
-def shares_of_main(task: TaskConfig, scored: Scored) -> list[float] | None:
-    """The main score of each example, from 0 to 1; None if it is no mean over examples, such as a correlation."""
-    if not set(task.main) <= scored.shares.keys():
-        return None
-    return [sum(column) / len(column) for column in zip(*(scored.shares[name] for name in task.main), strict=True)]
+def without_head(model: TaskModel) -> TaskModel:
+    """The same encoder and pooler, from which a fine-tuning on another task starts."""
+    return TaskModel(model.encoder, model.pooler, nn.Identity())
 
 
 def _score(value: float, shares: Sequence[float] | None, n: int, floor: float) -> Score:

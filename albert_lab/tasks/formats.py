@@ -1,6 +1,6 @@
-"""The forms of the tasks' files: a section of a task's YAML with read(), which returns examples and issues.
+"""The examples of tasks, and the forms of their files: a section of a task's YAML with read(), and what it cannot use.
 
-read(file, training) leaves out examples without a usable label. `scores` has the names of the possible scores. Readers
+read(file, training) leaves out examples without a usable label. `scores` has the names of the scores. Readers
 raise MissingDataError if a file does not exist, and ConfigError if it has another form; both name the file.
 """
 
@@ -8,30 +8,110 @@ import csv
 import json
 import math
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from albert_lab import files
 from albert_lab.config.section import Section
 from albert_lab.data.files import READERS, lines_of, suffixes
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import Distinct
-from albert_lab.tasks import metrics
-from albert_lab.tasks.examples import Answer, ChoiceExample, Issues, SpanExample, TextExample, collect
 
+T = TypeVar("T")
+OF_CLASSES = ("accuracy", "matthews", "f1")  # F1 of two classes
+OF_NUMBERS = ("pearson", "spearman")
+OF_SQUAD1 = ("f1", "exact_match")
+OF_SQUAD2 = ("f1", "exact", "HasAns_f1", "HasAns_exact", "NoAns_f1", "NoAns_exact")
+# The choice of examples does not depend on the seed of a fine-tuning, so that seeds differ only by chance.
+_SUBSAMPLE_SEED = 2020
 LETTERS = tuple(string.ascii_uppercase)
-SQUAD = (
-    "SQuAD's form has data: [{title, paragraphs: [{context, qas}]}], that of `datasets` rows of id, context, question"
-    " and answers: {text, answer_start}"
-)
-NUMBERS = tuple(map(str, range(len(LETTERS) + 1)))
-FEWEST = 2
+SQUAD = "it has data: [{paragraphs: [{context, qas}]}], or rows of id, context, question, answers: {text, answer_start}"
+FEWEST, MOST = 2, len(LETTERS)  # options of a question
 # Labels as written in the file; a whole number is read as its digits.
 Label = Annotated[str, Field(strict=False, coerce_numbers_to_str=True)]
-Labels = Annotated[tuple[Label, ...] | None, Distinct]
+
+
+@dataclass(frozen=True, slots=True)
+class TextExample:
+    """One or two texts and the label: the name of a class, or a number."""
+
+    id: str
+    text_a: str
+    text_b: str | None
+    label: str | float
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All texts; of every kind, examples with the same first text belong together."""
+        return self.text_a, self.text_b or ""
+
+
+class Answer(NamedTuple):
+    """A gold answer and its first character in the context; None if the answer is not there."""
+
+    text: str
+    start: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpanExample:
+    """A question about a context; without answers, it is unanswerable."""
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...]
+    is_impossible: bool
+    title: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.context,)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceExample:
+    """A question about a passage, its options, and the index of the right one."""
+
+    id: str
+    passage: str
+    question: str
+    options: tuple[str, ...]
+    label: int
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.passage or self.question, self.question, *self.options
+
+
+def collect(rows: Iterable[tuple[str, Any]], make: Callable[[int, Any], T]) -> tuple[list[T], str]:
+    """The examples that `make` can make of numbered rows, given by place and content, and what is wrong with others.
+
+    That is a line: the reason of each ValueError with its count and first places, as in `no answer: 5 (a, b, c, ...)`.
+    """
+    examples, issues = [], dict[str, list[str]]()
+    for number, (place, content) in enumerate(rows):
+        try:
+            examples.append(make(number, content))
+        except ConfigError:  # of the whole file
+            raise
+        except ValueError as error:
+            issues.setdefault(str(error), []).append(place)
+    shown = {reason: ", ".join(places[:3]) + ", ..." * (len(places) > 3) for reason, places in issues.items()}
+    return examples, "; ".join(f"{reason}: {len(issues[reason])} ({places})" for reason, places in shown.items())
+
+
+def subsample(examples: Sequence[T], size: int | None) -> list[T]:
+    """A fixed subsample of `size` examples, in order; all examples if size is None."""
+    if size is None or size >= len(examples):
+        return list(examples)
+    rng = np.random.Generator(np.random.Philox(key=_SUBSAMPLE_SEED))
+    return [examples[index] for index in np.sort(rng.permutation(len(examples))[:size])]
 
 
 def read_rows(
@@ -52,8 +132,10 @@ def read_rows(
     suffix = suffixes(file)[0]
     is_table = suffix in (".csv", ".tsv") or suffix not in READERS
     try:
-        rows = [*(_table(file, suffix == ".csv", columns) if is_table else READERS[suffix](file))]
-        rows = [(number, json.loads(row) if isinstance(row, str) else row) for number, row in rows]
+        read = _table(file, suffix == ".csv", columns) if is_table else READERS[suffix](file)
+        rows: list[tuple[int, Any]] = [
+            (number, json.loads(row) if isinstance(row, str) else row) for number, row in read
+        ]
         if len(rows) == 1 and isinstance(rows[0][1], dict) and isinstance(rows[0][1].get("data"), list):
             rows = [*enumerate(rows[0][1]["data"], 1)]
     except ConfigError:
@@ -94,17 +176,7 @@ def _as_text(value: Any) -> str | None:
     return str(value) if isinstance(value, str | int | float) else None
 
 
-def _texts(cells: Any) -> list[str]:
-    """The cells of a list as texts; none of anything else."""
-    return [_as_text(cell) or "" for cell in cells] if isinstance(cells, list) else []
-
-
 def _text(cells: dict[str, Any], name: str) -> str:
-    """The text or number of a column, as text.
-
-    Raises:
-        ValueError: there is none.
-    """
     if not cells:
         raise ValueError("more or fewer columns than in the first line")
     if (found := _as_text(cells.get(name))) is None:
@@ -127,9 +199,9 @@ def _place(cell: str, labels: Sequence[str]) -> int:
 class TableFormat(Section):
     """An example a row. columns are those of a table without a header line; label is the column of the label."""
 
-    columns: tuple[str, ...]
-    label: str
-    labels: Labels
+    columns: tuple[str, ...] = ()
+    label: str = "label"
+    labels: Annotated[tuple[Label, ...] | None, Distinct]
 
 
 class GlueFormat(TableFormat):
@@ -140,21 +212,21 @@ class GlueFormat(TableFormat):
 
     name: Literal["glue"]
     text_a: str
-    text_b: str | None
-    metrics: Annotated[tuple[str, ...] | None, Distinct] = Field(min_length=1)
+    text_b: str | None = None
+    metrics: Annotated[tuple[str, ...] | None, Distinct] = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "GlueFormat":
-        known = metrics.OF_NUMBERS if self.labels is None else metrics.OF_CLASSES[: 3 if len(self.labels) == 2 else 2]
+        known = OF_NUMBERS if self.labels is None else OF_CLASSES[: 3 if len(self.labels) == 2 else 2]
         if unknown := [name for name in self.scores if name not in known]:
             raise ValueError(f"metrics={unknown[0]} is unknown (allowed: {', '.join(known)})")
         return self
 
     @property
     def scores(self) -> tuple[str, ...]:
-        return self.metrics or (metrics.OF_NUMBERS if self.labels is None else ("accuracy",))
+        return self.metrics or (OF_NUMBERS if self.labels is None else ("accuracy",))
 
-    def read(self, file: Path, training: bool) -> tuple[list[TextExample], Issues]:
+    def read(self, file: Path, training: bool) -> tuple[list[TextExample], str]:
         """The examples of a file. Their ids are the line numbers after the header, from 0."""
         return collect(read_rows(file, [self.text_a, self.text_b, self.label], self.columns), self._make)
 
@@ -173,68 +245,51 @@ class ChoicesFormat(TableFormat):
 
     passage and question are null if the file has no such column. options has one column per option, of which the last
     may be empty, or one column with a list of options, or with {text, label} as ARC has it. labels are the values of
-    the label in the order of options; null: letters from A, or numbers from 0, or those of {text, label}.
+    the label in the order of options; null: letters from A, or those of {text, label}.
     """
 
     name: Literal["choices"]
-    passage: str | None
-    question: str | None
+    passage: str | None = None
+    question: str | None = None
+    labels: Annotated[tuple[Label, ...] | None, Distinct] = None
     options: str | tuple[str, ...]
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
 
-    @model_validator(mode="after")
-    def _parts_fit(self) -> "ChoicesFormat":
-        if self.passage is None and self.question is None:
-            raise ValueError("passage or question must name a column")
-        return self
-
-    def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], Issues]:
+    def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], str]:
         """The questions of a file. Their ids are the line numbers after the header, from 0.
 
         Raises:
-            ConfigError: the label is a letter in one row and a number in another, or the numbers do not start at 0.
+            ConfigError: a label is neither named nor a letter.
         """
         columns = [self.options.removesuffix(".text")] if isinstance(self.options, str) else [*self.options]
-        rows = read_rows(file, [self.passage, self.question, *columns, self.label], self.columns)
-        parts = [self._options(columns, cells) for _, cells in rows]
-        keys = {
-            _as_text(row.get(self.label)) or "" for (_, row), (_, labels) in zip(rows, parts, strict=True) if not labels
-        }
-        numbers, letters = {key for key in keys if key[:1].isdecimal()}, keys.intersection(LETTERS)
-        most = max(len(options) for options, _ in parts)
-        if (numbers and letters) or numbers.intersection(NUMBERS[most:]):
-            raise ConfigError(
-                f"{file}: {self.label} is {', '.join(sorted(numbers | letters))}, neither a letter from A nor a number"
-                f" from 0 in all rows: format.labels=[{','.join(NUMBERS[1 : most + 1])}] says that the first one is 1;"
-                " or give the labels of each row's options (choices: {text: [...], label: [...]})"
-            )
-        usual = NUMBERS if numbers else LETTERS
 
         def example(number: int, cells: dict[str, Any]) -> ChoiceExample:
             passage, question = (_text(cells, name) if name else "" for name in (self.passage, self.question))
-            options, labels = parts[number]
-            return _choice(_text(cells, self.label), labels or usual, str(number), passage, question, options)
+            listed: Any = cells.get(columns[0]) if isinstance(self.options, str) else [*map(cells.get, columns)]
+            nested = listed if isinstance(listed, dict) else {"text": listed, "label": self.labels or LETTERS}
+            options, labels = (
+                [_as_text(cell) or "" for cell in part] if isinstance(part, list | tuple) else []
+                for part in (nested.get("text"), self.labels or nested.get("label"))
+            )
+            while options and not options[-1]:
+                options.pop()
+            label = _text(cells, self.label)
+            if labels == [*LETTERS] and label not in LETTERS:
+                raise ConfigError(
+                    f"{file}: {self.label}={label} is no letter from A: name the labels in the order of the options, as"
+                    " format.labels=[1,2,3], or give those of each row (choices: {text: [...], label: [...]})"
+                )
+            return _choice(labels, str(number), passage, question, options, label)
 
-        return collect(rows, example)
-
-    def _options(self, columns: list[str], cells: dict[str, Any]) -> tuple[list[str], Sequence[str]]:
-        """The options of a row without empty ones at the end, and their labels, if they are given."""
-        listed: Any = cells.get(columns[0]) if isinstance(self.options, str) else [*map(cells.get, columns)]
-        nested = listed if isinstance(listed, dict) else {"text": listed}
-        options = _texts(nested.get("text"))
-        while options and not options[-1]:
-            options.pop()
-        return options, self.labels or _texts(nested.get("label"))
+        return collect(read_rows(file, [self.passage, self.question, *columns, self.label], self.columns), example)
 
 
 def _choice(
-    label: str, labels: Sequence[str], id: str, passage: str, question: str, options: Sequence[str]
+    labels: Sequence[str], id: str, passage: str, question: str, options: Sequence[str], label: str
 ) -> ChoiceExample:
     index = _place(label, labels)
-    if not max(FEWEST, index + 1) <= len(options) <= len(LETTERS):
-        raise ValueError(
-            f"the label is that of option {index + 1} of {len(options)} ({FEWEST} to {len(LETTERS)} are read)"
-        )
+    if not max(FEWEST, index + 1) <= len(options) <= MOST:
+        raise ValueError(f"option {index + 1} of {len(options)} ({FEWEST} to {MOST} are read)")
     return ChoiceExample(id, passage, question, tuple(options), index)
 
 
@@ -251,20 +306,19 @@ class RaceFormat(Section):
     name: Literal["race"]
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
 
-    def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], Issues]:
+    def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], str]:
         """The questions of a split's folder. Their ids are level/file/number, the number from 0."""
         asked: list[tuple[str, Any]] = []
         # The release reads a folder from an additional file, all.txt, which repeats the others.
         for place in sorted((of for of in file.rglob("*.txt") if of.name != "all.txt"), key=lambda of: of.as_posix()):
             name, passage = place.relative_to(file).as_posix(), files.read_json(place, _Passage)
-            parts = (passage.questions, passage.options, passage.answers)
-            if len({*map(len, parts)}) > 1:
-                raise ConfigError(f"{place}: as many questions as options and answers, not {[*map(len, parts)]}")
-            for number, (question, options, answer) in enumerate(zip(*parts, strict=True)):
-                asked.append((id := f"{name}/{number}", (answer, id, passage.article, question, options)))
+            if not len(passage.questions) == len(passage.options) == len(passage.answers):
+                raise ConfigError(f"{place}: not as many questions as options and answers")
+            for number, of in enumerate(zip(passage.questions, passage.options, passage.answers, strict=True)):
+                asked.append((id := f"{name}/{number}", (id, passage.article, *of)))
         if not asked:
             raise MissingDataError(f"{file} has no passage (*.txt in one sub-folder per level)")
-        return collect(asked, lambda _, parts: _choice(parts[0], LETTERS, *parts[1:]))
+        return collect(asked, lambda _, parts: _choice(LETTERS, *parts))
 
 
 class _Answer(BaseModel):
@@ -272,11 +326,18 @@ class _Answer(BaseModel):
     answer_start: int
 
 
+def _paired(answers: Any) -> Any:
+    """Answers as `datasets` has them, a list of texts and one of starts, as SQuAD's list of answers."""
+    if not isinstance(answers, dict) or not all(isinstance(of, list) for of in answers.values()):
+        return answers
+    return [dict(zip(answers, pair, strict=True)) for pair in zip(*answers.values(), strict=True)]
+
+
 class _Question(BaseModel):
     model_config = ConfigDict(coerce_numbers_to_str=True)
     id: str
     question: str
-    answers: tuple[_Answer, ...] = ()
+    answers: Annotated[tuple[_Answer, ...], BeforeValidator(_paired)] = ()
 
 
 class _Paragraph(BaseModel):
@@ -289,16 +350,6 @@ class _Article(BaseModel):
     paragraphs: list[_Paragraph]
 
 
-def _of_one_question(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of `datasets` as an article of SQuAD: its answers are a list of texts and one of starts."""
-    answers = row.get("answers")
-    if isinstance(answers, dict) and all(isinstance(of, list) for of in answers.values()):
-        row = row | {
-            "answers": [dict(zip(answers, pair, strict=False)) for pair in zip(*answers.values(), strict=False)]
-        }
-    return row | {"paragraphs": [{"context": row.get("context"), "qas": [row]}]}
-
-
 class SquadFormat(Section):
     """Questions on contexts, of SQuAD 2.0 if unanswerable is true, else of 1.1.
 
@@ -306,16 +357,16 @@ class SquadFormat(Section):
     """
 
     name: Literal["squad"]
-    unanswerable: bool
+    unanswerable: bool = False
 
     @property
     def scores(self) -> tuple[str, ...]:
-        return metrics.OF_SQUAD2 if self.unanswerable else metrics.OF_SQUAD1
+        return OF_SQUAD2 if self.unanswerable else OF_SQUAD1
 
-    def read(self, file: Path, training: bool) -> tuple[list[SpanExample], Issues]:
+    def read(self, file: Path, training: bool) -> tuple[list[SpanExample], str]:
         """The questions of a file, in order; for training, only those with a usable answer."""
-        nested = [row if "paragraphs" in row else _of_one_question(row) for _, row in read_rows(file)]
-        articles, seen = files.check(file, nested, list[_Article], SQUAD), set()
+        of_one = ({"paragraphs": [{"context": row.get("context"), "qas": [row]}]} | row for _, row in read_rows(file))
+        articles, seen = files.check(file, [*of_one], list[_Article], SQUAD), set()
         parts = [(of.title, part) for of in articles for part in of.paragraphs]
         asked = [(one.id, (title, part.context, one)) for title, part in parts for one in part.qas]
 

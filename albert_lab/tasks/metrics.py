@@ -15,12 +15,8 @@ from typing import Any
 import numpy as np
 
 from albert_lab.data.words import apart, is_unspaced
-from albert_lab.tasks.examples import ChoiceExample, SpanExample, subsample
+from albert_lab.tasks.formats import ChoiceExample, SpanExample, subsample
 
-OF_CLASSES = ("accuracy", "matthews", "f1")  # F1 of two classes
-OF_NUMBERS = ("pearson", "spearman")
-OF_SQUAD1 = ("f1", "exact_match")
-OF_SQUAD2 = ("f1", "exact", "HasAns_f1", "HasAns_exact", "NoAns_f1", "NoAns_exact")
 Answers = Sequence[Sequence[str]]  # gold texts of each question; none of an unanswerable one
 MOST_EXAMPLES = 10_000  # of training a bag of words: a few seconds of one core
 _EPOCHS, _DECAY = 20, 1e-4
@@ -34,7 +30,7 @@ def of_glue(name: str, labels: Sequence[float], predictions: Sequence[float]) ->
     if name == "accuracy":
         return 100 * float(accuracy_score(labels, predictions))
     if name == "f1":
-        return 100 * float(f1_score(labels, predictions, zero_division=0.0))
+        return 100 * float(f1_score(labels, predictions, zero_division=0.0))  # pyright: ignore[reportArgumentType]
     if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
         return 0.0
     if name == "matthews":

@@ -3,14 +3,14 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
-from albert_lab.tasks.examples import ChoiceExample
-from albert_lab.tasks.features import Features, join
-from albert_lab.tasks.model import PooledHead, Predictions, Scored, Scores, TaskKind
+from albert_lab.tasks.formats import ChoiceExample
+from albert_lab.tasks.model import Features, NaProbs, PooledHead, Predictions, Scored, Scores, TaskKind, join
 from albert_lab.tasks.task import NUM_SPECIAL_TOKENS
 
 BLANK = "_"  # in a question of RACE
@@ -51,25 +51,25 @@ class Kind(TaskKind):
 
     def predict(self, examples: Sequence[ChoiceExample], scores: Scores) -> Predictions:
         """The index of the most probable option."""
-        return Predictions(scores["values"].argmax(axis=1).tolist())
+        return scores["values"].argmax(axis=1).tolist(), None
 
-    def constant(self, examples: Sequence[ChoiceExample]) -> Predictions:
+    def constant(self, examples: Sequence[ChoiceExample]) -> Sequence[Any]:
         """The place that is right most often, or the last option of a question with fewer."""
         labels, lasts = np.array([(example.label, len(example.options) - 1) for example in examples]).T
         answers = [np.minimum(place, lasts) for place in range(lasts.max() + 1)]
-        return Predictions(max(answers, key=lambda of: (of == labels).sum()).tolist())
+        return max(answers, key=lambda of: (of == labels).sum()).tolist()
 
-    def score(self, examples: Sequence[ChoiceExample], predictions: Predictions) -> Scored:
+    def score(self, examples: Sequence[ChoiceExample], answers: Sequence[Any], na_probs: NaProbs = None) -> Scored:
         """The accuracy of all questions, and of those of each of RACE's levels."""
         shares: dict[str, list[float]] = {"accuracy": []}
-        for example, answer in zip(examples, predictions.answers, strict=True):
+        for example, answer in zip(examples, answers, strict=True):
             right = float(answer == example.label)
             shares["accuracy"].append(right)
             shares.setdefault(f"accuracy_{level(example.id)}", []).append(right)
         if len(shares) < 3:  # one level
             shares = {"accuracy": shares["accuracy"]}
         values = {name: 100 * (sum(of) / len(of)) for name, of in sorted(shares.items())}
-        return Scored(predictions.answers, values, shares)
+        return Scored(answers, values, shares)
 
 
 def level(id: str) -> str:

@@ -1,7 +1,6 @@
 """The record of one fine-tuning, written last, so that its file marks the end; and medians over several seeds."""
 
 import io
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from pydantic import ConfigDict
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data.fingerprint import digest_path
-from albert_lab.errors import DamagedFileError, MissingDataError
+from albert_lab.errors import MissingDataError
 from albert_lab.files import Record
 from albert_lab.score import Documents, Score, wilson
 from albert_lab.storage import write_atomically
@@ -28,7 +27,7 @@ REMEDY = "remove finetuning/TASK-seedN.json of the run, and the same command mak
 
 
 class ExampleSet(Record):
-    """The examples of a split: numbers of used and usable examples, and problems in its files.
+    """The examples of a split: the number of used ones, and problems in its files.
 
     fingerprint identifies the used examples, and digest their file or folder (empty in older records).
     """
@@ -36,7 +35,6 @@ class ExampleSet(Record):
     model_config = ConfigDict(extra="ignore")
 
     used: int
-    available: int
     fingerprint: str
     digest: str = ""
     issues: str
@@ -137,9 +135,7 @@ def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
 
 
 def write_record(folder: Path, record: FinetuningRecord) -> None:
-    """Writes a record atomically below the folder of its run: JSON with one line per field."""
-    fields = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in record.model_dump(mode="json").items())
-    write_atomically(record_file(folder, record.task, record.seed), "{\n" + ",\n".join(fields) + "\n}\n")
+    write_atomically(record_file(folder, record.task, record.seed), record.model_dump_json(indent=1) + "\n")
 
 
 def remove_record(folder: Path, task: str, seed: int) -> None:
@@ -186,7 +182,4 @@ def load_scores(file: Path) -> dict[str, np.ndarray]:
     """
     if not file.exists():
         raise MissingDataError(f"{file} does not exist")
-    scores = files.read_arrays(file, REMEDY)
-    if "ids" not in scores:
-        raise DamagedFileError(file, "has no scores of examples: ids are missing", REMEDY)
-    return scores
+    return files.read_arrays(file, REMEDY)

@@ -12,9 +12,8 @@ from torch import nn
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks import metrics
-from albert_lab.tasks.examples import SpanExample
-from albert_lab.tasks.features import Features, TaskBatch, align, join
-from albert_lab.tasks.model import Predictions, Scored, Scores, TaskKind
+from albert_lab.tasks.formats import SpanExample
+from albert_lab.tasks.model import Features, NaProbs, Predictions, Scored, Scores, TaskBatch, TaskKind, align, join
 from albert_lab.tasks.task import NUM_SPECIAL_TOKENS, TaskSettings
 
 _THINNING_SEED = 1606
@@ -151,21 +150,20 @@ class Kind(TaskKind):
         """The text of the most probable span (empty if there is none) and the probability of no answer."""
         places = [next(iter(spans), (0, 0)) for spans in _unpack(scores)]
         answers = [example.context[slice(*place)] for example, place in zip(examples, places, strict=True)]
-        if not self.unanswerable:
-            return Predictions(answers)
-        return Predictions(answers, (1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))).tolist())
+        no_answer = (1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))).tolist() if self.unanswerable else None
+        return answers, no_answer
 
-    def constant(self, examples: Sequence[SpanExample]) -> Predictions:
+    def constant(self, examples: Sequence[SpanExample]) -> Sequence[str]:
         """The whole context, or no answer if some of the questions are unanswerable."""
         is_empty = not all(example.answers for example in examples)
-        return Predictions(["" if is_empty else example.context for example in examples])
+        return ["" if is_empty else example.context for example in examples]
 
-    def score(self, examples: Sequence[SpanExample], predictions: Predictions) -> Scored:
+    def score(self, examples: Sequence[SpanExample], answers: Sequence[str], na_probs: NaProbs = None) -> Scored:
         """SQuAD's scores. A question whose no-answer probability is above the threshold gets no answer.
 
         The threshold is that with the best F1 on these examples, as the release chooses it on dev.
         """
-        (answers, na_probs), threshold = predictions, None
+        threshold = None
         gold = [[answer.text for answer in example.answers] for example in examples]
         if na_probs is not None:
             threshold = metrics.best_threshold(gold, answers, na_probs)

@@ -16,8 +16,7 @@ from albert_lab.config.section import PositiveInt, Section, Seed
 from albert_lab.data.corpus import split_of
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import Distinct, Name, check, read_yaml
-from albert_lab.tasks import examples as of_file
-from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
+from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat, TextExample
 
 Format = Annotated[GlueFormat | SquadFormat | RaceFormat | ChoicesFormat, Field(discriminator="name")]
 PoolerStart = Literal["pretrained", "new"]
@@ -86,10 +85,8 @@ class TaskSettings(Section):
             raise ValueError(f"warmup_steps={self.warmup_steps} is more than steps={self.steps}")
         room = self.max_sequence_length - (self.question_length or 0) - NUM_SPECIAL_TOKENS
         if room < (self.stride or 1):
-            raise ValueError(
-                f"max_sequence_length={self.max_sequence_length} leaves {room} tokens of text"
-                f" next to question_length={self.question_length}, fewer than the stride of {self.stride or 1}"
-            )
+            lengths = f"question_length={self.question_length}, stride={self.stride}"
+            raise ValueError(f"max_sequence_length={self.max_sequence_length} has no room for {lengths}")
         return self
 
 
@@ -180,11 +177,10 @@ class TaskConfig(Section):
         """
         for split in splits:
             if not (file := self.file(folder, split)).exists():
-                own = f" (nor in {self.folder})" if self.folder else ""
-                remedy = "put it there, docs/data-and-tasks.md says from where"
-                raise MissingDataError(f"{self.name}: no {split} data at {file}{own}: {remedy}")
+                places = f"{file} (nor in {self.folder})" if self.folder else file
+                raise MissingDataError(f"{self.name}: no {split} data at {places}: see docs/data-and-tasks.md")
 
-    def read(self, folder: Path, split: str) -> tuple[list[Any], of_file.Issues]:
+    def read(self, folder: Path, split: str) -> tuple[list[Any], str]:
         """The examples of train or dev, in the class of its format, and the problems of others.
 
         Raises:
@@ -197,8 +193,8 @@ class TaskConfig(Section):
         if self.split is not None:
             examples = [one for one in examples if split_of(one.texts[0], self.split) == split]
         if not examples:
-            raise ConfigError(f"{file}: no example of {split} can be used: {of_file.describe(issues) or 'it has none'}")
-        labels = {example.label for example in examples if isinstance(example, of_file.TextExample)}
+            raise ConfigError(f"{file}: no example of {split} can be used: {issues or 'it has none'}")
+        labels = {example.label for example in examples if isinstance(example, TextExample)}
         if len(examples) > 1 and (len(labels) == 1 or not any("".join(one.texts).strip() for one in examples)):
             raise ConfigError(f"{file}: all {len(examples):,} examples of {split} have one label, or no text: {labels}")
         return examples, issues
@@ -230,10 +226,7 @@ def load_task(name: str) -> TaskConfig:
 
 
 def load_start(task: TaskConfig) -> TaskConfig | None:
-    """The task to fine-tune on first (start_from), which has a name and starts from no other.
-
-    Raises: see load_task().
-    """
+    """The task to fine-tune on first (start_from), which has a name and starts from no other; see load_task()."""
     return None if task.start_from is None else _read(task.start_from)
 
 
@@ -273,8 +266,8 @@ def _filled(content: dict[str, Any]) -> dict[str, Any]:
     default = _defaults()[KINDS[content["kind"]].like]
     task = {"title": content["name"]} | _defaults()["every_kind"] | content
     form, own = content.get("format", {}), content.get("settings", {})
-    if isinstance(form, dict) and form.get("name", default["format"]["name"]) == default["format"]["name"]:
-        task["format"] = default["format"] | form
+    if isinstance(form, dict):
+        task["format"] = {"name": default["format"]} | form
     if not isinstance(own, dict) or not all(isinstance(settings, dict) for settings in own.values()):
         return task
     full = default["settings"][FULL_SCALE] | own.get(FULL_SCALE, {})

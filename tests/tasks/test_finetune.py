@@ -44,7 +44,7 @@ def test_a_record_has_the_official_score_of_the_saved_answers_with_interval_loss
     assert record == read_record(start.folder, name, 0)
     outputs = output_folder(start.folder, name, 0)
     kind, examples = load_kind(task, task.at("smoke")), task.read(data, "dev")[0]
-    official = kind.score(examples, kind.predict(examples, load_scores(outputs / SCORES))).values
+    official = kind.score(examples, *kind.predict(examples, load_scores(outputs / SCORES))).values
     assert {metric: official[metric] for metric in record.best.scores} == values_of(record.best)
     assert set(task.format.scores) <= record.best.scores.keys()
     assert task.main_score(values_of(record.best)) == record.best.main.value

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_lab.tasks import metrics
-from albert_lab.tasks.examples import ChoiceExample, TextExample
+from albert_lab.tasks.formats import OF_NUMBERS, ChoiceExample, TextExample
 
 # GLUE
 
 
-@pytest.mark.parametrize("name", metrics.OF_NUMBERS)
+@pytest.mark.parametrize("name", OF_NUMBERS)
 @pytest.mark.parametrize(
     ("labels", "predictions"), [([1.0, 2.0], [3.0, 3.0]), ([3.0, 3.0], [1.0, 2.0]), ([1.0], [1.0])]
 )

@@ -3,7 +3,7 @@ import pytest
 import torch
 from toy_tasks import toy_start, toy_tokenizer
 
-from albert_lab.tasks.examples import ChoiceExample
+from albert_lab.tasks.formats import ChoiceExample
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.multiple_choice import Kind, fill_in
 from albert_lab.tasks.task import load_task
@@ -30,7 +30,7 @@ def test_the_question_keeps_its_last_tokens_and_the_passage_its_first():
     assert row[1 : 1 + room] == passage_tokens[:room]
     assert row[-1 - longest : -1] == asked[-longest:]
     assert len(row) == KIND.settings.max_sequence_length
-    assert len(features) == 1
+    assert len(features.lengths) == 1
     assert features.targets["labels"].tolist() == [2]
 
 
@@ -58,4 +58,4 @@ def test_a_question_with_fewer_options_never_gets_a_missing_option(tmp_path):
     assert values.sum(axis=1) == pytest.approx([1, 1])
     assert values[0, 2:].tolist() == [0, 0, 0]
     assert KIND.chance_loss(features) == pytest.approx(np.log([2, 5]).mean())
-    assert KIND.constant([few, many]).answers == [1, 4]
+    assert KIND.constant([few, many]) == [1, 4]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from toy_tasks import span_examples, toy_config, toy_start, toy_tokenizer
 
 from albert_lab.model.shape import EncoderShape
-from albert_lab.tasks.examples import Answer, SpanExample
+from albert_lab.tasks.formats import Answer, SpanExample
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.span import NO_SPAN, Kind, SpanOrNothingHead, windows
 from albert_lab.tasks.task import load_task
@@ -50,7 +50,7 @@ def test_every_window_has_its_part_of_the_context_and_the_position_of_the_answer
     assert answer is not None
     first, last = answer
     targets = features.targets
-    assert len(features) > 2
+    assert len(features.rows) > 2
     for row, (ids, _) in enumerate(features.rows):
         assert len(ids) <= kind.settings.max_sequence_length
         shown = slice(targets["context_first"][row], targets["context_end"][row])
@@ -117,11 +117,11 @@ def test_answers_are_substrings_of_the_context_up_to_the_maximal_length(tmp_path
     examples = span_examples(task)
     features = kind.make_features(examples, TOKENIZER, training=False)
     model = build_model(toy_start(tmp_path), kind, 0.0, 0).eval()
-    result = model.scores(features.batch(np.arange(len(features)), CPU))
+    result = model.scores(features.batch(np.arange(len(features.rows)), CPU))
     scores = kind.collect(examples, features, {key: value.detach().numpy() for key, value in result.items()})
     lengths = result["end"] - result["start"] + 1
     assert (lengths[torch.isfinite(result["score"])] <= 3).all()
-    answers = kind.predict(examples, scores).answers
+    answers = kind.predict(examples, scores)[0]
     assert all(answer and answer in example.context for answer, example in zip(answers, examples, strict=True))
     counts = np.diff(scores["offsets"])
     assert (counts <= kind.settings.n_best).all()
@@ -136,7 +136,7 @@ def test_the_threshold_with_the_best_f1_is_applied():
         SpanExample("b", "who", "the cat", (), True),
     ]
     scores = kind.pack(np.array(["a", "b"]), [{(4, 7): -0.1}] * 2, np.array([-2.0, 3.0]))
-    outcome = kind.score(examples, kind.predict(examples, scores))
+    outcome = kind.score(examples, *kind.predict(examples, scores))
     assert outcome.answers == ["cat", ""]
     assert outcome.values["f1"] == 100
     assert outcome.threshold == pytest.approx(1 / (1 + math.exp(2)))
