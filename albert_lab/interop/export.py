@@ -125,11 +125,7 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
         output = opened.model(ids, types, None, torch.arange(ids.numel()))
         expected = model(ids, token_type_ids=types)
     known = dict.fromkeys(("prediction_logits", "logits"), output.mlm_logits.unflatten(0, shape))
-    known |= {
-        "last_hidden_state": state,
-        "sop_logits": output.pair_logits,
-        "seq_relationship_logits": output.pair_logits,
-    }
+    known |= {"last_hidden_state": state} | dict.fromkeys(("sop_logits", "seq_relationship_logits"), output.pair_logits)
     for part in [part for part in known if part in expected]:
         if not (error := (known[part] - expected[part]).abs().max() / expected[part].abs().max()) <= _TOLERANCE:
             raise ConfigError(f"{part} differ in transformers by {error:.2g} of their largest: {remedy}")

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import safetensors.torch
 import torch
 
+from albert_lab.config.schema import MAX_LAYERS
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.model.encoder import PretrainingModel
@@ -57,6 +58,8 @@ _ALLOWED = {
     "tie_word_embeddings": (True,),
     "type_vocab_size": (2,),
     "inner_group_num": (1,),
+    "num_hidden_layers": range(1, MAX_LAYERS + 1),
+    "num_attention_heads": range(1, MAX_LAYERS + 1),
 }
 # The pair labels of the pre-training head of each family, unless the folder sets others by our key, pair_labels.
 _PAIR_LABELS = {"albert": ("consecutive", "swapped"), "bert": ("consecutive", "other-document")}
@@ -164,20 +167,24 @@ def read(folder: Path) -> tuple[PretrainingModel, Names, Names]:
     loader = getattr(transformers, f"{family.title()}ForPreTraining")
     source: dict[str, Any] = {"config": config, "state_dict": weights, "dtype": torch.float32}
     theirs, report = load(loader, folder, output_loading_info=True, **source)
-    lacking = {key: _part_of(key) for key in sorted(report["missing_keys"])}
-    if encoder := [key for key, part in lacking.items() if part is None]:
-        raise ConfigError(f"{folder} lacks {encoder[0]} of its encoder: save it again with the names of transformers")
-    missing = tuple(part for part in PARTS if part in lacking.values())
+    different = sorted({*report["missing_keys"], *report["unexpected_keys"]})
+    if encoder := [key for key in different if {"encoder", "embeddings"} & {*key.split(".")}]:
+        said = f"{encoder[0]} of its encoder is only in the weights or only in the model of {CONFIG_FILE}"
+        raise ConfigError(f"{folder}: {said}: save both again with the names of transformers")
+    missing = tuple(part for part in PARTS if part in map(_part_of, report["missing_keys"]))
     tensors = {name: tensor for name, tensor in theirs.state_dict().items() if _part_of(name) not in missing}
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise ConfigError(f"{folder}: {name} has values that are no finite numbers")
     if shape.projection and torch.equal(tensors[f"{PROJECTION}.weight"], torch.eye(shape.hidden_size)):
         shape = replace(shape, projection=bool(tensors[f"{PROJECTION}.bias"].any()))  # as in exports of this package
-    labels = tuple(getattr(config, "pair_labels", _PAIR_LABELS[family])) if "pair_head" not in missing else ()
-    model = PretrainingModel(shape, len(labels), seed=0).eval()
-    model.load_state_dict(from_transformers(tensors, shape, family), strict=False)
-    return model, labels, missing
+    state = from_transformers(tensors, shape, family)
+    number, labels = len(state.get("pair_head.bias", ())), getattr(config, "pair_labels", _PAIR_LABELS[family])
+    if number and (not isinstance(labels, list | tuple) or len(labels) != number):
+        raise ConfigError(f"{folder / CONFIG_FILE}: pair_labels={labels}: the pair head has {number} labels")
+    model = PretrainingModel(shape, number, seed=0).eval()
+    model.load_state_dict(state, strict=False)
+    return model, tuple(labels[:number]), missing
 
 
 def _weights(folder: Path) -> Tensors:
@@ -196,19 +203,22 @@ def _weights(folder: Path) -> Tensors:
         is_safe = file.name == WEIGHTS
         content = safetensors.torch.load_file(file) if is_safe else torch.load(file, "cpu", weights_only=True)
         content = next((content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)), dict(content))
+        named = {_PREFIXES.sub("", name): tensor for name, tensor in content.items()}
+        assert len(named) == len(content), "a tensor is there with and without a prefix"
     except Exception as error:  # of any class, as the damage of the file has it
         raise ConfigError(f"{file} is damaged, or is no dict of tensors by name: save model.state_dict()") from error
-    for name, tensor in content.items():
+    for name, tensor in named.items():
         if not isinstance(tensor, torch.Tensor) or tensor.is_meta or tensor.layout is not torch.strided:
             kind = getattr(tensor, "device" if getattr(tensor, "is_meta", False) else "layout", type(tensor).__name__)
             raise ConfigError(f"{file}: {name} is {kind}, not a dense tensor: save model.state_dict() with its values")
-    return {_PREFIXES.sub("", name): tensor for name, tensor in content.items()}
+    return {name: tensor for name, tensor in named.items() if tensor.is_floating_point()}  # the others are position_ids
 
 
 def _shape(config: Any, folder: Path) -> EncoderShape:
     for key, allowed in _ALLOWED.items():
         if (value := getattr(config, key, allowed[0])) not in allowed:
-            raise ConfigError(f"{folder / CONFIG_FILE}: {key}={value} (allowed: {', '.join(map(str, allowed))})")
+            shown = allowed if isinstance(allowed, range) else ", ".join(map(str, allowed))
+            raise ConfigError(f"{folder / CONFIG_FILE}: {key}={value} (allowed: {shown})")
     groups = getattr(config, "num_hidden_groups", config.num_hidden_layers)
     return EncoderShape(
         embedding_size=getattr(config, "embedding_size", config.hidden_size),

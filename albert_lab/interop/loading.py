@@ -11,12 +11,13 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from albert_lab import files, own_code
 from albert_lab.config.compose import content_of, groups, load_option, parse, quoted, validate
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
+from albert_lab.config.section import MIN_SEQUENCE_LENGTH
 from albert_lab.data.build import find_or_build
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.data.vocabulary import MODEL_FILE, load_tokenizer
@@ -134,7 +135,7 @@ def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
         option = load_option("inter_sentence", name, InterSentenceConfig)
         if tuple(label.kind for label in option.labels) == tuple(labels):
             return option.model_dump(mode="json")
-    raise ConfigError(f"pair_labels={', '.join(labels)}: no inter_sentence option has these labels")
+    raise ConfigError(f"pair_labels={list(labels)}: no inter_sentence option has these labels")
 
 
 def find_tokenizer_file(folder: Path) -> Path:
@@ -158,7 +159,7 @@ class _TokenizerConfig(BaseModel):
     do_lower_case: bool | None = True
     strip_accents: bool | None = None
     keep_accents: bool | None = None
-    model_max_length: int | float | None = None
+    model_max_length: int | float | None = Field(default=None, ge=MIN_SEQUENCE_LENGTH, multiple_of=1)
     language: str | None = None
     digit_commas: Literal["keep"] = "keep"
 
@@ -170,7 +171,7 @@ def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
         ConfigError: tokenizer_config.json is not of this form.
     """
     file = folder / TOKENIZER_CONFIG
-    flags = files.read_json(file, _TokenizerConfig) if file.is_file() else _TokenizerConfig()
+    flags = files.read_json(file, _TokenizerConfig) if file.exists() else _TokenizerConfig()
     strips, has_pieces = flags.strip_accents, (folder / MODEL_FILE).is_file()
     if strips is None:  # ALBERT strips accents with either case; in BERT, they follow the case
         is_albert = has_pieces or "keep_accents" in flags.model_fields_set
@@ -178,9 +179,9 @@ def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
     settings = {
         "corpus.lower_case": bool(flags.do_lower_case),
         "corpus.strip_accents": strips,
-        "max_sequence_length": flags.model_max_length or inf,
+        "max_sequence_length": inf if flags.model_max_length is None else flags.model_max_length,
     }
-    return settings | ({"corpus.language": flags.language} if flags.language else {})
+    return settings | ({} if flags.language is None else {"corpus.language": flags.language})
 
 
 class _Import(BaseModel):
@@ -234,9 +235,8 @@ def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say:
         runs.write_run_file(run, partial)
         optimizer = build_optimizer(opened.model, run.config.optimizer, run.config.learning_rate)
         checkpoint.save(partial / "checkpoint", opened.model, optimizer, {"run_name": run.name, "step": 0})
-        (partial / runs.IMPORT).write_text(
-            json.dumps({"missing_parts": opened.missing, "source": str(folder.resolve())})
-        )
+        noted = {"missing_parts": opened.missing, "source": str(folder.resolve())}
+        (partial / runs.IMPORT).write_text(json.dumps(noted))
 
     find_or_build(run.folder, build, say)
     if opened.missing:

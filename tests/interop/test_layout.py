@@ -104,6 +104,12 @@ def test_a_checkpoint_of_tensorflow_is_refused_with_what_converts_it(tmp_path):
         ({"inner_group_num": 2}, "inner_group_num"),
         ({"tie_word_embeddings": False}, "tie_word_embeddings"),
         ({"num_attention_heads": 5}, ""),
+        ({"num_attention_heads": -3}, "num_attention_heads"),
+        ({"num_hidden_layers": 2**40}, "num_hidden_layers"),
+        ({"num_hidden_groups": 0}, "albert_layer_groups"),
+        ({"pair_labels": 5}, "pair_labels=5: the pair head has 2"),
+        ({"pair_labels": []}, "pair_labels"),
+        ({"pair_labels": ["consecutive"]}, "pair_labels"),
         ({"vocab_size": 38}, ""),
         ({"intermediate_size": 21}, ""),
     ],
@@ -114,27 +120,44 @@ def test_a_variant_that_is_not_computed_here_is_refused_with_its_key(tmp_path, c
         read(tmp_path)
 
 
+NAME = "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.bias"
+
+
 @pytest.mark.parametrize(
-    "damage", ["no-config", "no-weights", "lacking", "nan", "truncated", "truncated-pickle", "code"]
+    "changed",
+    [
+        {NAME: None},
+        {NAME.replace("groups.0", "groups.1"): torch.ones(20)},
+        {NAME: torch.ones(20, dtype=torch.int64)},
+        {NAME: torch.full((20,), torch.nan)},
+        {f"module.{NAME}": torch.ones(20)},
+        {7: torch.ones(20)},
+    ],
+    ids=["lacking", "more", "whole numbers", "nan", "twice", "no name"],
 )
+def test_tensors_that_are_not_those_of_the_encoder_are_refused(tmp_path, changed):
+    file = save(make_albert(ALBERT), tmp_path / "saved") / "model.safetensors"
+    tensors = safetensors.torch.load_file(file) | changed
+    file.unlink()
+    kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    torch.save(kept, tmp_path / "saved" / "pytorch_model.bin")
+    with pytest.raises(ConfigError, match="saved"):
+        read(tmp_path / "saved")
+
+
+@pytest.mark.parametrize("damage", ["no-config", "no-weights", "truncated", "truncated-pickle", "code"])
 def test_a_folder_without_whole_weights_is_refused_and_its_pickled_code_never_runs(tmp_path, damage):
     folder = save(make_albert(ALBERT), tmp_path / "saved")
     file, pickled = folder / "model.safetensors", folder / "pytorch_model.bin"
-    tensors = safetensors.torch.load_file(file)
-    name = "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.bias"
     if damage == "no-config":
         (folder / "config.json").unlink()
     elif damage == "no-weights":
         file.unlink()
-    elif damage == "lacking":
-        safetensors.torch.save_file({key: tensors[key] for key in tensors if key != name}, file)
-    elif damage == "nan":
-        safetensors.torch.save_file(tensors | {name: torch.full_like(tensors[name], torch.nan)}, file)
     elif damage == "truncated":
         file.write_bytes(file.read_bytes()[:-100])
     else:
         as_pickle(folder)
-        content = pickle.dumps({name: Touch(str(tmp_path / "ran"))}, protocol=2)
+        content = pickle.dumps({NAME: Touch(str(tmp_path / "ran"))}, protocol=2)
         pickled.write_bytes(content if damage == "code" else pickled.read_bytes()[:-100])
     with pytest.raises(ConfigError, match=str(folder)):
         read(folder)

@@ -102,7 +102,12 @@ def test_a_folder_without_a_tokenizer_or_with_broken_settings_is_refused(tmp_pat
     (tmp_path / "vocab.txt").touch()
     with pytest.raises(MissingDataError, match="vocab.txt"):
         find_tokenizer_file(tmp_path)
-    for content, said in (("[]", "tokenizer_config"), ('{"digit_commas": "split"}', "digit_commas")):
+    short = ('{"model_max_length": 4}', "model_max_length=4")
+    for content, said in (("[]", "tokenizer_config"), ('{"digit_commas": "split"}', "digit_commas"), short):
         (tmp_path / "tokenizer_config.json").write_text(content)
         with pytest.raises(ConfigError, match=said):
             read_tokenizer_settings(tmp_path)
+    (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / "tokenizer_config.json").mkdir()
+    with pytest.raises(ConfigError, match="is no ordinary file"):
+        read_tokenizer_settings(tmp_path)
