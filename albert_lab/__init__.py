@@ -15,8 +15,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name == "load":
-        return import_module("albert_lab.interop.loading").load
-    if name == "report":
-        return import_module("albert_lab.report")  # a package that can be called
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in ("load", "report"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # The report is a package that can be called.
+    return import_module("albert_lab.interop.loading").load if name == "load" else import_module("albert_lab.report")

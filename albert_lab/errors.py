@@ -16,15 +16,12 @@ class ConfigError(ValueError):
 class DamagedFileError(ConfigError):
     """A file that this package wrote, or a file in one of its formats, cannot be read.
 
-    Its arguments are the file, the problem, and advice for the user, if the remedy is not to correct the file.
+    It is made from the file, the problem, and advice for the user, if the remedy is not to correct the file.
     """
 
-    def __init__(self, file: Path, problem: str, remedy: str = "") -> None:
-        super().__init__(file, problem, remedy)  # which another process makes it from
-
-    def __str__(self) -> str:
-        file, problem, remedy = self.args
-        return f"{file}: {problem}" + (f"; {remedy}" if remedy else "")
+    def __init__(self, file: Path | str, problem: str = "", remedy: str = "") -> None:
+        said = f"{file}: {problem}" if problem else str(file)  # alone, it is the whole message, as of another process
+        super().__init__(f"{said}; {remedy}" if remedy else said)
 
 
 class MissingDataError(RuntimeError):
@@ -41,5 +38,4 @@ FIXABLE = (ConfigError, MissingDataError)
 
 def within(place: str, error: ConfigError | MissingDataError) -> ConfigError | MissingDataError:
     """The error with the place where it arose before its message; its kind decides the exit code of a command."""
-    kind = MissingDataError if isinstance(error, MissingDataError) else ConfigError
-    return kind(f"{place}: {error}")
+    return type(error)(f"{place}: {error}")

@@ -9,20 +9,14 @@ import json
 import textwrap
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from albert_lab.errors import DamagedFileError
 
-if TYPE_CHECKING:  # takes a while to import, and only arrays need it
-    import numpy as np
-
 T = TypeVar("T")
-
-LONGEST = 150  # name, in bytes: file systems allow 255, and suffixes are added
 
 
 class Record(BaseModel):
@@ -31,32 +25,16 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-def check_name(name: str) -> str:
-    """Returns the name if it is a single visible path component that cannot lead into another folder.
-
-    Raises:
-        ValueError: empty, with a dot at its start, a separator or an unprintable character, or too long.
-    """
-    is_plain = name.isprintable() and not name.startswith(".") and not {"/", "\\"} & set(name)
-    if not is_plain or not 0 < len(name.encode()) <= LONGEST:
-        allowed = f"1 to {LONGEST} bytes of printable text, without / and \\, and not beginning with a dot"
-        raise ValueError(f"{name[:60]!r} is not a name: {allowed}")
-    return name
-
-
 def check_distinct(values: Sequence[Hashable] | None) -> Sequence[Hashable] | None:
-    """Returns the values if no two of them are equal.
-
-    Raises:
-        ValueError: a value is given twice.
-    """
+    """Returns values if no two of them are equal, or ValueError."""
     for value, count in Counter(values or ()).most_common(1):
         if count > 1:
             raise ValueError(f"{value} is given twice")
     return values
 
 
-Name = Annotated[str, AfterValidator(check_name)]
+# A visible path component that cannot lead into another folder. File systems allow 255 bytes, and suffixes are added.
+Name = Annotated[str, StringConstraints(pattern=r"^[^./\\\x00-\x1f][^/\\\x00-\x1f]*$", max_length=150)]
 Distinct = AfterValidator(check_distinct)
 
 
@@ -89,33 +67,29 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
     OmegaConf reads the file, since PyYAML reads 1e-4 as text.
 
     Raises:
-        DamagedFileError: the file cannot be read, is not YAML, has no keys, or too much nesting or too many aliases.
+        DamagedFileError: the file cannot be read, is not YAML, has no keys, or too much nesting.
     """
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    written = read_bytes(file, remedy)
+    content = read_bytes(file, remedy)
     try:
-        text = written.decode()
-        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-            if isinstance(event, yaml.AliasEvent):  # a few can mean billions of values
-                raise ValueError(f"the alias *{event.anchor}: write its value in its place")
-        content = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=False) if text.strip() else None
+        content = OmegaConf.to_container(OmegaConf.load(io.StringIO(content.decode())), resolve=False)
     except (yaml.YAMLError, OmegaConfBaseException, ValueError, OSError, RecursionError) as error:
         raise DamagedFileError(file, f"cannot be read as YAML: {_in_one_line(error)}", remedy) from error
-    if not isinstance(content, dict):
+    if not (content and isinstance(content, dict)):
         raise DamagedFileError(file, "has no keys", remedy)
     return cast(dict[str, Any], content)
 
 
-def read_arrays(file: Path, remedy: str = "") -> "dict[str, np.ndarray]":
+def read_arrays(file: Path, remedy: str = "") -> dict[str, Any]:
     """The arrays of an .npz file by name; nothing in it is unpickled.
 
     Raises:
         DamagedFileError: the file cannot be read, or contains anything else.
     """
-    import numpy as np
+    import numpy as np  # it takes a while, and only arrays need it
 
     content = io.BytesIO(read_bytes(file, remedy))
     try:
@@ -131,24 +105,12 @@ def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
     Raises:
         DamagedFileError: the content has another form.
     """
-    adapter = _adapter(form)
+    adapter = TypeAdapter(form)
     try:
         return adapter.validate_json(content) if isinstance(content, bytes) else adapter.validate_python(content)
     except ValidationError as error:
-        first, *more = map(describe, details_of(error))
-        others = f" (and {len(more)} more)" if more else ""
-        raise DamagedFileError(file, f"{first}{others}", remedy) from error
-
-
-@cache
-def _adapter(form: type[T]) -> TypeAdapter[T]:
-    return TypeAdapter(form)
-
-
-def details_of(error: ValidationError) -> list[Any]:
-    """Pydantic's errors, without that of a list that is too short only because its values are invalid."""
-    details = error.errors(include_url=False)
-    return [detail for detail in details if detail["type"] != "too_short"] or details
+        first, *more = map(describe, error.errors())
+        raise DamagedFileError(file, first + f" (and {len(more)} more)" * bool(more), remedy) from error
 
 
 def describe(detail: Any) -> str:

@@ -1,6 +1,5 @@
-"""This process on its machine: cores, memory and GPUs that it may use, and its rank among the processes of its run."""
+"""This process on its machine: cores and GPUs that it may use, and its rank among the processes of its run."""
 
-import ctypes
 import os
 import platform
 import re
@@ -8,14 +7,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
-# Number of simultaneous runs that stands for: choose by the machine.
-AUTO_JOBS = 0
 # The variables of torchrun, in the order of Rank.
 RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-# Files with the memory limit of a container in Linux: cgroup version 2, then 1.
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+# Devices of which there is one if torch could use a GPU: NVIDIA's, that of WSL2, AMD's.
+_DRIVERS = (Path("/dev/nvidiactl"), Path("/dev/dxg"), Path("/dev/kfd"))
 _CPU = Path("/proc/cpuinfo")
 # Of the environment of a child process: glibc keeps freed memory, in huge pages where the system allows it, instead of
 # returning each large tensor to the system. A step computes the same numbers, in 0.84 to 0.90 of the time.
@@ -56,12 +51,6 @@ def cores() -> int:
     return min(count, int(of_job)) if of_job and "SLURM_JOB_ID" in os.environ else count
 
 
-def memory_bytes() -> int:
-    """Memory limit of this process in bytes: the machine's memory, or the limit of its container."""
-    limits = [Path(file).read_text().strip() for file in _LIMITS if Path(file).is_file()]
-    return min(psutil.virtual_memory().total, *(int(limit) for limit in limits if limit.isdecimal()))  # or the word max
-
-
 def cpu_model() -> str:
     """The kernel's name for the processor in Linux on x86; elsewhere that of Python, or the architecture."""
     named = re.search(r"^model name\s*:\s*(.+)$", _CPU.read_text(), re.MULTILINE) if _CPU.is_file() else None
@@ -70,7 +59,7 @@ def cpu_model() -> str:
 
 def gpus() -> list[str]:
     """The GPUs that this process may use, as torch counts them, in the form of CUDA_VISIBLE_DEVICES."""
-    if not _has_driver():
+    if not any(device.exists() for device in _DRIVERS):
         return []
     import torch  # here, since it takes a second
 
@@ -79,23 +68,12 @@ def gpus() -> list[str]:
     return chosen.split(",")[:count]  # as CUDA does, torch ignores all from the first unknown
 
 
-def _has_driver() -> bool:
-    """Whether there is a driver of a GPU that torch could use: NVIDIA's library, or AMD's device."""
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return Path("/dev/kfd").exists()
-    return True
-
-
 def jobs_at_once(asked: int, processes: int) -> int:
-    """Number of simultaneous runs: the given number; for AUTO_JOBS, one per GPU, or per group of `processes` GPUs."""
-    return max(1, len(gpus()) // processes) if asked == AUTO_JOBS else asked
+    """Number of simultaneous runs: the given number; for 0, one per GPU, or per group of `processes` GPUs."""
+    return asked or max(1, len(gpus()) // processes)
 
 
 def shared_out(things: list[str], parts: int) -> list[list[str]]:
     """Divides things into parts of equal size; if there are fewer things than parts, one per part, used repeatedly."""
-    if not things:
-        return [[] for _ in range(parts)]
     size = max(1, len(things) // parts)
-    return [[things[(part * size + place) % len(things)] for place in range(size)] for part in range(parts)]
+    return [(things * parts)[part * size :][:size] for part in range(parts)]

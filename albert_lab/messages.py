@@ -1,4 +1,4 @@
-"""Messages to the user: lines, times and sizes as text."""
+"""Messages to the user: lines, and times as text."""
 
 import sys
 from collections.abc import Callable
@@ -21,11 +21,3 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:,.1f} {unit}"
     return f"{seconds:,.0f} s"
-
-
-def size(num_bytes: float) -> str:
-    """Bytes as text in the largest unit that fits, from KiB."""
-    for unit, length in (("GiB", 2**30), ("MiB", 2**20)):
-        if num_bytes >= length:
-            return f"{num_bytes / length:,.1f} {unit}"
-    return f"{num_bytes / 2**10:,.1f} KiB"

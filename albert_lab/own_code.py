@@ -50,7 +50,7 @@ def include(path: Path, digest: str | None = None) -> None:
     try:
         exec(compile(content, path, "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"{path}: {error if isinstance(error, FIXABLE) else _in_one_line(error)}") from error
+        raise ConfigError(f"{path}: {error!r}; ALBERT_LAB_TRACEBACK=1 shows the place") from error
 
 
 def included() -> dict[str, str]:
@@ -89,9 +89,5 @@ def suspected(error: BaseException) -> str | None:
     """An error in one line that own code may have made, itself or by what it put into a dict; None for any other."""
     if not _included or not isinstance(error, Exception) or isinstance(error, (*FIXABLE, RuntimeError, OSError)):
         return None
-    return f"own code ({', '.join(_included)}) may be wrong: {_in_one_line(error)}"
-
-
-def _in_one_line(error: BaseException) -> str:
-    said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(": ")
-    return f"{said}; ALBERT_LAB_TRACEBACK=1 or the run's folder has the place"
+    place = "ALBERT_LAB_TRACEBACK=1 or the run's folder has the place"
+    return f"own code ({', '.join(_included)}) may be wrong: {error!r}; {place}"

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parent
 # Inside the package in a wheel, and next to it in a checkout.
 _SHIPPED = PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent
 CONF, EXPERIMENTS = _SHIPPED / "conf", _SHIPPED / "experiments"
-_own_conf: list[Path] = []
+own_conf: list[Path] = []  # the user's folders
 
 
 def use_conf(folders: Iterable[Path]) -> None:
@@ -20,8 +20,8 @@ def use_conf(folders: Iterable[Path]) -> None:
     Raises:
         ConfigError: no folder, no YAML, or no new option of a group.
     """
-    _own_conf[:] = dict.fromkeys(folder.absolute() for folder in folders)
-    for folder in _own_conf:
+    own_conf[:] = dict.fromkeys(folder.absolute() for folder in folders)
+    for folder in own_conf:
         if not folder.is_dir():
             raise ConfigError(f"--conf {folder}: there is no such folder")
         for file in sorted(folder.rglob("*.yaml")):
@@ -32,19 +32,15 @@ def use_conf(folders: Iterable[Path]) -> None:
             read_yaml(file)  # Hydra's own errors do not name every damaged file
 
 
-def own_conf() -> list[Path]:
-    return _own_conf[:]
-
-
 def conf_files(pattern: str) -> list[Path]:
     """The configuration files of a pattern, such as task/*.yaml: those of conf/, then those of the user's folders."""
-    found = (sorted(folder.glob(pattern), key=lambda file: (file.parent, file.stem)) for folder in (CONF, *_own_conf))
+    found = (sorted(folder.glob(pattern), key=lambda file: (file.parent, file.stem)) for folder in (CONF, *own_conf))
     return [file for files in found for file in files]
 
 
 def conf_file(name: str) -> Path:
     """A configuration file, such as task/sst2.yaml; that of conf/, which need not exist, if no folder has it."""
-    return next((folder / name for folder in (CONF, *_own_conf) if (folder / name).is_file()), CONF / name)
+    return next((folder / name for folder in (CONF, *own_conf) if (folder / name).is_file()), CONF / name)
 
 
 def expanded(text: str) -> Path:

@@ -34,11 +34,8 @@ def finish() -> None:
 
 
 def exit_code() -> int | None:
-    return code_of(_received[0]) if _received else None
-
-
-def code_of(number: int) -> int:
-    return INTERRUPTED if number == signal.SIGINT else STOPPED
+    """The exit code of this process, if it was asked to stop."""
+    return (INTERRUPTED if _received[0] == signal.SIGINT else STOPPED) if _received else None
 
 
 @contextmanager
@@ -55,5 +52,5 @@ def deferred() -> Iterator[list[int]]:
 def _stop(number: int, _frame: Any) -> NoReturn:
     _received.append(number)
     if len(_received) > 1:  # the second signal ends the process immediately, which is safe, since writes are atomic
-        os._exit(code_of(_received[0]))
+        os._exit(exit_code())
     raise Stop(number)

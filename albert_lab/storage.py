@@ -72,12 +72,8 @@ def locked(
 ) -> AbstractContextManager[object]:
     """Holds the lock of a file, which stays, within this context; the system releases it when the process ends.
 
-    Args:
-        say: told once if another process holds the lock.
-        is_stopped: called while waiting; True stops waiting.
-
     Raises:
-        filelock.Timeout: stopped while waiting.
+        filelock.Timeout: stopped while waiting for another process.
     """
     lock = FileLock(file)
     try:

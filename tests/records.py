@@ -91,7 +91,7 @@ def toy_record(
 
 
 def toy_curve_point(step: int, **numbers: float | None) -> CurvePoint:
-    return CurvePoint.model_validate({"step": step, "training_seconds": step / 50, **numbers})
+    return {"step": step, "training_seconds": step / 50, **numbers}
 
 
 def toy_layer(layer: int, token: str, **numbers: float) -> Layer:
@@ -185,4 +185,5 @@ def toy_finetuning(
 
 def toy_column(column: str, *finetunings: FinetuningRecord) -> FilledColumn:
     """A column with the fine-tunings of one task."""
-    return FilledColumn(column, finetunings[0].task, finetunings[0].title, finetunings)
+    task, title = finetunings[0].task, finetunings[0].title
+    return FilledColumn(column=column, task=task, title=title, finetunings=finetunings)

@@ -10,7 +10,7 @@ from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError, w
     [
         (ConfigError("bad"), ConfigError),
         (MissingDataError("gone"), MissingDataError),
-        (DamagedFileError(Path("a.json"), "is no JSON"), ConfigError),
+        (DamagedFileError(Path("a.json"), "is no JSON"), DamagedFileError),
     ],
 )
 def test_an_error_keeps_its_kind_and_gets_its_place(error, kind):

@@ -2,6 +2,7 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from albert_lab import machine
 
 @pytest.fixture
 def eight(monkeypatch):
-    monkeypatch.setattr(machine, "_has_driver", lambda: True)
+    monkeypatch.setattr(machine, "_DRIVERS", [Path("/dev/null")])
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3,4,5,6,GPU-7")
 
@@ -33,10 +34,10 @@ def test_each_job_has_separate_gpus_if_there_are_enough_and_shares_one_otherwise
 
 
 def test_the_number_of_jobs_is_given_or_follows_from_the_gpus_of_a_run(eight, monkeypatch):
-    assert [machine.jobs_at_once(machine.AUTO_JOBS, processes) for processes in (1, 2, 16)] == [8, 4, 1]
+    assert [machine.jobs_at_once(0, processes) for processes in (1, 2, 16)] == [8, 4, 1]
     assert machine.jobs_at_once(3, 2) == 3
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    assert machine.jobs_at_once(machine.AUTO_JOBS, 1) == 1
+    assert machine.jobs_at_once(0, 1) == 1
 
 
 def test_a_process_has_the_cores_of_its_slurm_job(monkeypatch):

@@ -198,7 +198,7 @@ def _random(run: ReportedRun) -> list[FilledColumn]:
 
 def _curve(run: ReportedRun, row: str, seed: int) -> Iterator[dict[str, Any]]:
     for point in run.shown_curve:
-        values = point.model_dump()
+        values = dict(point)
         place = {"run": run.name, "row": row, "seed": seed, "step": values.pop("step")}
         for metric, value in values.items():
             if value is not None and not metric.endswith("_n"):

@@ -5,8 +5,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from albert_lab.machine import AUTO_JOBS
-
 # The groups of the help, in its order.
 START, TABLES, STUDIES, MODELS, DOWNSTREAM, HOUSEKEEPING = PANELS = (
     "Start here",
@@ -45,8 +43,8 @@ def _complete(incomplete: str) -> list[str]:
 
 
 def _jobs(text: str | int) -> int:
-    if text in ("auto", AUTO_JOBS):
-        return AUTO_JOBS
+    if text in ("auto", 0):
+        return 0
     if not str(text).isdecimal() or not 1 <= int(text) <= _MOST_JOBS:
         raise typer.BadParameter(f"{text} is neither a whole number from 1 to {_MOST_JOBS} nor auto")
     return int(text)

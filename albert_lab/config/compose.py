@@ -24,7 +24,7 @@ from albert_lab import own_code, paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import BUILT_IN, AnySection
 from albert_lab.errors import ConfigError
-from albert_lab.files import describe, details_of
+from albert_lab.files import describe
 
 # Limit of a sweep: each run takes a hundredth of a second to compose, and has a separate folder.
 MAX_POINTS = 10_000
@@ -127,7 +127,7 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
 @cache  # Hydra takes 40 ms, and the runs of a table have the same options
 def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     """conf/ with options of groups, composed by Hydra, and the option of each group."""
-    own = ", ".join(quoted(f"file://{folder}") for folder in paths.own_conf())
+    own = ", ".join(quoted(f"file://{folder}") for folder in paths.own_conf)
     with hydra():
         composed = compose("config", overrides=[*options, f"hydra.searchpath=[{own}]"], return_hydra_config=True)
     choices = {key: str(value) for key, value in composed.hydra.runtime.choices.items() if "/" not in key}
@@ -175,7 +175,7 @@ def validate(content: Any) -> RunConfig:
         # JSON mode: lists become tuples, and numbers stay strict.
         return RunConfig.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        raise ConfigError("\n".join(map(describe, details_of(error)))) from error
+        raise ConfigError("\n".join(map(describe, error.errors()))) from error
 
 
 def load_option(group: str, option: str, section: type[AnySection]) -> AnySection:

@@ -10,6 +10,7 @@ from itertools import accumulate, chain, islice
 from pathlib import Path
 
 import numpy as np
+from rich.filesize import decimal
 
 from albert_lab import paths
 from albert_lab.config.data import CorpusConfig
@@ -25,7 +26,7 @@ from albert_lab.data.vocabulary import find_or_train, load_tokenizer, tokenizer_
 from albert_lab.data.words import Overlap
 from albert_lab.errors import ConfigError
 from albert_lab.machine import cores
-from albert_lab.messages import EVERY_SECONDS, Say, duration, size
+from albert_lab.messages import EVERY_SECONDS, Say, duration
 
 # Increment them with every change that writes other shards from the same text, settings and tokenizer.
 SHARDS_VERSION = 5
@@ -121,7 +122,7 @@ def _build(config: RunConfig, fingerprints: list[str], folder: Path, say: Say) -
     dropped = ", ".join(f"{count:,} {what}" for what, count in meta["dropped"].items())
     say(
         f"prepared {documents:,} documents ({written['dev']['documents']:,} held out), {tokens:,} tokens:"
-        f" {size(meta['disk_bytes'])} in {duration(time.monotonic() - start)}"
+        f" {decimal(meta['disk_bytes'])} in {duration(time.monotonic() - start)}"
         + (f"; dropped {dropped}" if dropped else "")
     )
     for warning in _warnings(corpus, skipped):

@@ -13,9 +13,9 @@ from albert_lab.errors import FIXABLE, ConfigError, MissingDataError
 from albert_lab.messages import Say, duration
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs.reported import FilledColumn
-from albert_lab.runs.run import FAILURE, Run, config_here, failure_in, locked, use_threads
+from albert_lab.runs.run import FAILURE, LOCK, Run, config_here, failure_in, use_threads
 from albert_lab.runs.states import find_run
-from albert_lab.storage import write_atomically
+from albert_lab.storage import locked, write_atomically
 from albert_lab.tasks.records import FinetuningRecord, current, record_file
 from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
 
@@ -196,7 +196,7 @@ def _make(
         models[start.name] = _start_of(start, say)
     keep = any(other.task.start_from == task.name for other in todo)  # the others start from its weights
     options = {"data": paths.tasks_data(), "say": say, "is_stopped": is_stopped, "keep_weights": keep}
-    with locked(start.folder, say, is_stopped) if item.is_random else nullcontext():
+    with locked(start.folder / LOCK, say, is_stopped) if item.is_random else nullcontext():
         return finetune(models[start.name], task, seed, **options)
 
 
@@ -212,7 +212,7 @@ def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Ite
     named_tasks(tasks)  # before anything is trained
     todo = wanted(run, tasks, seeds, with_random=True)
     use_threads(run.folder, run.config)
-    with locked(run.folder, say):
+    with locked(run.folder / LOCK, say):
         for item in todo:
             record = _make(item, todo, models, say)
             assert record is not None, "nothing stops it but a signal, which ends this process"

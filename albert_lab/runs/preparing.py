@@ -16,8 +16,6 @@ if TYPE_CHECKING:  # plans of finished runs need none of them
     from albert_lab.data.shards import Shards
     from albert_lab.data.tokenizer import Tokenizer
 
-MUCH_TEXT = 0.1
-
 
 class Data(NamedTuple):
     """The open data of a run; fitted_on is train without added text."""
@@ -50,10 +48,7 @@ def load(config: RunConfig, say: Say) -> Data:
 
 
 def prepare_all(runs: Iterable[Run], say: Say) -> None:
-    """Make what load() opens, once for all runs that share it, with its errors.
-
-    Fails if text is too short for the pairs of a run; warns if much of it is in chunks of one sentence, which are none.
-    """
+    """Make what load() opens, once for all runs that share it, with its errors, or if text is too short for pairs."""
     from albert_lab.data.batches import SAMPLED_BLOCKS
     from albert_lab.data.pairs import make_pairs
 
@@ -62,13 +57,8 @@ def prepare_all(runs: Iterable[Run], say: Say) -> None:
     }
     for config in (run.config for run in by_data.values()):
         data, settings = load(config, say), {"epoch": 0, "most_blocks": SAMPLED_BLOCKS, "seed": config.evaluation.seed}
-        pairs = [make_pairs(shards, config.inter_sentence, config, **settings) for shards in (data.dev, data.train)]
-        dropped = pairs[-1].stats["dropped_text_share"]
-        if dropped > MUCH_TEXT and config.corpus.source == "files":
-            say(
-                f"warning: {100 * dropped:.0f} % of the text is in chunks of one sentence, which are not trained on;"
-                " a larger max_sequence_length keeps more, and inter_sentence=none all"
-            )
+        for shards in (data.dev, data.train):
+            make_pairs(shards, config.inter_sentence, config, **settings)
 
 
 def lacking(runs: Iterable[Run]) -> list[Run]:

@@ -1,15 +1,15 @@
 """One run in a report: its record, learning curve, fine-tunings and layers in one JSON file."""
 
 import json
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field
 
 from albert_lab import files
+from albert_lab.files import Record
 from albert_lab.runs import results
 from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, RunRecord
 from albert_lab.score import Score, loss_name
@@ -24,21 +24,14 @@ AVERAGE = "average"
 AVERAGED = ("squad1", "squad2", "mnli", "sst2", "race")
 
 
-class CurvePoint(BaseModel):
-    """An evaluation during training: where it was, and its scores in percent, their n and losses by name."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
-    __pydantic_extra__: dict[str, int | float | None]  # pyright: ignore[reportIncompatibleVariableOverride]
-
-    step: int
-    training_seconds: float
+# An evaluation during training: its step and training_seconds, and its scores in percent, their n and losses by name.
+CurvePoint = Annotated[dict[str, int | float | None], results.having("step", "training_seconds")]
 
 
-@dataclass(frozen=True)
-class FilledColumn:
+class FilledColumn(Record):
     """A downstream column of a run's row: the task that fills it, and its fine-tunings by seed."""
 
-    __pydantic_config__ = ConfigDict(allow_inf_nan=False)  # records from before say more of the task
+    model_config = ConfigDict(extra="ignore")  # records from before say more of the task
 
     column: str
     task: str
@@ -68,8 +61,7 @@ class FilledColumn:
         }
 
 
-@dataclass(frozen=True)
-class ReportedRun:
+class ReportedRun(Record):
     """All data of a run in a report.
 
     Attributes:
@@ -78,8 +70,6 @@ class ReportedRun:
         curve: its evaluations during training, oldest first.
         layers: the change by each layer, for each choice of tokens; empty if not measured.
     """
-
-    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     record: RunRecord
     columns: tuple[FilledColumn, ...] = ()
@@ -114,14 +104,13 @@ class ReportedRun:
         if not self.curve:
             return ()
         training = self.record.training
-        known = {name for point in self.curve for name, value in point.model_dump().items() if value is not None}
-        numbers: dict[str, float | None] = {"step": training.steps, "training_seconds": training.training_seconds}
-        numbers |= {"share": 1.0, "tokens": training.tokens}
+        known = {name for point in self.curve for name, value in point.items() if value is not None}
+        end: CurvePoint = {"step": training.steps, "training_seconds": training.training_seconds}
+        end |= {"share": 1.0, "tokens": training.tokens}
         for name, score in self.record.scores.items():
             if name in known:
-                numbers |= {name: score.value, f"{name}_n": score.n, loss_name(name): score.loss}
-        before = [point for point in self.curve if point.step < training.steps]
-        return (*before, CurvePoint.model_validate(numbers))
+                end |= {name: score.value, f"{name}_n": score.n, loss_name(name): score.loss}
+        return (*(point for point in self.curve if (point["step"] or 0) < training.steps), end)
 
     @cached_property
     def numbers(self) -> dict[str, float]:
@@ -149,7 +138,7 @@ def file_of(report: Path, run: str) -> Path:
 def write(report: Path, run: ReportedRun) -> None:
     """Write a run into a report's folder, atomically: a line of JSON a part, with ten digits, which no mean shows."""
     left_out = {"columns": {"__all__": {"finetunings": {"__all__": {"evaluations"}}}}}
-    whole = TypeAdapter(ReportedRun).dump_json(run, exclude=left_out)
+    whole = run.model_dump_json(exclude=left_out)
     content = json.loads(whole, parse_float=lambda text: float(f"{float(text):.10g}"))
     parts = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in content.items())
     write_atomically(file_of(report, run.name), "{\n" + ",\n".join(parts) + "\n}\n")
@@ -165,8 +154,5 @@ def read_all(report: Path) -> list[ReportedRun]:
 
 
 def curve(folder: Path) -> tuple[CurvePoint, ...]:
-    return tuple(
-        CurvePoint.model_validate({key: value for key, value in line.items() if key != "event"})
-        for line in results.read_metrics(folder)
-        if line.get("event") == "evaluation"
-    )
+    lines = [line for line in results.read_metrics(folder) if line["event"] == "evaluation"]
+    return tuple({key: value for key, value in line.items() if key != "event"} for line in lines)

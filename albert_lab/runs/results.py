@@ -16,7 +16,6 @@ from albert_lab.config.schema import RESULTS_VERSION, RunConfig
 from albert_lab.config.section import default
 from albert_lab.data.corpus import REPEATED
 from albert_lab.data.shards import Shards
-from albert_lab.errors import DamagedFileError
 from albert_lab.files import Name, Record
 from albert_lab.machine import cores, cpu_model
 from albert_lab.model.counts import count, count_training_flops
@@ -301,17 +300,14 @@ def write(folder: Path, record: RunRecord) -> None:
     write_atomically(folder / RECORD, record.model_dump_json(indent=2) + "\n")
 
 
-def read(folder: Path, name: str | None = None) -> RunRecord | None:
-    """The record in a run's folder, if given that of the run of this name; None if the run is not finished.
+def read(folder: Path) -> RunRecord | None:
+    """The record in a run's folder; None if the run is not finished.
 
     Raises:
-        DamagedFileError: the file is not a record, or is the record of another run.
+        DamagedFileError: the file is not a record.
     """
     file = folder / RECORD
-    record = files.read_json(file, RunRecord, REMEDY) if file.exists() else None
-    if record and record.name != (name or record.name):
-        raise DamagedFileError(file, f"is the record of another run, {record.name}", REMEDY)
-    return record
+    return files.read_json(file, RunRecord, REMEDY) if file.exists() else None
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:

@@ -2,18 +2,16 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from omegaconf import OmegaConf
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, PositiveInt, TypeAdapter
 
 from albert_lab import files, own_code, paths, storage
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
-from albert_lab.config.training import MAX_THREADS
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import Name, Record
 from albert_lab.machine import ALONE, Rank, cores, gpus
@@ -35,13 +33,6 @@ class StartFrom(Record):
 
     run: Name
     keep: Keep
-
-
-class _Machine(BaseModel):
-    """The content of machine.json."""
-
-    threads: int = Field(gt=0, le=MAX_THREADS)
-    processes: int = Field(default=1, gt=0)
 
 
 @dataclass(frozen=True)
@@ -200,13 +191,6 @@ def config_here(run: Run) -> RunConfig:
     return run.config.model_copy(update={"machine": machine.model_copy(update={"device": "auto"})})
 
 
-def locked(
-    folder: Path, say: Callable[[str], None], is_stopped: Callable[[], bool] | None = None
-) -> AbstractContextManager[object]:
-    """A context in which no other process trains or fine-tunes the run; as storage.locked()."""
-    return storage.locked(folder / LOCK, say, is_stopped)
-
-
 def is_locked(folder: Path) -> bool:
     return storage.is_locked(folder / LOCK)
 
@@ -216,14 +200,13 @@ def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
 
     If the number of processes on the machine changes, rounding changes anyway, and the cores are divided again.
     """
-    file = folder / MACHINE
-    processes = config.machine.processes if rank.of == 1 else rank.of_machine
+    file, processes = folder / MACHINE, config.machine.processes if rank.of == 1 else rank.of_machine
     remedy = "remove it: the run then resumes with the threads of this machine"
-    kept = files.read_json(file, _Machine, remedy) if file.exists() else None
-    if not kept or kept.processes != processes:
+    kept = {"processes": 1} | files.read_json(file, dict[str, PositiveInt], remedy) if file.exists() else {}
+    if "threads" not in kept or kept["processes"] != processes:
         share = int(os.environ.get("ALBERT_LAB_THREADS") or cores())
-        kept = _Machine(threads=config.machine.threads or max(1, share // processes), processes=processes)
+        kept = {"threads": config.machine.threads or max(1, share // processes), "processes": processes}
         if rank.leads:
-            write_atomically(file, kept.model_dump_json() + "\n")
-    os.environ["OMP_NUM_THREADS"] = str(kept.threads)
-    return kept.threads
+            write_atomically(file, json.dumps(kept) + "\n")
+    os.environ["OMP_NUM_THREADS"] = str(kept["threads"])
+    return kept["threads"]

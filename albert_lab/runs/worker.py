@@ -8,16 +8,14 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import Timeout
-
 from albert_lab import own_code, paths, signals
 from albert_lab.errors import FIXABLE, STOPPED, UNWRITTEN, LostProcessError, MissingDataError
 from albert_lab.machine import Rank, read_rank
 from albert_lab.messages import Say, quiet, to_stderr
 from albert_lab.runs import preparing, results
 from albert_lab.runs.finetunings import Seeds, missing, train
-from albert_lab.runs.run import FAILURE, TRACEBACK, Run, include_copies, is_trained, locked, read, use_threads
-from albert_lab.storage import is_full, write_atomically
+from albert_lab.runs.run import FAILURE, LOCK, TRACEBACK, Run, include_copies, is_trained, read, use_threads
+from albert_lab.storage import is_full, locked, write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
     from albert_lab.training.pretrain import Inherited
@@ -54,7 +52,7 @@ def main(
             return bool(stopped_by)
 
         try:
-            with locked(folder, say, is_stopped) if rank.leads else nullcontext():
+            with locked(folder / LOCK, say, is_stopped) if rank.leads else nullcontext():
                 run = read(folder)
                 use_threads(folder, run.config, rank)
                 include_copies(run, folder)  # now: it may load torch
@@ -65,15 +63,13 @@ def main(
                     if train(todo, say, is_stopped):
                         return 0
                 say("stopped; its state is saved, and the same command resumes from there")
-        except Timeout:  # stopped while another process trains the run
-            say("stopped while waiting for the other process")
         except Exception as error:
             if not stopped_by and not isinstance(error, LostProcessError):
                 return _fail(folder, say_any, error, is_recorded=rank.leads)
             # The signal may have ended other processes and caused this error; any other error will occur again.
             say(f"stopped; the same command resumes from the last checkpoint ({error!r})")
         # Without a signal here, another process of the run received one.
-        return signals.code_of(stopped_by[0]) if stopped_by else STOPPED
+        return signals.exit_code() or STOPPED
 
 
 def _fail(folder: Path, say: Say, error: Exception, *, is_recorded: bool) -> int:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 
-from albert_lab.files import Record, describe, details_of
+from albert_lab.files import Record, describe
 
 Labels = dict[str, str]
 Name = Callable[[Labels], str]  # the words for a row
@@ -286,7 +286,7 @@ def _parsed(content: Any) -> Any:
     try:
         return CHECKS[str(content["check"])].model_validate(content)
     except ValidationError as error:
-        raise ValueError("; ".join(map(describe, details_of(error)))) from error
+        raise ValueError("; ".join(map(describe, error.errors()))) from error
 
 
 Claim = Annotated[SerializeAsAny[BaseClaim], BeforeValidator(_parsed)]

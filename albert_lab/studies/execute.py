@@ -22,7 +22,7 @@ SOME_FAILED = 3
 
 @dataclass(frozen=True)
 class Options:
-    """How runs are trained, as on the command line; jobs may be machine.AUTO_JOBS."""
+    """How runs are trained, as on the command line; jobs is 0 for one a GPU."""
 
     jobs: int = 1
     launcher: Launcher = LOCAL
@@ -63,7 +63,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
         MissingDataError: the package of a tracker is not installed.
     """
     for item in plan.family.values():
-        results.read(item.run.folder, item.run.name)  # before anything is trained
+        results.read(item.run.folder)  # before anything is trained
     check_installed(plan.config.machine.report_to)
     to_stderr(f"runs: {len(plan.family)}, to train: {len(plan.to_train)}, failed before: {len(plan.failed)}")
     earlier = (failure for item in plan.failed.values() for failure in _failures(item).items())
@@ -106,7 +106,7 @@ def jobs_of(todo: Sequence[Point]) -> list[Job]:
     for item in todo:
         seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
         random = ["--with-random"] if item.tasks and item.with_random else []
-        own = [*own_code.options(item.run.own_code), *(f"--conf={folder}" for folder in paths.own_conf())]
+        own = [*own_code.options(item.run.own_code), *(f"--conf={folder}" for folder in paths.own_conf)]
         parent = item.parent.run.folder if item.parent else None
         processes = item.run.config.machine.processes if item.lacks_pretraining else 1
         arguments = (*item.tasks.values(), *seeds, *random, *own)

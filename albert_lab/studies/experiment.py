@@ -14,7 +14,7 @@ from albert_lab.config.compose import axes, load
 from albert_lab.config.schema import Keep
 from albert_lab.config.section import SEEDS
 from albert_lab.errors import ConfigError
-from albert_lab.files import Distinct, Name, Record, check_distinct, describe, details_of, read_yaml
+from albert_lab.files import Distinct, Name, Record, check_distinct, describe, read_yaml
 from albert_lab.measures.catalog import labels
 from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
@@ -225,7 +225,7 @@ def read(file: Path, *, with_code: bool = False) -> Experiment:
     try:
         return Experiment.model_validate({"name": file.stem} | _with_own_tasks(_as_text(content), file.parent))
     except ValidationError as error:
-        raise ConfigError(f"{file}: {'; '.join(map(describe, details_of(error)))}") from error
+        raise ConfigError(f"{file}: {'; '.join(map(describe, error.errors()))}") from error
 
 
 def _with_own_tasks(content: Any, folder: Path) -> Any:

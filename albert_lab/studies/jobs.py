@@ -18,7 +18,7 @@ from albert_lab import machine, signals
 from albert_lab.config.compose import content_of
 from albert_lab.config.section import Section
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN, ConfigError, MissingDataError
-from albert_lab.files import describe, details_of
+from albert_lab.files import describe
 from albert_lab.machine import ALLOCATOR, cores, gpus, shared_out
 from albert_lab.runs import preparing
 from albert_lab.runs.run import Run, is_trained
@@ -64,7 +64,7 @@ def take(overrides: Sequence[str], slurm: str | None = None) -> tuple[Launcher, 
     try:
         return Launcher.model_validate(content), rest
     except ValidationError as error:
-        details = [{**detail, "loc": ("launcher", *detail["loc"])} for detail in details_of(error)]
+        details = [{**detail, "loc": ("launcher", *detail["loc"])} for detail in error.errors()]
         raise ConfigError("\n".join(map(describe, details))) from error
 
 
@@ -185,4 +185,4 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]
                     if not on_end(job, code):
                         waiting.clear()
             time.sleep(POLL_SECONDS)
-    return signals.code_of(received[0]) if received else code_of_study
+    return signals.exit_code() or code_of_study

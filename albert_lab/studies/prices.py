@@ -4,11 +4,13 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass
 
+from rich.filesize import decimal
+
 from albert_lab import paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
 from albert_lab.machine import gpus
-from albert_lab.messages import duration, size
+from albert_lab.messages import duration
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import results
 from albert_lab.studies.plan import Plan
@@ -47,7 +49,7 @@ class Price:
         tuned = f", {self.finetunings} fine-tunings" if self.finetunings else ""
         unknown = f"{self.flops:.1e} FLOPs (no speed known for {device})"
         took = unknown if seconds is None else f"about {duration(seconds)} here"
-        return f"{runs}{tuned}, {took}, {size(self.disk_bytes)}"
+        return f"{runs}{tuned}, {took}, {decimal(int(self.disk_bytes))}"
 
 
 def price(plan: Plan, seen: set[str] | None = None) -> Price:

@@ -10,13 +10,14 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+import psutil
 import torch
+from rich.filesize import decimal
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch
 from albert_lab.errors import ConfigError
-from albert_lab.machine import ALONE, Rank, gpus, memory_bytes
-from albert_lab.messages import size
+from albert_lab.machine import ALONE, Rank, gpus
 from albert_lab.model.counts import count
 
 Tensors = dict[str, torch.Tensor | None]
@@ -77,9 +78,9 @@ def check_memory(config: RunConfig) -> None:
     sequences = max(config.batch_size, config.evaluation.num_pairs, config.evaluation.num_probe_pairs)
     needed = _FLOAT32_BYTES * count(config).total * (3 * machine.processes if on_cpu else 1)
     needed += sequences * config.max_sequence_length * _LOADED_BYTES_PER_TOKEN
-    if needed > memory_bytes():
+    if needed > (total := psutil.virtual_memory().total):
         raise ConfigError(
-            f"training needs at least {size(needed)}, and this machine has {size(memory_bytes())}: lower the sizes of"
+            f"training needs at least {decimal(needed)}, and this machine has {decimal(total)}: lower the sizes of"
             " model, batch_size, max_sequence_length or evaluation.num_pairs"
         )
 

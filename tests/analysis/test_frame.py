@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import pytest
 from records import scored, toy_column, toy_curve_point, toy_finetuning, toy_layer, toy_run
@@ -87,7 +86,8 @@ def test_random_weights_of_a_row_are_a_row_of_their_own():
 
 def test_curves_and_layers_are_lines():
     curve = (toy_curve_point(6, sop_accuracy=55.0, sop_accuracy_n=768, sop_loss=0.7),)
-    run = replace(toy_run("one", 0, {"sop_accuracy": scored(60)}), curve=curve, layers=(toy_layer(1, "mean"),))
+    run = toy_run("one", 0, {"sop_accuracy": scored(60)})
+    run = run.model_copy(update={"curve": curve, "layers": (toy_layer(1, "mean"),)})
     found = frame(study(run, points=[point("all-shared", "64", 0, "one")]))
     of_sop = found.curves.query("metric == 'sop_accuracy'")
     assert of_sop[["step", "value", "n"]].values.tolist() == [[6, 55, 768], [12, 60, 2000]]
@@ -98,7 +98,7 @@ def test_documents_have_the_sums_of_runs_and_the_mean_of_their_fine_tunings():
     tuned = [toy_finetuning("one", "mnli", 50.0, examples=examples) for examples in ([1.0, 0.0], [1.0, 1.0])]
     run = toy_run("one", 0, {}, (toy_column("mnli", *tuned),))
     kept = {"mlm_loss": Documents(n=(2, 0), sum=(5.5, 0))}
-    run = replace(run, record=run.record.model_copy(update={"documents": kept}))
+    run = run.model_copy(update={"record": run.record.model_copy(update={"documents": kept})})
     found = frame(study(run, points=[point("all-shared", "64", 0, "one")]))
     n, nats = found.documents_of("mlm_loss")["one"]
     assert (n.tolist(), nats.tolist()) == ([2, 0], [5.5, 0])

@@ -111,7 +111,7 @@ def what_matters(folder: Path) -> dict[str, Any]:
     assert record is not None
     last = max((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
     weights = hashlib.blake2b((last / "model.safetensors").read_bytes()).hexdigest()
-    curve = [point.model_dump(exclude={"training_seconds"}) for point in reported.curve(folder)]
+    curve = [point | {"training_seconds": None} for point in reported.curve(folder)]
     scores = {name: score.model_dump() for name, score in record.scores.items()}
     return {"weights": weights, "scores": scores, "curve": curve, "loss": record.training.final_loss}
 

@@ -12,14 +12,12 @@ from pathlib import Path
 
 import pytest
 from command import own_signals
-from records import toy_record
 from safetensors.numpy import load_file
 from toy import toy_config, write_corpus
 from toy_training import quick_starts
 
 from albert_lab import storage
-from albert_lab.config.schema import RESULTS_VERSION
-from albert_lab.errors import UNWRITTEN, ConfigError, DamagedFileError
+from albert_lab.errors import UNWRITTEN, ConfigError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
 
@@ -141,15 +139,6 @@ def test_a_run_goes_from_missing_to_done(corpus, own_home):
     with own_signals():
         assert worker.main(folder) == 0
     assert (folder / results.RECORD).stat().st_mtime_ns == written, "finished work is not repeated"
-
-
-def test_a_record_copied_from_another_run_is_refused(corpus, own_home):
-    folder = runs.create(runs.plan(toy_config(corpus)))
-    results.write(
-        folder, toy_record(name="sop_all-shared_seed1", seed=1).model_copy(update={"results_version": RESULTS_VERSION})
-    )
-    with pytest.raises(DamagedFileError, match=r"results\.json"):
-        results.read(folder, folder.name)
 
 
 def test_a_diverged_run_fails_with_its_reason_and_has_no_row(corpus, own_home):

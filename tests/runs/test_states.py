@@ -2,6 +2,7 @@ import json
 
 from toy import toy_config
 
+from albert_lab import storage
 from albert_lab.cli.housekeeping import as_text
 from albert_lab.runs import results
 from albert_lab.runs import run as runs
@@ -19,7 +20,7 @@ def started(corpus, seed):
 
 def test_a_run_that_trains_has_rate_losses_and_time_left(corpus, own_home):
     folder = started(corpus, 0)
-    with runs.locked(folder, print):
+    with storage.locked(folder / runs.LOCK, print):
         row = row_of(folder, "sop seed 0")
     assert row["seconds_left"] == 65
     line = as_text([row]).splitlines()[2]

@@ -3,6 +3,7 @@ from command import own_signals
 from safetensors.numpy import load_file
 from toy import toy_overrides, toy_plan, train, write_corpus
 
+from albert_lab import storage
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
@@ -145,7 +146,7 @@ def test_a_finished_run_that_a_process_fine_tunes_is_not_started_afresh(corpus, 
     plan = toy_plan(corpus)
     train(plan)
     folder = plan.points[0].run.folder
-    with runs.locked(folder, print):
+    with storage.locked(folder / runs.LOCK, print):
         execute.reset(plan.updated(), fresh=True)
     assert (folder / "checkpoint").is_dir()
     execute.reset(plan.updated(), fresh=True)

@@ -30,7 +30,7 @@ def test_the_formula_gives_the_flops_that_the_model_is_counted_to_take_and_its_m
 def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device(own_home):
     assert last_speed("cpu") is None
     price = Price(runs=2, flops=4e12, seconds=60.0, disk_bytes=3 << 20)
-    assert price.as_text("h100", price.time(None)) == "2 runs, 4.0e+12 FLOPs (no speed known for h100), 3.0 MiB"
+    assert price.as_text("h100", price.time(None)) == "2 runs, 4.0e+12 FLOPs (no speed known for h100), 3.1 MB"
     record = toy_record()
     for name, tokens_per_second, devices in (("old", 50.0, ()), ("new", 100.0, ()), ("gpu", 1e6, ("NVIDIA H100",))):
         training = record.training.model_copy(update={"tokens_per_second": tokens_per_second, "steps": 100})

@@ -5,7 +5,8 @@ import time
 import pytest
 from rich.console import Console
 
-from albert_lab.runs.run import FAILURE, RECORD, locked
+from albert_lab.runs.run import FAILURE, LOCK, RECORD
+from albert_lab.storage import locked
 from albert_lab.terminal import live
 from albert_lab.training.log import METRICS
 
@@ -44,7 +45,7 @@ def test_the_view_fits_and_never_cuts_the_time_left(runs, seeds, width, tmp_path
     more = [live.WatchedRun(f"row {'long' * 20} {n}", n % seeds, tmp_path / str(n)) for n in range(60)]
     watch = watch_of([*runs, *more], tmp_path, expected=5000)
     console = Console(file=io.StringIO(), width=width)
-    with locked(runs[2].folder, print):
+    with locked(runs[2].folder / LOCK, print):
         found = watch.look()
     console.print(live.view(watch, found, width, 24))
     lines = console.file.getvalue().splitlines()  # pyright: ignore
