@@ -19,9 +19,8 @@ class DamagedFileError(ConfigError):
     It is made from the file, the problem, and advice for the user, if the remedy is not to correct the file.
     """
 
-    def __init__(self, file: Path | str, problem: str = "", remedy: str = "") -> None:
-        said = f"{file}: {problem}" if problem else str(file)  # alone, it is the whole message, as of another process
-        super().__init__(f"{said}; {remedy}" if remedy else said)
+    def __init__(self, file: Path, problem: str, remedy: str = "") -> None:
+        super().__init__(f"{file}: {problem}" + f"; {remedy}" * bool(remedy))
 
 
 class MissingDataError(RuntimeError):
@@ -34,8 +33,3 @@ class LostProcessError(RuntimeError):
 
 # Errors that a user can fix; then the same command resumes.
 FIXABLE = (ConfigError, MissingDataError)
-
-
-def within(place: str, error: ConfigError | MissingDataError) -> ConfigError | MissingDataError:
-    """The error with the place where it arose before its message; its kind decides the exit code of a command."""
-    return type(error)(f"{place}: {error}")

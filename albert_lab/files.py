@@ -27,9 +27,8 @@ class Record(BaseModel):
 
 def check_distinct(values: Sequence[Hashable] | None) -> Sequence[Hashable] | None:
     """Returns values if no two of them are equal, or ValueError."""
-    for value, count in Counter(values or ()).most_common(1):
-        if count > 1:
-            raise ValueError(f"{value} is given twice")
+    if twice := [value for value, count in Counter(values or ()).items() if count > 1]:
+        raise ValueError(f"{twice[0]} is given twice")
     return values
 
 
@@ -53,11 +52,7 @@ def read_bytes(file: Path, remedy: str = "") -> bytes:
 
 
 def read_json(file: Path, form: type[T], remedy: str = "") -> T:
-    """The content of a JSON file, checked against a form: a pydantic model, or a type such as dict[str, int].
-
-    Raises:
-        DamagedFileError: the file cannot be read, is truncated, or has another form.
-    """
+    """The content of a JSON file, by read_bytes() and check()."""
     return check(file, read_bytes(file, remedy), form, remedy)
 
 
@@ -84,11 +79,7 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
 
 
 def read_arrays(file: Path, remedy: str = "") -> dict[str, Any]:
-    """The arrays of an .npz file by name; nothing in it is unpickled.
-
-    Raises:
-        DamagedFileError: the file cannot be read, or contains anything else.
-    """
+    """The arrays of an .npz file by name, or DamagedFileError; nothing in it is unpickled."""
     import numpy as np  # it takes a while, and only arrays need it
 
     content = io.BytesIO(read_bytes(file, remedy))
@@ -100,10 +91,10 @@ def read_arrays(file: Path, remedy: str = "") -> dict[str, Any]:
 
 
 def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
-    """Checks JSON (bytes) or plain data from a file, such as the keys of YAML, against a form.
+    """Checks JSON (bytes) or plain data from a file against a form: a pydantic model, or a type such as dict[str, int].
 
     Raises:
-        DamagedFileError: the content has another form.
+        DamagedFileError: the content is truncated, or has another form.
     """
     adapter = TypeAdapter(form)
     try:

@@ -11,7 +11,6 @@ from pathlib import Path
 RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 # Devices of which there is one if torch could use a GPU: NVIDIA's, that of WSL2, AMD's.
 _DRIVERS = (Path("/dev/nvidiactl"), Path("/dev/dxg"), Path("/dev/kfd"))
-_CPU = Path("/proc/cpuinfo")
 # Of the environment of a child process: glibc keeps freed memory, in huge pages where the system allows it, instead of
 # returning each large tensor to the system. A step computes the same numbers, in 0.84 to 0.90 of the time.
 # Source: the glibc manual, "Memory Allocation Tunables".
@@ -47,13 +46,13 @@ def read_rank() -> Rank:
 def cores() -> int:
     """Number of CPU cores that this process may use, as limited by the system and by its Slurm job."""
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    of_job = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE")
-    return min(count, int(of_job)) if of_job and "SLURM_JOB_ID" in os.environ else count
+    return min(count, int(os.environ.get("SLURM_CPUS_PER_TASK") or count))
 
 
 def cpu_model() -> str:
     """The kernel's name for the processor in Linux on x86; elsewhere that of Python, or the architecture."""
-    named = re.search(r"^model name\s*:\s*(.+)$", _CPU.read_text(), re.MULTILINE) if _CPU.is_file() else None
+    known = Path("/proc/cpuinfo")
+    named = re.search(r"^model name\s*:\s*(.+)$", known.read_text(), re.MULTILINE) if known.is_file() else None
     return named[1] if named else platform.processor() or platform.machine()
 
 

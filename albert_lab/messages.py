@@ -7,10 +7,6 @@ Say = Callable[[str], None]
 EVERY_SECONDS = 10.0  # a line of progress
 
 
-def quiet(_line: str) -> None:
-    """Discard the line."""
-
-
 def to_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -30,15 +30,9 @@ def digest_of(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=6).hexdigest()
 
 
-def include(path: Path, digest: str | None = None) -> None:
-    """Execute a file; not again if it was, with the same content. Given a digest, only if it is that of the content.
-
-    Raises:
-        ConfigError: it cannot be read or fails; it has another digest; or another file of its name was executed.
-    """
+def include(path: Path) -> None:
+    """Execute a file, but not twice; ConfigError if it cannot be read or fails, or another file of its name was."""
     path, content = path.absolute(), read_bytes(path)
-    if digest not in (None, digest_of(content)):
-        raise ConfigError(f"{path} is not the file that the run was made with; repeat the run's command")
     known, before = _included.setdefault(path.name, (path, content))
     if before != content:
         raise ConfigError(f"--include {path}: another file of this name is included ({known}); rename one")
@@ -58,11 +52,6 @@ def included() -> dict[str, str]:
     return {name: digest_of(content) for name, (_, content) in sorted(_included.items())}
 
 
-def content_of(name: str) -> bytes:
-    """The content of a file that this process executed, which may have changed since."""
-    return _included[name][1]
-
-
 def names(key: str) -> list[str]:
     """The names that a setting can have, if own code is included; its module is loaded, and with it maybe torch."""
     module, _, name = DICTS[key].rpartition(".")
@@ -70,19 +59,15 @@ def names(key: str) -> list[str]:
 
 
 def check(digests: Mapping[str, str], what: str) -> None:
-    """Check that the files with which something was made are included.
-
-    Raises:
-        ConfigError: one is not, or with another content.
-    """
-    if lacking := [name for name, digest in digests.items() if included().get(name) != digest]:
-        remedy = f"add --include FILE for the copy in its folder, include/{lacking[0]}"
-        raise ConfigError(f"{what} was made with own code: {remedy}")
+    """Raises ConfigError if a file with which something was made is not included, or has other content."""
+    for name, digest in digests.items():
+        if included().get(name) != digest:
+            raise ConfigError(f"{what} was made with own code: add --include FILE, with {name} as it was ({digest})")
 
 
-def options(known: Iterable[str] = ()) -> list[str]:
-    """The options that include the same files in another process, without those that it knows by name."""
-    return [word for name, (path, _) in _included.items() if name not in known for word in ("--include", str(path))]
+def options() -> list[str]:
+    """The options that include the same files in another process."""
+    return [f"--include={path}" for path, _ in _included.values()]
 
 
 def suspected(error: BaseException) -> str | None:

@@ -15,11 +15,7 @@ own_conf: list[Path] = []  # the user's folders
 
 
 def use_conf(folders: Iterable[Path]) -> None:
-    """From here on, the options in these folders join every group of the configuration; before any is read.
-
-    Raises:
-        ConfigError: no folder, no YAML, or no new option of a group.
-    """
+    """Add the options in these folders to the groups of the configuration, before any is read; or ConfigError."""
     own_conf[:] = dict.fromkeys(folder.absolute() for folder in folders)
     for folder in own_conf:
         if not folder.is_dir():
@@ -34,8 +30,7 @@ def use_conf(folders: Iterable[Path]) -> None:
 
 def conf_files(pattern: str) -> list[Path]:
     """The configuration files of a pattern, such as task/*.yaml: those of conf/, then those of the user's folders."""
-    found = (sorted(folder.glob(pattern), key=lambda file: (file.parent, file.stem)) for folder in (CONF, *own_conf))
-    return [file for files in found for file in files]
+    return [file for folder in (CONF, *own_conf) for file in sorted(folder.glob(pattern))]
 
 
 def conf_file(name: str) -> Path:

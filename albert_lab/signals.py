@@ -52,5 +52,5 @@ def deferred() -> Iterator[list[int]]:
 def _stop(number: int, _frame: Any) -> NoReturn:
     _received.append(number)
     if len(_received) > 1:  # the second signal ends the process immediately, which is safe, since writes are atomic
-        os._exit(exit_code())
+        os._exit(exit_code() or STOPPED)
     raise Stop(number)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from albert_lab.messages import Say
+
 PARTIAL = ".partial-"  # in the names of incomplete files and folders
 LOCK = ".lock"  # of the lock of a file or folder of the same name
 
@@ -31,9 +33,7 @@ def replacing(path: Path) -> Iterator[Path]:
         OSError: the disk is full or fails; `path` is unchanged, and nothing else remains.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(
-        f".{path.name}{PARTIAL}{os.getpid()}-{secrets.token_hex(4)}"
-    )  # no other host has this name
+    partial = path.with_name(f".{path.name}{PARTIAL}{os.getpid()}-{secrets.token_hex(4)}")
     try:
         yield partial
         for file in (*partial.rglob("*"), partial):
@@ -67,9 +67,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def locked(
-    file: Path, say: Callable[[str], None], is_stopped: Callable[[], bool] | None = None
-) -> AbstractContextManager[object]:
+def locked(file: Path, say: Say, is_stopped: Callable[[], bool] | None = None) -> AbstractContextManager[object]:
     """Holds the lock of a file, which stays, within this context; the system releases it when the process ends.
 
     Raises:

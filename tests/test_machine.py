@@ -43,8 +43,6 @@ def test_the_number_of_jobs_is_given_or_follows_from_the_gpus_of_a_run(eight, mo
 def test_a_process_has_the_cores_of_its_slurm_job(monkeypatch):
     cores = machine.cores()
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "1")
-    assert machine.cores() == cores, "no job"
-    monkeypatch.setenv("SLURM_JOB_ID", "12")
     assert machine.cores() == 1
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "10000")
     assert machine.cores() == cores

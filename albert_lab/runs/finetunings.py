@@ -162,12 +162,12 @@ def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) 
         OSError: the disk is full: the others could not write either.
         filelock.Timeout: stopped while another process fine-tunes the same random weights.
     """
-    models: dict[str, InitialModel] = {}
+    make = _maker(todo, say, is_stopped)
     for number, item in enumerate(todo, 1):
         say(f"fine-tuning {number} of {len(todo)}: {item.name}")
         item.failure_file.unlink(missing_ok=True)
         try:
-            record = _make(item, todo, models, say, is_stopped)
+            record = make(item)
         except (*FIXABLE, RuntimeError) as error:
             say(f"{item.name}: FAILED: {error}")
             write_atomically(item.failure_file, f"{error}\n")
@@ -178,26 +178,24 @@ def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) 
     return True
 
 
-def _make(
-    item: Finetuning,
-    todo: Sequence[Finetuning],
-    models: dict[str, "InitialModel"],
-    say: Say,
-    is_stopped: Callable[[], bool] = lambda: False,
-) -> FinetuningRecord | None:
-    """The record of one of the wanted fine-tunings, which runs if it is missing; None if stopped.
-
-    models are kept by their names.
-    """
+def _maker(
+    todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool] = lambda: False
+) -> Callable[[Finetuning], FinetuningRecord | None]:
+    """A function that makes one of these fine-tunings if it is missing, and returns its record; None if stopped."""
     from albert_lab.tasks.finetune import finetune
 
-    start, task, seed = item
-    if start.name not in models:
-        models[start.name] = _start_of(start, say)
-    keep = any(other.task.start_from == task.name for other in todo)  # the others start from its weights
-    options = {"data": paths.tasks_data(), "say": say, "is_stopped": is_stopped, "keep_weights": keep}
-    with locked(start.folder / LOCK, say, is_stopped) if item.is_random else nullcontext():
-        return finetune(models[start.name], task, seed, **options)
+    models: dict[str, InitialModel] = {}
+    parents = {item.task.start_from for item in todo}  # other fine-tunings start from their weights
+    options = {"data": paths.tasks_data(), "say": say, "is_stopped": is_stopped}
+
+    def make(item: Finetuning) -> FinetuningRecord | None:
+        start, task, seed = item
+        if start.name not in models:
+            models[start.name] = _start_of(start, say)
+        with locked(start.folder / LOCK, say, is_stopped) if item.is_random else nullcontext():
+            return finetune(models[start.name], task, seed, keep_weights=task.name in parents, **options)
+
+    return make
 
 
 def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Iterator[FinetuningRecord]:
@@ -208,13 +206,12 @@ def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Ite
         ConfigError: an unknown or unfinished run, an unknown task, or one that cannot be used.
         MissingDataError: a task has no data.
     """
-    run, models = find_run(name), dict[str, "InitialModel"]()
+    run = find_run(name)
     named_tasks(tasks)  # before anything is trained
     todo = wanted(run, tasks, seeds, with_random=True)
     use_threads(run.folder, run.config)
     with locked(run.folder / LOCK, say):
-        for item in todo:
-            record = _make(item, todo, models, say)
+        for record in map(_maker(todo, say), todo):
             assert record is not None, "nothing stops it but a signal, which ends this process"
             yield record
 

@@ -1,14 +1,13 @@
-"""Preparation of the data of runs in advance: `python -m albert_lab.runs.preparing FOLDER...`."""
+"""Preparation of the data of runs."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from albert_lab import own_code
 from albert_lab.config.schema import RunConfig
-from albert_lab.errors import FIXABLE, MissingDataError
-from albert_lab.messages import Say, to_stderr
-from albert_lab.runs.run import RECORD, Run, include_copies, read
+from albert_lab.messages import Say
+from albert_lab.runs.run import RECORD, Run
 
 if TYPE_CHECKING:  # plans of finished runs need none of them
     import numpy as np
@@ -69,23 +68,7 @@ def lacking(runs: Iterable[Run]) -> list[Run]:
     return [run for shards, run in by_shards.items() if not shards.is_dir()]
 
 
-def command(runs: Iterable[Run]) -> list[str]:
-    """The command line that prepares the data of runs whose folders exist."""
-    return [sys.executable, "-m", "albert_lab.runs.preparing", *(str(run.folder) for run in runs)]
-
-
-def main(folders: Sequence[str]) -> int:
-    """Prepare the data of run folders and return the exit code: 2 or 4 for errors that the user can fix."""
-    try:
-        runs = {Path(folder): read(Path(folder)) for folder in folders}
-        for folder, run in runs.items():
-            include_copies(run, folder)
-        prepare_all(runs.values(), to_stderr)
-    except FIXABLE as error:
-        to_stderr(str(error))
-        return 4 if isinstance(error, MissingDataError) else 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def commands(runs: Iterable[Run]) -> list[list[str]]:
+    """The command lines that prepare the data of runs whose folders exist."""
+    program = [sys.executable, "-m", "albert_lab.runs.worker", "--prepare", *own_code.options()]
+    return [[*program, str(run.folder)] for run in runs]

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from albert_lab import files
 from albert_lab.files import Record
 from albert_lab.runs import results
-from albert_lab.runs.results import INFERENCE_SPEED, TRAINING_SPEED, RunRecord
+from albert_lab.runs.results import RunRecord
 from albert_lab.score import Score, loss_name
 from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import FinetuningRecord, summarize
@@ -126,7 +126,7 @@ class ReportedRun(Record):
         numbers |= {"parameters": record.parameters["total"], "encoder_parameters": record.parameters["encoder"]}
         numbers |= {"train_flops_per_token": record.train_flops_per_token, **record.training.model_dump()}
         if record.provenance.jobs != 1:  # other runs slowed it, or its record does not say
-            numbers |= {TRAINING_SPEED: None, INFERENCE_SPEED: None}
+            numbers |= {"tokens_per_second": None, "inference_tokens_per_second": None}
         numbers |= layer_numbers(self.layers, record.config.model.hidden_size)
         return {name: float(value) for name, value in numbers.items() if value is not None}
 
@@ -145,11 +145,7 @@ def write(report: Path, run: ReportedRun) -> None:
 
 
 def read_all(report: Path) -> list[ReportedRun]:
-    """The runs of a report, sorted by name.
-
-    Raises:
-        DamagedFileError: a file cannot be read.
-    """
+    """The runs of a report, sorted by name."""
     return [files.read_json(file, ReportedRun, REMEDY) for file in sorted((report / FOLDER).glob("*.json"))]
 
 

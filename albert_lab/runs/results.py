@@ -78,8 +78,6 @@ class Training(Record):
     final_loss: _Amount
 
 
-TRAINING_SPEED, INFERENCE_SPEED = "tokens_per_second", "inference_tokens_per_second"
-
 # Columns of the table of runs that are neither scores nor settings.
 NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", *Training.model_fields)
 
@@ -301,21 +299,13 @@ def write(folder: Path, record: RunRecord) -> None:
 
 
 def read(folder: Path) -> RunRecord | None:
-    """The record in a run's folder; None if the run is not finished.
-
-    Raises:
-        DamagedFileError: the file is not a record.
-    """
+    """The record in a run's folder; None if the run is not finished."""
     file = folder / RECORD
     return files.read_json(file, RunRecord, REMEDY) if file.exists() else None
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run's metrics.jsonl; a last line that was cut off by a kill is left out.
-
-    Raises:
-        DamagedFileError: another line does not belong to this log.
-    """
+    """The lines of a run's metrics.jsonl; a last line that was cut off by a kill is left out."""
     file = folder / METRICS
     whole = files.read_bytes(file, REMEDY).split(b"\n")[:-1] if file.exists() else []
     lines = files.check(file, b"[" + b",\n".join(whole) + b"]", list[_Line], REMEDY)

@@ -23,7 +23,6 @@ IMPORT = "import.json"
 FAILURE = "failure.txt"
 MACHINE = "machine.json"
 LOCK = "lock"
-INCLUDE = "include"  # folder of the copies of own code
 TRACEBACK = "traceback.txt"
 REMEDY = "remove the folder, and run its command again"
 
@@ -110,8 +109,6 @@ def create(run: Run) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     if not is_locked(folder):
         write_run_file(run, folder)
-        for name in run.own_code.keys() & own_code.included().keys():
-            write_atomically(folder / INCLUDE / name, own_code.content_of(name))
     return folder
 
 
@@ -141,38 +138,18 @@ def read(folder: Path) -> Run:
 
 
 def find(text: str) -> Path:
-    """The folder of a run by its path or name, or by a part of its name that fits no other run or, of
-    several, no other import.
+    """The folder of a run by its path or name, or by a part of its name that fits no other run.
 
     Raises:
         ConfigError: several runs fit, or none.
     """
-    named, folder = paths.runs() / text, paths.expanded(text)
-    if (named / RUN_FILE).is_file():
-        return named
-    if folder.is_dir():
+    if (folder := paths.expanded(text)).is_dir():
         return folder
     fitting = sorted(file.parent for file in paths.runs().glob(f"*/{RUN_FILE}") if text in file.parent.name)
-    imported = [folder for folder in fitting if (folder / IMPORT).exists()]
-    fitting = imported if len(imported) == 1 else fitting  # runs that start from it have the name of its model, too
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        shown = ", ".join(folder.name for folder in fitting[:3])
-        raise ConfigError(f"{text} fits {len(fitting)} runs, such as {shown}: give more of the name")
-    raise ConfigError(f"{text} is neither a folder nor a run in {paths.runs()}: `albert-lab status` lists the runs")
-
-
-def include_copies(run: Run, folder: Path) -> None:
-    """Execute the copies of a run's own code in its folder, if their digests are in the folder's name.
-
-    Raises:
-        ConfigError: they are not; or the code fails.
-    """
-    if run.own_code and folder.resolve().name != run.name:
-        raise ConfigError(f"{folder} is not the folder of {run.name}: its own code is not executed")
-    for name, wanted in run.own_code.items():
-        own_code.include(folder / INCLUDE / name, wanted)
+    if len(fitting) != 1:
+        shown = "".join(f" {folder.name}," for folder in fitting[:3])
+        raise ConfigError(f"{text} is no folder, and fits {len(fitting)} runs:{shown} see `albert-lab status`")
+    return fitting[0]
 
 
 def failure_in(file: Path) -> str:

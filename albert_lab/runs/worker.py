@@ -5,16 +5,17 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from albert_lab import own_code, paths, signals
 from albert_lab.errors import FIXABLE, STOPPED, UNWRITTEN, LostProcessError, MissingDataError
 from albert_lab.machine import Rank, read_rank
-from albert_lab.messages import Say, quiet, to_stderr
+from albert_lab.messages import Say, to_stderr
 from albert_lab.runs import preparing, results
 from albert_lab.runs.finetunings import Seeds, missing, train
-from albert_lab.runs.run import FAILURE, LOCK, TRACEBACK, Run, include_copies, is_trained, read, use_threads
+from albert_lab.runs.run import FAILURE, LOCK, TRACEBACK, Run, is_trained, read, use_threads
 from albert_lab.storage import is_full, locked, write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
@@ -28,11 +29,12 @@ def main(
     include: Sequence[Path] = (),
     *,
     with_random: bool = False,
+    prepare: bool = False,
 ) -> int:
     """Train or resume one run and its fine-tunings on tasks, and return the exit code.
 
-    with_random: also fine-tune random weights of its shape. include has files of own code that its tasks need; those
-    that the pre-training needs are in its record.
+    with_random: also fine-tune random weights of its shape. include has files of own code, of run and tasks. prepare:
+    only prepare its data.
 
     Of several processes that torchrun started, all but the first only help to pre-train.
 
@@ -45,20 +47,21 @@ def main(
     def say_any(text: str) -> None:
         to_stderr(f"{folder.name.rpartition('_')[0] or folder.name}: {text}")
 
-    say = say_any if rank.leads else quiet
+    say = say_any if rank.leads else lambda _line: None
     with signals.deferred() as stopped_by:
-
-        def is_stopped() -> bool:
-            return bool(stopped_by)
-
+        is_stopped = partial(bool, stopped_by)
         try:
             with locked(folder / LOCK, say, is_stopped) if rank.leads else nullcontext():
                 run = read(folder)
-                use_threads(folder, run.config, rank)
-                include_copies(run, folder)  # now: it may load torch
+                if not prepare:
+                    use_threads(folder, run.config, rank)
+                for file in include:  # now: it may load torch
+                    own_code.include(file)
+                own_code.check(run.own_code, run.name)
+                if prepare:
+                    preparing.prepare_all([run], say)
+                    return 0
                 if _pretrain(run, folder, say, is_stopped, rank):
-                    for file in include:
-                        own_code.include(file)
                     todo = missing(run, tasks, seeds, with_random=with_random) if rank.leads else []
                     if train(todo, say, is_stopped):
                         return 0
@@ -175,7 +178,8 @@ def command(arguments: Sequence[str]) -> int:
     parser.add_argument("tasks", nargs="*")
     parser.add_argument("--seeds", type=int, nargs="+", help="of the fine-tunings; those of each task unless given")
     parser.add_argument("--with-random", action="store_true", help="also fine-tune random weights of its shape")
-    parser.add_argument("--include", type=Path, action="append", default=[], help="own code of kinds of task")
+    parser.add_argument("--prepare", action="store_true", help="only prepare its data")
+    parser.add_argument("--include", type=Path, action="append", default=[], help="own code")
     parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
     asked = vars(parser.parse_args(arguments))
     paths.use_conf(asked.pop("conf"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from albert_lab import errors, own_code, paths, storage
-from albert_lab.errors import ConfigError, within
+from albert_lab.errors import ConfigError
 from albert_lab.machine import gpus, jobs_at_once
 from albert_lab.messages import duration, to_stderr
 from albert_lab.runs import finetunings, preparing, results
@@ -96,7 +96,7 @@ def _check_here(todo: Sequence[Point]) -> None:
         try:
             check_memory(item.run.config)
         except ConfigError as error:
-            raise within(item.title, error) from error
+            raise ConfigError(f"{item.title}: {error}") from error
 
 
 def jobs_of(todo: Sequence[Point]) -> list[Job]:
@@ -106,7 +106,7 @@ def jobs_of(todo: Sequence[Point]) -> list[Job]:
     for item in todo:
         seeds = ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
         random = ["--with-random"] if item.tasks and item.with_random else []
-        own = [*own_code.options(item.run.own_code), *(f"--conf={folder}" for folder in paths.own_conf)]
+        own = [*own_code.options(), *(f"--conf={folder}" for folder in paths.own_conf)]
         parent = item.parent.run.folder if item.parent else None
         processes = item.run.config.machine.processes if item.lacks_pretraining else 1
         arguments = (*item.tasks.values(), *seeds, *random, *own)

@@ -119,7 +119,7 @@ def print_commands(jobs: Sequence[Job], unprepared: Sequence[Run]) -> None:
     """Print one line per run on stdout, after one that prepares data, if any is missing; nothing is started."""
     if unprepared:
         print("# first, and alone:")
-        print(shlex.join(preparing.command(unprepared)))
+        print(*map(shlex.join, preparing.commands(unprepared)), sep="\n")
     for generation in generations(jobs):
         for job in generation:
             if job.parent:
@@ -130,8 +130,7 @@ def print_commands(jobs: Sequence[Job], unprepared: Sequence[Run]) -> None:
 def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]) -> int:
     """Train runs in child processes, at most `at_once` at a time, which divide cores and GPUs among them.
 
-    After SIGINT or SIGTERM the children get SIGTERM, so that they save a checkpoint and end. They do the same if this
-    process is killed: a child does not outlive it.
+    After SIGINT or SIGTERM the children get SIGTERM, so that they save a checkpoint and end.
     What they print goes to this process's stderr, which may be a file.
 
     Args:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from albert_lab import paths
 from albert_lab.config.schema import RunConfig
-from albert_lab.errors import ConfigError, MissingDataError, within
-from albert_lab.messages import Say, quiet, to_stderr
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.messages import Say, to_stderr
 from albert_lab.runs import finetunings
 from albert_lab.studies.experiment import ONE_MODEL, Experiment
 from albert_lab.studies.points import Point, points
@@ -133,13 +133,14 @@ def plan_all(
         said.add(line)
 
     for experiment in experiments:
-        if tasks is None and experiment.ensemble and not finetunings.choose_tasks(experiment.columns, quiet):
+        if tasks is None and experiment.ensemble and not finetunings.choose_tasks(experiment.columns, lambda _: None):
             left_out.append(experiment.name)
             continue
         try:
             plans.append(plan_study(experiment, overrides, tasks, say_once))
         except (ConfigError, MissingDataError) as error:
-            raise within(experiment.name, error) from error
+            kind = ConfigError if isinstance(error, ConfigError) else MissingDataError
+            raise kind(f"{experiment.name}: {error}") from error
     if left_out:
         to_stderr(f"no files of their tasks, left out: {', '.join(left_out)}")
     return plans

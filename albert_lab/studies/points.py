@@ -8,7 +8,7 @@ from functools import cache, cached_property
 
 from albert_lab.config.compose import MAX_POINTS, axes, expand, load
 from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
-from albert_lab.errors import ConfigError, within
+from albert_lab.errors import ConfigError
 from albert_lab.runs import finetunings, states
 from albert_lab.runs import run as runs
 from albert_lab.runs.states import State
@@ -55,7 +55,7 @@ class Point:
         try:
             check_start(run, above, self.keep)
         except ConfigError as error:
-            raise within(f"{self.label or 'the run'} cannot start from {self.parent.label}", error) from error
+            raise ConfigError(f"{self.label or 'the run'} cannot start from {self.parent.label}: {error}") from error
         return run
 
     @cached_property
@@ -210,7 +210,7 @@ class _Grid:
             config = self._configured(labels, seed)
         except ConfigError as error:
             is_of_row = row and row not in str(error) and "unknown key" not in str(error)
-            raise (within(row, error) if is_of_row else error) from error
+            raise (ConfigError(f"{row}: {error}") if is_of_row else error) from error
         # A row with a key that is no axis is a trunk, which has no parent.
         links = (
             [link for link in self._links if link.row.items() <= labels.items()] if {*labels} <= {*self.rows} else []

@@ -60,7 +60,7 @@ def scripts(
         queued: folders of runs to leave out, since they are in the queue.
     """
     left = [[job for job in generation if job.folder not in queued] for generation in generations(jobs)]
-    first = [("prepare", [preparing.command(unprepared)], [])] if any(left) and unprepared else []
+    first = [("prepare", preparing.commands(unprepared), [])] if any(left) and unprepared else []
     arrays = [
         (f"{of[0].folder.name}-{number}", [job.command for job in of], of) for number, of in enumerate(left) if of
     ]

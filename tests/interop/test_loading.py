@@ -37,7 +37,7 @@ def test_a_warning_names_a_missing_part(spiece, tmp_path):
 
 def test_a_missing_folder_tokenizer_or_weights_file_is_reported(spiece, own_home, tmp_path):
     run = toy_run(spiece, ALBERT)
-    with pytest.raises(ConfigError, match="neither a folder nor a run"):
+    with pytest.raises(ConfigError, match="is no folder, and fits 0 runs"):
         open_folder(run.name[:-3] + "xyz")
     for file in (run / "checkpoint").glob("*/model.safetensors"):
         file.unlink()

@@ -1,12 +1,15 @@
+from unittest import mock
+
 import pytest
-from command import here, use_conf
-from toy import toy_config
+from command import here, own_signals, use_conf
+from toy import toy_config, write_corpus
 
 from albert_lab import own_code, paths
 from albert_lab.config import section
 from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError
 from albert_lab.runs import run as runs
+from albert_lab.runs import worker
 
 ACTIVATION = """
 from albert_lab.model.blocks import ACTIVATIONS
@@ -55,58 +58,27 @@ def test_an_error_that_own_code_or_a_value_of_the_wrong_kind_may_have_caused_nam
         assert own_code.suspected(error) is None
 
 
-@pytest.fixture
-def run_of(own, tmp_path, monkeypatch):
-    """A run that was planned with a file of own code, whose process has not yet begun."""
-    monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "home"))
-    file = own(f"open({str(tmp_path / 'executed')!r}, 'w').close()\r\n")  # a copy has the same bytes
-    file.unlink()
-    (tmp_path / "executed").unlink()
-    run = runs.Run(toy_config(tmp_path), {"corpus": "c0ffee", "tokenizer": "7ea"}, None, own_code.included())
-    runs.create(run)
-    monkeypatch.setattr(own_code, "_included", {})
-    return run
+def test_a_run_has_the_digest_of_a_file_in_its_name_and_its_process_needs_this_file(own, tmp_path, own_home):
+    file = own(ACTIVATION)
+    config = toy_config(write_corpus(tmp_path / "text"), "budget.value=1", "model.hidden_act=squared-relu")
+    folder = runs.create(run := runs.plan(config))
+    assert runs.read(folder) == run
+    assert run.name != runs.Run(run.config, run.fingerprints).name
+    assert here_of(folder) == 2
+    assert here_of(folder, f"--include={file}") == 0
+    file.write_text(ACTIVATION + "# changed\n")
+    assert here_of(folder, f"--include={file}") == 2
 
 
-def test_the_digest_of_a_file_is_part_of_the_name_of_a_run_and_survives_its_file(run_of):
-    assert runs.read(run_of.folder) == run_of
-    assert run_of.name != runs.Run(run_of.config, run_of.fingerprints).name
-
-
-def test_the_process_of_a_run_executes_the_copies_in_its_folder(run_of, tmp_path):
-    runs.include_copies(run_of, run_of.folder)
-    assert (tmp_path / "executed").exists()
-
-
-@pytest.mark.parametrize("damage", ["changed copy", "changed digest", "other folder", "other version"])
-def test_a_copy_is_not_executed_unless_its_digest_is_in_the_name_of_the_folder(run_of, tmp_path, damage):
-    folder, copy = run_of.folder, run_of.folder / "include" / "own.py"
-    if damage == "other folder":
-        folder = folder.rename(folder.with_name("other"))
-    else:
-        copy.write_text(copy.read_text() + "\n")
-    if damage.startswith("changed digest") or damage == "other version":
-        file = folder / runs.RUN_FILE
-        (digest,) = run_of.own_code.values()
-        changed = file.read_text().replace(digest, own_code.digest_of(copy.read_bytes()))
-        if damage == "other version":
-            changed = changed.replace("results_version: ", "results_version: 1")
-        file.write_text(changed)
-    with pytest.raises(ConfigError):
-        runs.include_copies(runs.read(folder), folder)
-    assert not (tmp_path / "executed").exists()
-
-
-def test_a_file_in_a_record_has_a_plain_name(run_of):
-    file = run_of.folder / runs.RUN_FILE
-    file.write_text(file.read_text().replace("own.py", "../../victim.txt"))
-    with pytest.raises(ConfigError, match="victim"):
-        runs.read(run_of.folder)
+def here_of(folder, *arguments):
+    """The exit code of the process of a run, which has included nothing before."""
+    with own_signals(), mock.patch.object(own_code, "_included", {}):
+        return worker.command([str(folder), *arguments])
 
 
 def test_work_with_a_model_needs_exactly_the_file_that_it_was_made_with(own):
     file = own(ACTIVATION)
-    with pytest.raises(ConfigError, match="include/own.py"):
+    with pytest.raises(ConfigError, match="--include FILE, with own.py"):
         own_code.check({file.name: "0" * 12}, "the model")
     own_code.check(own_code.included(), "the model")
 

@@ -98,7 +98,7 @@ def diverge(*_, **__):
 
 
 def test_an_unknown_or_unfinished_run_is_not_fine_tuned(planned):
-    with pytest.raises(ConfigError, match="neither a folder nor a run"):
+    with pytest.raises(ConfigError, match="fits 0 runs"):
         states.find_run("nowhere")
     runs.create(planned.points[0].run)
     with pytest.raises(ConfigError, match="is not finished"):

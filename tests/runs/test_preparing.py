@@ -1,6 +1,9 @@
+import shlex
+
+from command import own_signals
 from toy import toy_config
 
-from albert_lab.runs import preparing
+from albert_lab.runs import preparing, worker
 from albert_lab.runs import run as runs
 from albert_lab.studies.jobs import Job, print_commands
 
@@ -14,7 +17,8 @@ def test_the_line_of_the_preparation_comes_first_and_makes_all_that_its_runs_nee
     assert preparing.lacking([run]) == [run]
     print_commands([Job(folder)], [run])
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("#")]
-    assert ["albert_lab.runs.preparing" in line for line in lines] == [True, False]
-    assert preparing.main([str(folder)]) == 0
+    assert ["--prepare" in line for line in lines] == [True, False]
+    with own_signals():
+        assert worker.command(shlex.split(lines[0])[3:]) == 0
     assert not preparing.lacking([run])
     assert {path.name for path in (own_home / "cache").iterdir()} >= {"shards", "tokenizers"}

@@ -67,7 +67,7 @@ def test_each_generation_is_an_array_with_a_line_for_each_run(jobs, own_home):
 def test_text_is_prepared_first_and_children_wait_for_any_end_of_their_generation(corpus, cluster, jobs):
     run = runs.plan(toy_config(corpus))
     slurm.submit(jobs, [run], SETTINGS)
-    assert f"albert_lab.runs.preparing {run.folder}" in (cluster / "11.script").read_text()
+    assert f"--prepare {run.folder}" in (cluster / "11.script").read_text()
     options = [(cluster / f"{number}.options").read_text().strip() for number in (11, 12, 13)]
     assert options == [
         "--parsable",
