@@ -137,9 +137,7 @@ def file_of(report: Path, run: str) -> Path:
 
 def write(report: Path, run: ReportedRun) -> None:
     """Write a run into a report's folder, atomically: a line of JSON a part, with ten digits, which no mean shows."""
-    left_out = {"columns": {"__all__": {"finetunings": {"__all__": {"evaluations"}}}}}
-    whole = run.model_dump_json(exclude=left_out)
-    content = json.loads(whole, parse_float=lambda text: float(f"{float(text):.10g}"))
+    content = json.loads(run.model_dump_json(), parse_float=lambda text: float(f"{float(text):.10g}"))
     parts = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in content.items())
     write_atomically(file_of(report, run.name), "{\n" + ",\n".join(parts) + "\n}\n")
 

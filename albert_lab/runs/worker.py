@@ -48,7 +48,7 @@ def main(
         to_stderr(f"{folder.name.rpartition('_')[0] or folder.name}: {text}")
 
     say = say_any if rank.leads else lambda _line: None
-    with signals.deferred() as stopped_by:
+    with nullcontext([]) if prepare else signals.deferred() as stopped_by:
         is_stopped = partial(bool, stopped_by)
         try:
             with locked(folder / LOCK, say, is_stopped) if rank.leads else nullcontext():
