@@ -31,13 +31,11 @@ class Kind(TaskKind):
             is_pair = example.text_b is not None
             first, second = cut_pair(first, second, self.settings.max_sequence_length - (3 if is_pair else 2))
             rows.append(join(tokenizer, first, second if is_pair else None))
-        return Features(rows, {"labels": self.targets(examples)}, tokenizer.pad_id)
-
-    def targets(self, examples: Sequence[TextExample]) -> np.ndarray:
-        if (labels := self.labels) is None:
-            return np.array([example.label for example in examples], dtype=np.float32)
-        number = {label: index for index, label in enumerate(labels)}
-        return np.array([number[str(example.label)] for example in examples], dtype=np.int64)
+        labels: Any = [example.label for example in examples]
+        if (known := self.labels) is not None:
+            labels = [known.index(label) for label in labels]
+        targets = np.array(labels, dtype=np.float32 if known is None else np.int64)
+        return Features(rows, {"labels": targets}, tokenizer.pad_id)
 
     def build_head(self, shape: EncoderShape) -> PooledHead:
         """A head with one output per label, or a single output for regression."""

@@ -285,7 +285,7 @@ class ChoicesFormat(TableFormat):
 
 
 def _choice(
-    labels: Sequence[str], id: str, passage: str, question: str, options: Sequence[str], label: str
+    labels: Sequence[str], id: str, passage: str, question: str, options: list[str], label: str
 ) -> ChoiceExample:
     index = _place(label, labels)
     if not max(FEWEST, index + 1) <= len(options) <= MOST:

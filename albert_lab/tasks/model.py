@@ -235,10 +235,6 @@ class TaskKind(ABC):
     def score(self, examples: Sequence[Any], answers: Sequence[Any], na_probs: NaProbs = None) -> Scored:
         """The official scores of the answers to all examples."""
 
-    def targets(self, examples: Sequence[Any]) -> np.ndarray:
-        """The places of the right answers, int64 [examples], or the numbers, float32."""
-        return np.array([example.label for example in examples], dtype=np.int64)
-
     def collect(self, examples: Sequence[Any], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
         """Scores of each example, in the form that is saved and averaged, from the scores of each item."""
         return {"ids": np.array([example.id for example in examples]), "values": outputs["values"]}
@@ -305,13 +301,13 @@ class TaskModel(nn.Module):
 
     def loss(self, batch: TaskBatch) -> torch.Tensor:
         """Mean loss of a batch."""
-        return self.head.loss(*self._encode(batch), batch)
+        return self.head.loss(*self(batch), batch)
 
     def scores(self, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """The scores from which the kind makes predictions, [items, ...]."""
-        return self.head.scores(*self._encode(batch), batch)
+        return self.head.scores(*self(batch), batch)
 
-    def _encode(self, batch: TaskBatch) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, batch: TaskBatch) -> tuple[torch.Tensor, torch.Tensor]:
         hidden_states = self.encoder(batch.input_ids, batch.token_type_ids, batch.mask_of_padding).last_hidden_state
         return hidden_states, self.pooler(hidden_states)
 

@@ -37,7 +37,7 @@ class Kind(TaskKind):
             for question in (next(asked)[-longest:] for _ in example.options):
                 rows.append(join(tokenizer, tokens[example.passage][: length - len(question)], question))
             rows += [join(tokenizer, [])] * (most - len(example.options))
-        targets = {"labels": self.targets(examples), "options": numbers}
+        targets = {"labels": np.array([example.label for example in examples], dtype=np.int64), "options": numbers}
         return Features(rows, targets, tokenizer.pad_id, most)
 
     def build_head(self, shape: EncoderShape) -> PooledHead:
