@@ -77,20 +77,18 @@ class BaseClaim(Record):
         """Check that the table has the metric, axes and labels that the claim names.
 
         Raises:
-            ValueError: an unknown metric, axis or label; names it and the allowed ones. Or a row is compared with
-                itself.
+            ValueError: an unknown metric, axis or label; names it and the allowed ones.
         """
         check_known("metric", self.metric, metrics)
-        for row in self.rows(grid):
+        axis = getattr(self, "axis", None)
+        if axis and len(grid.get(axis, ())) < 2:
+            raise ValueError(f"axis={axis} needs two labels, or is none of the grid's: {', '.join(grid)}")
+        compared = [labels for item in self.comparisons(grid) for _, labels in item.weights]
+        for row in (*self.rows(grid), *compared):
+            if row.keys() != grid.keys():
+                raise ValueError(f"row {row}: needs a label of each axis, of no other: {', '.join(grid)}")
             for axis, label in row.items():
-                check_known("axis", axis, grid)
                 check_known(axis, label, grid[axis])
-            if absent := [axis for axis in grid if axis not in row]:
-                raise ValueError(f"row {row} leaves {absent[0]} open: name one of {', '.join(grid[absent[0]])}")
-        for item in self.comparisons(grid):
-            rows = [labels for _, labels in item.weights]
-            if again := [row for row in rows if rows.count(row) > 1]:
-                raise ValueError(f"row {again[0]} is compared with itself")
 
 
 Effect = Labels | tuple[Labels, Labels]  # the level of a row, or the first row minus the second
@@ -179,9 +177,9 @@ class Ratio(BaseClaim):
         return self
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        low, high = (math.log(bound) if bound else None for bound in (self.low, self.high))
-        weights = ((1.0, self.row), (-1.0, self.to))
-        return [Comparison(weights, -math.inf if low is None else low, math.inf if high is None else high, is_log=True)]
+        low = math.log(self.low) if self.low else -math.inf
+        high = math.log(self.high) if self.high else math.inf
+        return [Comparison(((1.0, self.row), (-1.0, self.to)), low, high, is_log=True)]
 
     def words(self, unit: str, name: Name) -> str:
         ends = [f"above {self.low:g}" if self.low else "", f"below {self.high:g}" if self.high else ""]
@@ -191,8 +189,9 @@ class Ratio(BaseClaim):
 class Ordered(BaseClaim):
     """Each row's metric is greater than that of the next: of the rows in order, or along an axis.
 
-    Along an axis of numbers it has a direction: rising or falling, by the least-squares slope over the ranks of the
-    rows, which no step may contradict. Or it is greater at the label peak than at every other. where fixes other axes.
+    Along an axis it has a direction: rising or falling with its numbers, after them its words as they are listed, by
+    the least-squares slope over the ranks of the rows, which no step may contradict. Or it is greater at the label peak
+    than at every other. where fixes other axes.
     """
 
     order: tuple[Labels, ...] = ()
@@ -213,7 +212,8 @@ class Ordered(BaseClaim):
         """The rows in order; those along an axis with the smallest number first."""
         if self.axis is None:
             return list(self.order)
-        return [self.where | {self.axis: label} for label in sorted(grid.get(self.axis, ()), key=_number)]
+        labels = sorted(grid.get(self.axis, ()), key=lambda label: (number_in(label) is None, number_in(label) or 0.0))
+        return [self.where | {self.axis: label} for label in labels]
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
         rows = self.rows(grid)
@@ -236,14 +236,6 @@ class Ordered(BaseClaim):
         axis = AXIS_NAMES.get(self.axis, self.axis)
         return (f"highest at {axis}={self.peak}" if self.peak else f"{self.direction} with {axis}") + where
 
-    def fit(self, grid: Grid, metrics: Collection[str]) -> None:
-        if self.axis is not None:
-            _check_axis(self.axis, grid)
-            check_known(self.axis, self.peak or next(iter(grid[self.axis])), grid[self.axis])
-            if self.direction and (words := [label for label in grid[self.axis] if math.isinf(_number(label))]):
-                raise ValueError(f"{self.axis}={words[0]} is no number, so nothing rises along it: use order")
-        super().fit(grid, metrics)
-
 
 class Trend(BaseClaim):
     """The difference of two rows rises, or falls, with the logarithm of compute over the rungs of an axis."""
@@ -262,10 +254,6 @@ class Trend(BaseClaim):
 
     def words(self, unit: str, name: Name) -> str:
         return f"{name(self.row)} − {name(self.than)} {self.direction} with compute"
-
-    def fit(self, grid: Grid, metrics: Collection[str]) -> None:
-        _check_axis(self.axis, grid)
-        super().fit(grid, metrics)
 
 
 CHECKS: dict[str, type[BaseClaim]] = {
@@ -315,14 +303,3 @@ def number_in(text: str) -> float | None:
 
 def _difference(row: Labels, other: Labels, *, low: float = 0.0, high: float = math.inf, is_required: bool = True):
     return Comparison(((1.0, row), (-1.0, other)), low, high, is_required)
-
-
-def _check_axis(axis: str, grid: Grid) -> None:
-    check_known("axis", axis, grid)
-    if len(grid[axis]) < 2:
-        raise ValueError(f"{axis} has a single value: nothing to compare")
-
-
-def _number(label: str) -> float:
-    number = number_in(label)
-    return math.inf if number is None else number  # labels that are not numbers come last, in the order of the grid
