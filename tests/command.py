@@ -7,16 +7,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from unittest import mock
 
 from albert_lab import cli, paths
 from albert_lab.config import compose
-from albert_lab.errors import UNWRITTEN
+from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
 from albert_lab.runs import worker
 from albert_lab.runs.run import is_trained
-from albert_lab.studies.jobs import Job, generations
+from albert_lab.studies.execute import Job
 from albert_lab.tasks import task
 
 PLAIN = {"COLUMNS": "120", "NO_COLOR": "1"}
@@ -71,14 +70,15 @@ def there(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
     )
 
 
-def launch_here(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], bool]) -> int:
+def launch_here(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], None]) -> int:
     """A replacement of the local launcher that executes runs sequentially in this process."""
     assert at_once
     with own_signals():
-        for job in chain.from_iterable(generations(jobs)):
+        for job in jobs:
             if job.parent and not is_trained(job.parent):
                 continue
-            code = worker.command([str(job.folder), *job.arguments])
-            if not on_end(job, code):
-                return code if code == UNWRITTEN else 0
+            code = worker.command(job.command[job.command.index("albert_lab.runs.worker") + 1 :])
+            if code in (STOPPED, INTERRUPTED, UNWRITTEN):
+                return code
+            on_end(job, code)
     return 0

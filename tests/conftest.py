@@ -9,7 +9,7 @@ from toy import write_corpus
 from toy_reports import compose_figure
 
 from albert_lab.figures import drawing
-from albert_lab.studies import jobs
+from albert_lab.studies import execute
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads are slower
@@ -50,7 +50,7 @@ def empty_figures(monkeypatch):
 @pytest.fixture
 def runs_here(monkeypatch):
     """Makes the runs of a sweep in this process, which avoids starting child processes."""
-    monkeypatch.setattr(jobs, "launch", launch_here)
+    monkeypatch.setattr(execute, "launch", launch_here)
     with own_signals():
         yield
 

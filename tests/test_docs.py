@@ -16,7 +16,7 @@ from albert_lab.cli.app import app
 from albert_lab.config.compose import axes, load
 from albert_lab.figures.figures import FIGURES
 from albert_lab.studies import experiment
-from albert_lab.studies.points import points
+from albert_lab.studies.plan import points
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 
 CHECKOUT = paths.PACKAGE.parent

@@ -6,7 +6,7 @@ from typing import Any
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.studies.execute import Options, Outcome, execute, reset
+from albert_lab.studies.execute import Options, Outcome, execute
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.studies.plan import Plan, plan_study
 
@@ -59,7 +59,7 @@ def toy_plan(folder: Path, *overrides: str) -> Plan:
 
 def train(plan: Plan, **options: Any) -> Outcome:
     """The outcome of training a plan as a command does, with its runs as they are now."""
-    return execute(reset(plan), Options(**options))
+    return execute(plan.updated(), Options(**options))
 
 
 def silent(_line: str) -> None:

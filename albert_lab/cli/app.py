@@ -14,9 +14,8 @@ from albert_lab.cli.options import PANELS, flag, option
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 the run failed, all runs of a study failed, or the disk is full; 2 wrong usage or"
-    " configuration, or a damaged file; 3 some runs of a study failed; 4 data or a package is missing; 5 a claim has"
-    " the verdict of --fail-on; 75 stopped by SIGTERM; 130 stopped by Ctrl-C. A stopped command resumes when you run"
-    " it again."
+    " configuration, or a damaged file; 3 some runs of a study failed; 4 data or a package is missing; 75"
+    " stopped by SIGTERM; 130 stopped by Ctrl-C. A stopped command resumes when you run it again."
 )
 FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")  # of the help: what new users need
 

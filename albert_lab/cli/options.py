@@ -1,7 +1,7 @@
 """Options and output that several commands share."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +15,7 @@ START, TABLES, STUDIES, MODELS, DOWNSTREAM, HOUSEKEEPING = PANELS = (
     "Housekeeping",
 )
 # The groups of the options of a study.
-_WHERE, _AGAIN, _BEFORE = "How runs are trained", "Runs that were trained before", "To look before anything is trained"
+_WHERE, _BEFORE = "How runs are trained", "To look before anything is trained"
 _ALL_KEYS = "`albert-lab config show` prints every key, `albert-lab config list` the options of each group."
 _OF_RUN = f"Settings, such as scale=smoke or sharing=not-shared; the others keep their defaults. {_ALL_KEYS}"
 _OF_STUDY = (
@@ -65,25 +65,19 @@ _TASKS = (
     " those of its table; `none` skips fine-tuning."
 )
 Tasks = Annotated[str | None, option(_TASKS, "NAME,...")]
-_JOBS = "The number of runs at a time, by default 1; `auto` trains one on each GPU."
-Jobs = Annotated[int, option(_JOBS, "N|auto", _WHERE, parser=_jobs)]
+_JOBS = "The number of runs at a time, by default 1 (with --slurm, as many as start); `auto` trains one on each GPU."
+Jobs = Annotated[int | None, option(_JOBS, "N|auto", _WHERE, parser=_jobs)]
 _SLURM = (
     "Submit the runs to Slurm and return; OPTIONS are those of sbatch, as in '--partition=gpu --gres=gpu:1'. The same"
     " command, later, submits what is missing, or writes the report."
 )
 Slurm = Annotated[str | None, option(_SLURM, "OPTIONS", _WHERE)]
-Fresh = Annotated[
-    bool, flag("--fresh", "Delete the runs of this command, finished ones too, and train them again.", _AGAIN)
-]
-RetryFailed = Annotated[
-    bool, flag("--retry-failed", "Resume failed runs from their last checkpoint instead of skipping them.", _AGAIN)
-]
+_BY_HAND = "Start nothing: print a command line for each run, for any other scheduler."
+ByHand = Annotated[bool, flag("--by-hand", _BY_HAND, _WHERE)]
 DryRun = Annotated[
     bool, flag("--dry-run", "Print the runs with the time and disk that they need; write nothing.", _BEFORE)
 ]
 ListFolders = Annotated[bool, flag("--list", "Print the folder and the state of each run; write nothing.", _BEFORE)]
-_FAIL_ON = "Exit with code 5 if a claim of the study is not supported."
-FailOn = Annotated[Literal["not-supported"] | None, option(_FAIL_ON, "not-supported")]
 
 
 def task_names(named: str | None) -> list[str] | None:
@@ -96,11 +90,9 @@ class StudyOptions:
     """How the runs of a study are trained, and what is printed of them."""
 
     tasks: str | None
-    jobs: int
+    jobs: int | None
     slurm: str | None
-    fresh: bool
-    retry_failed: bool
+    by_hand: bool
     dry_run: bool
     list_folders: bool
-    fail_on: str | None
     as_json: bool

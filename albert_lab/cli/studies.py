@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.studies.experiment import Experiment
     from albert_lab.studies.plan import Plan
 
-NOT_SUPPORTED = 5
 # Shown below the first line of each study's help.
 _WRITES = (
     "Trains the runs that are not there yet, below lab/runs/, and writes their report with figures to"
@@ -51,12 +50,9 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
     """Train the runs of a study that are missing, write its report and print the results; exit with its code."""
     from albert_lab.report import plans
     from albert_lab.studies.plan import plan_study
-    from albert_lab.studies.starts import take_start
 
     def plan_one(rest: list[str]) -> "list[Plan]":
-        start, rest = take_start(rest)
         experiment, rest = _experiment(name, rest)
-        experiment = experiment.model_copy(update={"start_from": start or experiment.start_from})
         plan = plan_study(experiment, rest, task_names(options.tasks))
         if note := plans.too_wide(plan):
             to_stderr(note)
@@ -72,7 +68,6 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
             print(report.as_json(plan.report_folder.name, analysis))
         else:
             screen.show(plan.report_folder, analysis)
-        _exit_on(options.fail_on, set(analysis.verdicts["verdict"]), code)
     raise typer.Exit(code)
 
 
@@ -106,7 +101,6 @@ def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
     page, lines = scoreboard.write(paths.reports()), sentences(found)
     print(json.dumps(scoreboard.as_data(lines), indent=2) if options.as_json else scoreboard.as_text(lines))
     to_stderr(f"all reports: {page}")
-    _exit_on(options.fail_on, {line.verdict for line in lines}, code)
     raise typer.Exit(code)
 
 
@@ -126,32 +120,22 @@ def _experiment(name: str, overrides: list[str]) -> "tuple[Experiment, list[str]
 def _plans(
     plan: "Callable[[list[str]], list[Plan]]", overrides: list[str], options: StudyOptions
 ) -> "tuple[list[Plan], Options]":
-    """The plans of a command, whose runs that are to be trained again were reset, and how runs are trained.
+    """The plans of a command, and how runs are trained.
 
     --dry-run and --list end here, before anything is written.
     """
     from albert_lab.report import plans as as_text
-    from albert_lab.studies.execute import Options, reset
-    from albert_lab.studies.jobs import check, take
+    from albert_lab.studies.execute import Options
 
     if options.dry_run and options.list_folders:
         raise ConfigError("--dry-run and --list: give one of them")
-    launcher, rest = take(overrides, options.slurm)
-    if not options.dry_run:
-        check(launcher)
-    plans, how = plan(rest), Options(options.jobs, launcher)
+    how = Options(options.jobs, options.slurm, options.by_hand)
+    plans = plan(overrides)
     if options.dry_run or options.list_folders:
         data, text = as_text.costs(plans, how) if options.dry_run else as_text.folders(plans)
         print(json.dumps(data, indent=2) if options.as_json else text)
         raise typer.Exit
-    return [reset(plan, fresh=options.fresh, retry_failed=options.retry_failed) for plan in plans], how
-
-
-def _exit_on(fail_on: str | None, decisions: Collection[str], code: int) -> None:
-    """Exit with the code of --fail-on if nothing else went wrong and a claim has that verdict."""
-    if not code and fail_on and fail_on.replace("-", " ") in decisions:
-        to_stderr(f"a claim is {fail_on.replace('-', ' ')}")
-        raise typer.Exit(NOT_SUPPORTED)
+    return plans, how
 
 
 def _add(
@@ -169,16 +153,14 @@ def _add(
         overrides: Annotated[list[str] | None, settings(metavar)] = None,
         *,
         tasks: of.Tasks = None,
-        jobs: of.Jobs = 1,
+        jobs: of.Jobs = None,
         slurm: of.Slurm = None,
-        fresh: of.Fresh = False,
-        retry_failed: of.RetryFailed = False,
+        by_hand: of.ByHand = False,
         dry_run: of.DryRun = False,
         list_folders: of.ListFolders = False,
-        fail_on: of.FailOn = None,
         as_json: of.Json = False,
     ) -> None:
-        given = StudyOptions(tasks, jobs, slurm, fresh, retry_failed, dry_run, list_folders, fail_on, as_json)
+        given = StudyOptions(tasks, jobs, slurm, by_hand, dry_run, list_folders, as_json)
         (run_paper if name == "paper" else run_study)(name, overrides or [], given)
 
     for known_as in (name, *hidden):

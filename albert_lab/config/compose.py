@@ -73,9 +73,7 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
     Raises:
         ConfigError: an unknown key or option, a wrong type, or an invalid value; the message has key and value.
     """
-    content = content_of(overrides)
-    del content["launcher"]  # setting of the command, not of the run: studies/jobs.py
-    config = validate(content)
+    config = validate(content_of(overrides))
     for key, name in config.names:  # not in validate(), which reads records without their own code
         known = [*dict.fromkeys([*BUILT_IN[key], *own_code.names(key)])]
         if name not in known:

@@ -112,7 +112,6 @@ def _configure(
     base = ["length_schedule=constant", "tokenizer=model-file", f"tokenizer.model_file={quoted(str(tokenizer))}"]
     base += [f"{key}={str(value).lower()}" for key, value in own.items()]
     content = content_of([*base, *overrides])
-    del content["launcher"]
     number = len(set(shape.ffn_blocks))
     sharing = {1: "all-shared", shape.num_layers: "not-shared"}.get(number, "groups")
     decided: dict[str, Any] = {

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from albert_lab.machine import jobs_at_once
 from albert_lab.runs import preparing
-from albert_lab.studies import prices, slurm
+from albert_lab.studies import execute, prices
 from albert_lab.studies.execute import Options, jobs_of
 from albert_lab.studies.plan import Plan, family
 
@@ -14,20 +13,13 @@ MOST_ROWS = 6
 
 
 def costs(plans: Sequence[Plan], how: Options) -> tuple[dict[str, Any], str]:
-    """What is to train: a line a study; of one its rows and scripts, of several the sum, in which a run counts once."""
-    seen: set[str] = set()
-    of_studies = {plan.experiment.name: prices.price(plan, seen) for plan in plans}
+    """What is to train: a line a study; of one its rows and scripts, of several all, in which a run counts once."""
+    of_studies = {plan.experiment.name: prices.price([plan]) for plan in plans}
     if len(plans) > 1:
-        of_studies["all of them"] = sum(of_studies.values(), prices.Price())
-    device = prices.device_of(plans[0].config)
-    jobs = jobs_at_once(how.jobs, plans[0].config.machine.processes)
-    speed = prices.last_speed(device, jobs)
-    lines = [f"{name}: {its.as_text(device, its.time(speed, jobs))}" for name, its in of_studies.items()]
+        of_studies["all of them"] = prices.price(plans)
+    lines = [f"{name}: {its}" for name, its in of_studies.items()]
     lines += _rows_and_scripts(plans[0], how) if len(plans) == 1 else []
-    data = {
-        name: asdict(its) | {"device": device, "seconds": its.time(speed, jobs)} for name, its in of_studies.items()
-    }
-    return data, "\n".join(lines)
+    return {name: asdict(its) for name, its in of_studies.items()}, "\n".join(lines)
 
 
 def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
@@ -37,9 +29,9 @@ def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
     lines = [f"  {row}, seed{'s' * (len(of_row) > 1)} {', '.join(of_row)}" for row, of_row in seeds.items()]
     if len(lines) > MOST_ROWS:
         lines[MOST_ROWS:] = [f"  and {len(lines) - MOST_ROWS} more rows"]
-    if how.launcher.name == "slurm":
+    if how.slurm is not None:
         unprepared = preparing.lacking(item.run for item in plan.to_train)
-        files = [script.file for script in slurm.scripts(jobs_of(plan.to_train), unprepared, how.launcher)]
+        files = [file for file, *_ in execute.scripts(jobs_of(plan.to_train), unprepared, how)]
         lines += [f"scripts in {files[0].parent}: {', '.join(file.name for file in files)}"] if files else []
     return lines
 

@@ -27,29 +27,23 @@ Seeds = Sequence[int] | None
 RANDOM_SEEDS = (0, 1, 2)
 
 
-def choose_tasks(
-    columns: Iterable[str], say: Say, names: Sequence[str] | None = None, own: Mapping[str, str] | None = None
-) -> dict[str, str]:
+def choose_tasks(columns: Iterable[str], say: Say, names: Sequence[str] | None = None) -> dict[str, str]:
     """The task that fills each downstream column of a table: its name, or the user's file that load_task() takes.
 
-    A column whose task has no data is left out, in one line. If names are given, only these tasks. own has the files
-    of own tasks by column, which need their data.
+    A column whose task has no data is left out, in one line. If names are given, only these tasks.
 
     Raises:
         ConfigError: an unknown task, or two tasks with the same name.
-        MissingDataError: a task that is named, or an own one, has no data.
+        MissingDataError: a task that is named has no data.
     """
     if names is not None:
         return dict(zip(named_tasks(names), names, strict=True))
-    own, known = own or {}, task_names()
-    chosen, lacking = {}, []
-    for column in (column for column in columns if column in own or column in known):
+    known, chosen, lacking = task_names(), {}, []
+    for column in (column for column in columns if column in known):
         try:
-            check_data(load_task(own.get(column, column)))
-            chosen[column] = own.get(column, column)
+            check_data(load_task(column))
+            chosen[column] = column
         except MissingDataError:
-            if column in own:
-                raise
             lacking.append(column)
     if lacking:
         say(f"no files, left out: {', '.join(lacking)} (docs/data-and-tasks.md says where to get them)")

@@ -80,8 +80,7 @@ class BaseClaim(Record):
             ValueError: an unknown metric, axis or label; names it and the allowed ones.
         """
         check_known("metric", self.metric, metrics)
-        axis = getattr(self, "axis", None)
-        if axis and len(grid.get(axis, ())) < 2:
+        if (axis := getattr(self, "axis", None)) and len(grid.get(axis, ())) < 2:
             raise ValueError(f"axis={axis} needs two labels, or is none of the grid's: {', '.join(grid)}")
         compared = [labels for item in self.comparisons(grid) for _, labels in item.weights]
         for row in (*self.rows(grid), *compared):

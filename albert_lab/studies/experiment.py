@@ -1,26 +1,24 @@
 """Experiments: a grid of runs with the paper's numbers for it, read from a YAML file or given as a sweep."""
 
-import itertools
-import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from albert_lab import own_code, paths
 from albert_lab.config.compose import axes, load
 from albert_lab.config.schema import Keep
-from albert_lab.config.section import SEEDS
+from albert_lab.config.section import Seed
 from albert_lab.errors import ConfigError
-from albert_lab.files import Distinct, Name, Record, check_distinct, describe, read_yaml
+from albert_lab.files import Distinct, Name, Record, check, check_distinct, read_yaml
 from albert_lab.measures.catalog import labels
 from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
 from albert_lab.studies.claims import Claim, check_known, number_in
-from albert_lab.tasks.task import load_task, task_names
+from albert_lab.tasks.task import task_names
 from albert_lab.training.layers import LAYER_NUMBERS
 
 # The columns on held-out text of an experiment that names none.
@@ -69,16 +67,12 @@ def _choices(values: Any) -> Any:
     if isinstance(values, list | tuple):
         check_distinct(labels := [str(value) for value in values])
         values = dict(zip(labels, values, strict=True))
-    if not isinstance(values, dict) or not values:
-        raise ValueError(f"{values} gives no values: a list of them, or of labels with overrides, is needed")
-    for label, value in values.items():
-        if isinstance(value, list | tuple) and (bad := [item for item in value if "=" not in str(item)]):
-            raise ValueError(f"{label}: {bad[0]} is no override KEY=VALUE; a list sets several keys")
+    if not isinstance(values, dict):
+        return values
     return {str(label): value if isinstance(value, list | tuple) else str(value) for label, value in values.items()}
 
 
-Values = Annotated[dict[str, Choice], BeforeValidator(_choices)]
-FinetuningSeed = Annotated[int, Field(ge=0, lt=SEEDS)]
+Values = Annotated[dict[str, Choice], BeforeValidator(_choices), Field(min_length=1)]
 
 
 class BeyondPaper(Record):
@@ -89,7 +83,7 @@ class BeyondPaper(Record):
 
 
 class Link(Record):
-    """Rows that start from another run, their parent, and what they keep of it.
+    """Rows that start from another run, their parent, and what they keep of it; of two for a row, the first counts.
 
     Rows are selected by labels of axes, the parent by the labels that differ. A parent that also sets a key that is no
     axis is a trunk: it is no row of the table and has no parent.
@@ -113,9 +107,7 @@ class Experiment(Record):
     An axis of the grid maps the paper's value to the override that replaces it here, or to a list of overrides of
     several keys; if value and override are the same, the axis is a plain list. finetuning_seeds replace those that each
     task has for the scale. start_from has links between rows, or names an existing run from whose weights every row
-    starts. include has files of
-    own code, by their paths from the folder of the experiment file; own_tasks the files of own tasks, by their names in
-    columns and claims.
+    starts. include has files of own code, by their paths from the folder of the experiment file.
     """
 
     name: Name
@@ -128,51 +120,49 @@ class Experiment(Record):
     speed_relative_to: dict[str, str] | None = None
     columns: Annotated[tuple[str, ...], Distinct] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
-    finetuning_seeds: Annotated[tuple[FinetuningSeed, ...] | None, Distinct] = Field(default=None, min_length=1)
+    finetuning_seeds: Annotated[tuple[Annotated[int, Seed], ...] | None, Distinct] = Field(default=None, min_length=1)
     ensemble: EnsembleRow | None = None
     claims: tuple[Claim, ...] = ()
     figures: Annotated[tuple[FigureName, ...], Distinct] = ("learning-curves",)
     paper_figure: PaperFigure | None = None
     notes: tuple[str, ...] = ()
     include: tuple[str, ...] = Field(default=(), exclude_if=lambda files: not files)
-    own_tasks: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
+    is_record: bool = Field(default=False, exclude_if=lambda is_record: not is_record)
 
     @model_validator(mode="after")
-    def _keys_are_set_once(self) -> "Experiment":
-        choices = [choice for values in self.grid.values() for choice in values.values() if isinstance(choice, tuple)]
-        if any(re.match(r"\+*seed\b", text) for choice in choices for text in choice):
+    def _keys_and_names_fit(self) -> "Experiment":
+        choices = [
+            choice for axis, values in self.grid.items() for choice in (values | self.values_beyond(axis)).values()
+        ]
+        texts = [text for choice in choices if not isinstance(choice, str) for text in choice]
+        if no_override := [text for text in (*self.fixed, *texts) if "=" not in text]:
+            raise ValueError(f"fixed, grid: {no_override[0]} is no override KEY=VALUE; one with a comma needs quotes")
+        if "seed" in map(key_of, texts):
             raise ValueError("grid: a label sets seed, but rows are averages over seeds: grid: {seed: [0, 1]}")
-        if no_override := [text for text in self.fixed if "=" not in text]:
-            raise ValueError(f"fixed: {no_override[0]} is no override KEY=VALUE; one with a comma needs quotes")
         keys = [*self.grid, *map(key_of, self.fixed)]
         if again := [key for number, key in enumerate(keys) if key in keys[:number]]:
             raise ValueError(f"fixed: {again[0]} is set twice, or is an axis of the grid, whose values are the rows")
-        return self
-
-    @model_validator(mode="after")
-    def _names_are_known(self) -> "Experiment":
         known = {axis: [*values, *self.values_beyond(axis)] for axis, values in self.grid.items()}
         for column in self.columns:
-            check_known("columns", column, [*scores(), *self.recorded_columns, *self.own_tasks])
-        rows = [(f"beyond_paper.{axis}", {axis: ""}) for axis in self.beyond_paper]
-        rows += [("start_from.row", link.row) for link in self.links]
+            check_known("columns", column, [*scores(), *self.recorded_columns])
+        for axis in self.beyond_paper:
+            check_known("beyond_paper", axis, self.grid)
+        rows = [("start_from.row", link.row) for link in self.links]
         rows += [("speed_relative_to", self.speed_relative_to or {})]
+        rows += [
+            ("paper.rows", {axis: row.get(axis, "") for axis in self.grid})
+            for row in (self.paper.rows if self.paper else ())
+        ]
         for place, row in rows:
             for axis, label in row.items():
                 check_known(place, axis, known)
-                check_known(f"{place}: {axis}", label, ["", *known[axis]])
-        for row in self.paper.rows if self.paper else ():
-            for axis, values in self.grid.items():
-                check_known(f"paper.rows: {axis}", row.get(axis, ""), values)
-        for one, other in itertools.combinations((link.row for link in self.links), 2):
-            if all(one[axis] == other[axis] for axis in one.keys() & other.keys()):
-                raise ValueError(f"start_from: {one} and {other} are the same row, which can start from one run only")
+                check_known(f"{place}: {axis}", label, known[axis])
         return self
 
     @model_validator(mode="after")
     def _claims_fit(self) -> "Experiment":
         grid = {axis: self.grid[axis] for axis in self.axes}
-        named = {*scores(), *self.own_tasks, *self.recorded_columns}
+        named = {*scores(), *self.recorded_columns}
         metrics = {*named, *map(loss_name, named), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
         metrics |= set(LAYER_NUMBERS) if LAYERS_FIGURE in self.figures else set()
         for number, claim in enumerate(self.claims, 1):
@@ -189,8 +179,9 @@ class Experiment(Record):
 
     @property
     def recorded_columns(self) -> tuple[str, ...]:
-        """Its columns, if it is the record of a study whose own code is not included: some may be own measures."""
-        return () if {Path(file).name for file in self.include} <= own_code.included().keys() else self.columns
+        """Its columns, if it is the record of a study: some may be own measures or tasks, which need not be here."""
+        is_whole = {Path(file).name for file in self.include} <= own_code.included().keys()
+        return () if is_whole and not self.is_record else self.columns
 
     def values_beyond(self, axis: str) -> dict[str, Choice]:
         return self.beyond_paper[axis].values if axis in self.beyond_paper else {}
@@ -216,34 +207,11 @@ def read(file: Path, *, with_code: bool = False) -> Experiment:
     Raises:
         ConfigError: a missing file, invalid YAML or invalid keys, or own code that fails; names the file and the key.
     """
-    if not file.is_file():
-        raise ConfigError(f"{file} is {'a folder' if file.is_dir() else 'not there'}: name an experiment file (.yaml)")
     content = read_yaml(file)
     included = content.get("include") if with_code else None
     for own in included if isinstance(included, list) else ():  # of another form it is refused below
         own_code.include(file.parent / str(own))
-    try:
-        return Experiment.model_validate({"name": file.stem} | _with_own_tasks(_as_text(content), file.parent))
-    except ValidationError as error:
-        raise ConfigError(f"{file}: {'; '.join(map(describe, error.errors()))}") from error
-
-
-def _with_own_tasks(content: Any, folder: Path) -> Any:
-    """The content with names of tasks in place of their files, which are relative to a folder, and own_tasks.
-
-    Raises:
-        ConfigError: a file that is no task; names it.
-    """
-    columns, claims = content.get("columns"), content.get("claims")
-    entries = [str(entry) for entry in columns] if isinstance(columns, list) else []
-    names = {entry: load_task(str(folder / entry)).name for entry in entries if entry.endswith(".yaml")}
-    if not names:
-        return content
-    for claim in claims if isinstance(claims, list) else ():
-        if isinstance(claim, dict) and "metric" in claim:
-            claim["metric"] = names.get(str(claim["metric"]), claim["metric"])
-    own_tasks = {name: str(folder / entry) for entry, name in names.items()}
-    return content | {"columns": [names.get(entry, entry) for entry in entries], "own_tasks": own_tasks}
+    return check(file, {"name": file.stem} | _as_text(content), Experiment)
 
 
 def _as_text(value: Any) -> Any:

@@ -1,22 +1,226 @@
 """The plan of a study: how a command becomes runs. It is made once, does not change, and writes nothing.
 
-An experiment has points (points.py), a point has a run, and a run may start from others (starts.py). A plan also has
-what there is of each run, so it says what is to be trained; execute.py trains that.
+An experiment has points, its grid after the overrides of a command; a point has a run, which may start from others
+(starts.py). A plan also has what there is of each run, so it says what is to be trained; execute.py trains that.
 """
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from albert_lab import paths
-from albert_lab.config.schema import RunConfig
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.config.compose import MAX_POINTS, axes, expand, load
+from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
+from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, to_stderr
-from albert_lab.runs import finetunings
+from albert_lab.runs import finetunings, states
+from albert_lab.runs import run as runs
+from albert_lab.runs.states import State
+from albert_lab.studies.claims import number_in
 from albert_lab.studies.experiment import ONE_MODEL, Experiment
-from albert_lab.studies.points import Point, points
+from albert_lab.studies.starts import adopt, check_start
+
+
+@dataclass
+class Point:
+    """One run of an experiment, and what there was of it when this was first asked; several points may share a run.
+
+    Attributes:
+        labels: its row, as a label of each axis.
+        parent: the point that it starts from, and keep what it keeps of that one.
+        tasks: the task of each downstream column of the table, by name or file; a point that is no row has none.
+        seeds: those of the fine-tunings; None: the seeds of each task.
+        with_random: whether its tasks are also fine-tuned from random weights of its shape.
+    """
+
+    labels: dict[str, str]
+    config: RunConfig
+    parent: "Point | None" = None
+    keep: Keep = "weights"
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    seeds: finetunings.Seeds = None
+    with_random: bool = False
+
+    @cached_property
+    def run(self) -> runs.Run:
+        """Its run; reads the text to name it.
+
+        Raises:
+            ConfigError: it cannot start from its parent.
+            MissingDataError: text is missing.
+        """
+        if self.parent is None:
+            return runs.plan(self.config)
+        above = self.parent.run
+        run = runs.plan(self.config, runs.StartFrom(run=above.name, keep=self.keep))
+        try:
+            check_start(run, above, self.keep)
+        except ConfigError as error:
+            raise ConfigError(f"{self.label or 'the run'} cannot start from {self.parent.label}: {error}") from error
+        return run
+
+    @cached_property
+    def pretraining(self) -> State:
+        """The state of its pre-training."""
+        return states.state(self.run.folder)
+
+    @cached_property
+    def missing(self) -> list[finetunings.Finetuning]:
+        """The fine-tunings that are not there."""
+        return finetunings.missing(self.run, self.tasks.values(), self.seeds, with_random=self.with_random)
+
+    @cached_property
+    def state(self) -> State:
+        """The state of the run with its fine-tunings."""
+        if self.pretraining != "done" or not self.missing:
+            return self.pretraining
+        return "running" if runs.is_locked(self.run.folder) else "trained"
+
+    @property
+    def lacks_pretraining(self) -> bool:
+        """Whether its weights are not final."""
+        return self.pretraining not in states.PRETRAINED
+
+    def again(self) -> "Point":
+        """The point as its run is now."""
+        point = replace(self, parent=self.parent and self.parent.again())
+        point.run = self.run
+        return point
+
+    @property
+    def lineage(self) -> list["Point"]:
+        """The points that it starts from, oldest first, and itself."""
+        return [*(self.parent.lineage if self.parent else ()), self]
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The value of each axis in the configuration; its label if the axis is no key but sets several."""
+        found = {axis: self.config.value(axis) for axis in self.labels}
+        return {axis: self.labels[axis] if value is None else value for axis, value in found.items()}
+
+    @property
+    def label(self) -> str:
+        """The row in one line; a number that replaces one of the paper is followed by the paper's number."""
+        return " ".join(f"{axis}={_shown(value, self.labels[axis])}" for axis, value in self.values.items())
+
+    @property
+    def row(self) -> str:
+        """Its row in tables; a single model has the name of its run, without the digest."""
+        return self.label or self.run.name.rpartition("_seed")[0].replace("_", " ")
+
+    @property
+    def title(self) -> str:
+        """Its row and its seed, as people call the run."""
+        return f"{self.row} seed {self.config.seed}"
+
+
+def _shown(value: str, label: str) -> str:
+    numbers = number_in(value), number_in(label)
+    return label if None in numbers or numbers[0] == numbers[1] else f"{value} (paper: {label})"
+
+
+def points(experiment: Experiment, overrides: Sequence[str] = ()) -> list[Point]:
+    """Every run of an experiment, in the order of its rows; seeds vary fastest.
+
+    Overrides win over the experiment: a swept key replaces or adds an axis, a single value fixes one. A value that is
+    given for an axis chooses the row of this label; if there is none, it is used as it is.
+    Seeds come from the experiment or else from the scale, unless given. With start_from=RUN all rows start from that
+    run, at its scale unless one is given.
+
+    Raises:
+        ConfigError: an invalid configuration; names the point.
+    """
+    grid = _Grid(experiment, axes(overrides))
+    number = math.prod(len(labels) for labels in (*grid.rows.values(), grid.seeds))
+    if number > MAX_POINTS:
+        raise ConfigError(f"{number:,} runs, and {MAX_POINTS:,} is the limit of a sweep: split it into several")
+    return [grid.point(row, seed) for row in expand(grid.rows) for seed in grid.seeds]
+
+
+class _Grid:
+    """The grid of an experiment after the overrides of a command: labels by axis, and seeds."""
+
+    def __init__(self, experiment: Experiment, overridden: dict[str, list[str]]) -> None:
+        self._own_fixed = dict(text.split("=", 1) for text in experiment.fixed)
+        fixed = self._own_fixed | {key: values[0] for key, values in overridden.items() if len(values) == 1}
+        self._links, self._start = experiment.links, None
+        if start := fixed.pop("start_from", experiment.start_from if not experiment.links else ""):
+            run = states.find_run(str(start).strip("'\""))
+            self._links, self._start = (), Point({"run": run.name}, run.config)
+            self._start.run = run
+            fixed = {"scale": run.config.scale.name} | fixed
+        self._overridden = overridden.keys() - {"start_from"}
+        self._made: dict[tuple[tuple[str, str], ...], Point] = {}
+        self._fixed = {key: value for key, value in fixed.items() if key not in experiment.grid}
+        self._scale = load([f"{key}={value}" for key, value in self._fixed.items() if re.match(r"scale\b", key)]).scale
+        # Of rows, and of rows that they start from.
+        self._choices = {axis: experiment.grid[axis] | experiment.values_beyond(axis) for axis in experiment.axes}
+        self.rows: dict[str, list[str]] = {}
+        for axis, known in self._choices.items():
+            beyond = experiment.beyond_paper.get(axis)
+            self.rows[axis] = [*(known if beyond and self._scale.name in beyond.scales else experiment.grid[axis])]
+            if axis in overridden:
+                self.rows[axis] = [_label(value, known) for value in overridden[axis]]
+        swept = {key: values for key, values in overridden.items() if len(values) > 1 and key != "seed"}
+        self.rows |= {key: values for key, values in swept.items() if key not in self.rows}
+        own = [str(choice) for choice in experiment.grid.get("seed", {}).values()]
+        own = own or ([fixed["seed"]] if "seed" in fixed else [str(seed) for seed in self._scale.seeds])
+        self.seeds = overridden.get("seed") or own
+        for axis, labels in self.rows.items():
+            keys = set.intersection(*({*self._set_by(axis, label)} for label in labels)) - {axis}
+            for key in sorted(keys & self._overridden):
+                choose = f"choose rows by {axis}={','.join(self._choices[axis])}"
+                raise ConfigError(f"{key}={','.join(overridden[key])}: the rows of the table set this key; {choose}")
+
+    def _set_by(self, axis: str, label: str) -> dict[str, str]:
+        """The values that a label sets, by key."""
+        choice = self._choices.get(axis, {}).get(label, label)
+        return {axis: choice} if isinstance(choice, str) else dict(text.split("=", 1) for text in choice)
+
+    def point(self, labels: dict[str, str], seed: str, below: Sequence[dict[str, str]] = ()) -> Point:
+        """The point of labels, which may have keys that are no axes; below are those that start from it."""
+        key, row = (*labels.items(), ("seed", seed)), " ".join(f"{axis}={label}" for axis, label in labels.items())
+        if key in self._made:
+            return self._made[key]
+        if labels in below:
+            raise ConfigError(f"start_from has a cycle: {row} starts from itself")
+        try:
+            config = self._config(labels, seed)
+        except ConfigError as error:
+            raise (ConfigError(f"{row}: {error}") if row and row not in str(error) else error) from error
+        # A row with a key that is no axis is a trunk, which has no parent.
+        links = [link for link in self._links if link.row.items() <= labels.items() and {*labels} <= {*self.rows}]
+        parent = self.point(labels | links[0].parent, seed, (*below, labels)) if links else self._start
+        self._made[key] = point = Point(labels, config, parent, links[0].keep if links else "weights")
+        return point
+
+    def _config(self, labels: Mapping[str, str], seed: str) -> RunConfig:
+        chosen = {key: value for item in labels.items() for key, value in self._set_by(*item).items()}
+        values = self._fixed | chosen | {"seed": seed}
+        config = load([f"{key}={_in_role(value, self._scale)}" for key, value in values.items()])
+        return adopt(config, self._start.run, {*self._overridden, *chosen}, self._own_fixed) if self._start else config
+
+
+def _label(value: str, known: Iterable[str]) -> str:
+    """The label that a given value is, or else the value."""
+    plain = value.strip("'\"").casefold()  # Hydra's grammar writes True for true, and keeps the quotes of a text
+    return next((label for label in known if label.casefold() == plain), value)
+
+
+def _in_role(value: str, scale: ScaleConfig) -> str:
+    """An override's value, with each value of the paper in it replaced by that of the scale."""
+
+    def value_of_scale(match: re.Match[str]) -> str:
+        key, paper = match.groups()
+        if paper not in (roles := scale.roles.get(key, {})):
+            raise ConfigError(f"scale={scale.name} has no value for the paper's {key}={paper} (it has: {[*roles]})")
+        return str(roles[paper])
+
+    return re.sub(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}", value_of_scale, value)
 
 
 def family(points: Sequence[Point]) -> dict[str, Point]:
@@ -60,31 +264,13 @@ class Plan:
         """The plan as its runs are now."""
         return replace(self, points=tuple(point.again() for point in self.points))
 
-    def _to_finish(self, point: Point) -> list[str]:
-        """The runs that need pre-training before a point is finished: itself first, then what it starts from."""
-        line = (self.family[above.run.name] for above in reversed(point.lineage))
-        return [run.run.name for run in itertools.takewhile(lambda run: run.lacks_pretraining, line)]
-
-    @cached_property
-    def failed(self) -> dict[str, Point]:
-        """The runs that failed before, by name; a failed run from which only finished ones start is none of them."""
-        unfinished = {above.run.name for point in self.points if point.state != "done" for above in point.lineage}
-        return {name: point for name, point in self.family.items() if point.state == "failed" and name in unfinished}
-
-    @cached_property
-    def to_pretrain(self) -> set[str]:
-        """Names of the runs that need pre-training and can have it: none that it starts from failed before."""
-        lines = map(self._to_finish, self.points)
-        return {name for line in lines if not self.failed.keys() & {*line} for name in line}
-
     @cached_property
     def to_train(self) -> list[Point]:
-        """The runs that need pre-training or fine-tunings, each after those that it starts from."""
-        return [
-            point
-            for name, point in self.family.items()
-            if name in self.to_pretrain or (point.pretraining == "done" and point.tasks and point.state != "done")
-        ]
+        """The runs that need training: rows, and what these start from, up to a run that is trained; parents first."""
+        lines = (itertools.takewhile(lambda run: run.lacks_pretraining, point.lineage[::-1]) for point in self.points)
+        needed = {run.run.name for line in lines for run in line}
+        needed |= {point.run.name for point in self.points if point.pretraining == "done" and point.state != "done"}
+        return [point for name, point in self.family.items() if name in needed]
 
 
 def plan_study(
@@ -93,7 +279,6 @@ def plan_study(
     """The plan of an experiment.
 
     Args:
-        experiment: the experiment.
         overrides: `key=value` texts that win over it.
         tasks: names of the downstream tasks; None: those of the experiment's columns that have their data.
         say: takes what a user must know of the plan.
@@ -106,15 +291,13 @@ def plan_study(
     from albert_lab.data.pairs import check_kinds
 
     with fingerprints_taken_once():
-        rows = points(experiment, overrides)
-        chosen = finetunings.choose_tasks(experiment.columns, say, tasks, experiment.own_tasks)
-        planned, seen = [], set[str]()
-        for point in rows:
+        planned = points(experiment, overrides)
+        chosen = finetunings.choose_tasks(experiment.columns, say, tasks)
+        for point in planned:
             check_kinds(point.config.inter_sentence)
-            is_first = point.label not in seen  # of its row, whose other seeds have the same shape
-            seen.add(point.label)
-            tuned = {"tasks": chosen, "seeds": experiment.finetuning_seeds, "with_random": is_first}
-            planned.append(replace(point, known=point.run, **tuned))
+            point.tasks, point.seeds = chosen, experiment.finetuning_seeds
+            # The other seeds of a row have the same shape.
+            point.with_random = point.config.seed == planned[0].config.seed
         return Plan(experiment, tuple(planned))
 
 
@@ -123,24 +306,14 @@ def plan_all(
 ) -> list[Plan]:
     """The plans of several experiments, such as those of the paper; see plan_study().
 
-    A table of tasks alone is left out, in one line, if none of them has its data.
+    A table of tasks alone is left out if none of them has its data.
     """
-    plans, left_out, said = [], [], set[str]()
-
-    def say_once(line: str) -> None:
-        if line not in said:
-            to_stderr(line)
-        said.add(line)
-
+    columns = dict.fromkeys(column for experiment in experiments for column in experiment.columns)
+    known = finetunings.choose_tasks(columns, to_stderr, tasks)  # one line for all that lack their data
+    plans = []
     for experiment in experiments:
-        if tasks is None and experiment.ensemble and not finetunings.choose_tasks(experiment.columns, lambda _: None):
-            left_out.append(experiment.name)
-            continue
-        try:
-            plans.append(plan_study(experiment, overrides, tasks, say_once))
-        except (ConfigError, MissingDataError) as error:
-            kind = ConfigError if isinstance(error, ConfigError) else MissingDataError
-            raise kind(f"{experiment.name}: {error}") from error
-    if left_out:
-        to_stderr(f"no files of their tasks, left out: {', '.join(left_out)}")
+        if tasks is None and experiment.ensemble and not known.keys() & {*experiment.columns}:
+            to_stderr(f"{experiment.name}: left out, for none of its tasks has its files")
+        else:
+            plans.append(plan_study(experiment, overrides, tasks, lambda _: None))
     return plans

@@ -1,6 +1,6 @@
 """Runs that start from another run: of the same study, or an existing one; and what a start has to keep."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from operator import attrgetter
 
 from albert_lab.config.compose import validate
@@ -11,23 +11,11 @@ from albert_lab.data.vocabulary import find_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape, check_deepening
 from albert_lab.runs import run as runs
-from albert_lab.runs.states import find_run
 
 # Keys that continued training must keep: they set the shape, the token ids, the labels, the schedule, the curve.
 _SAME_IN_TRAINING = (
-    "model",
-    "sharing",
-    "embedding_size",
-    "inter_sentence",
-    "tokenizer",
-    "optimizer",
-    "budget.unit",
-    "budget.value",
-    "batch_size",
-    "length_schedule",
-    "max_sequence_length",
-    "evaluation",
-    "seed",
+    *("model", "sharing", "embedding_size", "inter_sentence", "tokenizer", "optimizer", "budget.unit", "budget.value"),
+    *("batch_size", "length_schedule", "max_sequence_length", "evaluation", "seed"),
 )
 # Groups and plain keys that the weights of an existing run determine.
 _DECIDED = ("model", "sharing", "embedding_size", "projection", "tokenizer")
@@ -43,10 +31,10 @@ def check_start(run: runs.Run, parent: runs.Run, keep: Keep) -> None:
     Raises:
         ConfigError: they do not fit; names what differs.
     """
+    is_same_file = find_tokenizer(run.config) == find_tokenizer(parent.config)
+    if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"] and not is_same_file:
+        raise ConfigError("the weights are those of another tokenizer")
     if keep == "weights":
-        same_file = find_tokenizer(run.config) == find_tokenizer(parent.config)
-        if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"] and not same_file:
-            raise ConfigError("the weights are those of another tokenizer")
         labels, before = (len(each.config.inter_sentence.labels) for each in (run, parent))
         if before and labels and before != labels:  # a head that one side lacks is new, or left behind
             raise ConfigError(f"its pair head has {labels} labels, and that of the weights {before}")
@@ -56,33 +44,9 @@ def check_start(run: runs.Run, parent: runs.Run, keep: Keep) -> None:
         here, there = (attrgetter(key)(config) for config in (run.config, parent.config))
         if here != there:
             raise ConfigError(f"it continues that training, so {key} must be the same: {there} before, {here} after")
-    if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"]:
-        raise ConfigError("it continues that training, so the tokenizer must be the same")
     here, there = (config.budget.stop_at for config in (run.config, parent.config))
     if there >= here:
         raise ConfigError(f"budget.stop_at={there:g} there leaves nothing to do until budget.stop_at={here:g} here")
-
-
-def take_start(overrides: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The run of `start_from=RUN` among overrides, and the others, at the scale of that run unless they give one.
-
-    Raises:
-        ConfigError: an unknown or unfinished run.
-    """
-    named = [text.partition("=")[2] for text in overrides if text.startswith("start_from=")]
-    rest = [text for text in overrides if not text.startswith("start_from=")]
-    if not named:
-        return None, rest
-    is_scaled = any(text.startswith("scale=") for text in rest)
-    return named[-1], rest if is_scaled else [f"scale={find_parent(named[-1]).config.scale.name}", *rest]
-
-
-def find_parent(name: str) -> runs.Run:
-    """The run of `start_from=RUN`; raises ConfigError if there is none, or if it is not finished."""
-    try:
-        return find_run(name)
-    except ConfigError as error:
-        raise ConfigError(f"start_from={name}: {error}") from error
 
 
 def adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str], fixed: Collection[str]) -> RunConfig:

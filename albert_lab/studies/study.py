@@ -1,6 +1,6 @@
 """The data of a report: what a plan has made, and its files: the experiment, its points, its runs and its ensembles."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +18,7 @@ from albert_lab.runs.reported import REMEDY, ReportedRun
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
 from albert_lab.studies.experiment import read as read_experiment
-from albert_lab.studies.plan import Plan
-from albert_lab.studies.points import Point
+from albert_lab.studies.plan import Plan, Point
 from albert_lab.tasks.records import output_folder, summarize
 from albert_lab.tasks.task import load_task
 
@@ -85,8 +84,7 @@ class Study:
     @property
     def axes(self) -> list[str]:
         """The axes of its table: the experiment's, then those that the command line added."""
-        asked, own = self.points[0].labels, self.experiment.axes
-        return [axis for axis in own if axis in asked] + [axis for axis in asked if axis not in own]
+        return [*self.points[0].labels]
 
     @property
     def scale(self) -> str:
@@ -105,8 +103,6 @@ def write(folder: Path, study: Study) -> None:
     for run in study.runs:
         reported.write(folder, run)
     content = study.experiment.model_dump(mode="json", exclude={"name"})
-    if "own_tasks" in content:  # its records have all that a report needs of a task
-        content["own_tasks"] = {name: Path(file).name for name, file in study.experiment.own_tasks.items()}
     write_atomically(folder / EXPERIMENT, OmegaConf.to_yaml(OmegaConf.create(content)))
     asked = _StudyFile(points=tuple(study.points), ensembles=tuple(study.ensembles))
     write_atomically(folder / STUDY, asked.model_dump_json(indent=1) + "\n")
@@ -132,8 +128,6 @@ def read(folder: Path) -> Study:
 
 def read_points(folder: Path) -> _StudyFile:
     """What was asked for in a report's folder; ConfigError as in read()."""
-    if not (folder / STUDY).is_file():
-        raise ConfigError(f"{folder} is no report: it has no {STUDY}")
     return files.read_json(folder / STUDY, _StudyFile, REMEDY)
 
 
@@ -157,31 +151,24 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     Raises: see runs.layers.layers_of() and ensembles().
     """
     experiment = plan.experiment
-    collected = list(collect_runs(plan.points, say, with_layers=LAYERS_FIGURE in experiment.figures))
     averaged = ensembles(plan.points, experiment.ensemble.members) if experiment.ensemble else []
     points = [_point(item, failures, command) for item in plan.points]
-    named = [Path(file).name for file in experiment.include]
-    further = tuple(file for file in own_code.included() if file not in named)  # by --include
-    experiment = experiment.model_copy(update={"include": (*experiment.include, *further)})
-    return Study(experiment, points, collected, averaged)
-
-
-def collect_runs(points: Sequence[Point], say: Say, *, with_layers: bool = False) -> Iterator[ReportedRun]:
-    """The finished runs of some points, each once."""
-    for item in {item.run.name: item for item in points}.values():
+    further = own_code.included().keys() - {Path(file).name for file in experiment.include}  # by --include
+    experiment = experiment.model_copy(update={"include": (*experiment.include, *sorted(further)), "is_record": True})
+    collected = []
+    for item in {item.run.name: item for item in plan.points}.values():
         folder = item.run.folder
         if record := results.read(folder):
-            yield ReportedRun(
-                record=record,
-                columns=finetunings.filled_columns(item.run, item.tasks, item.seeds, with_random=item.with_random),
-                curve=reported.curve(folder),
-                layers=layers_of(folder, say) if with_layers else (),
-            )
+            columns = finetunings.filled_columns(item.run, item.tasks, item.seeds, with_random=item.with_random)
+            layers = layers_of(folder, say) if LAYERS_FIGURE in experiment.figures else ()
+            collected.append(ReportedRun(record=record, columns=columns, curve=reported.curve(folder), layers=layers))
+    return Study(experiment, points, collected, averaged)
 
 
 def _point(item: Point, failures: Mapping[str, str], command: str) -> StudyPoint:
     config, is_done = item.config, item.pretraining == "done"
     failed = finetunings.failures(item.missing)
+    reasons = [f"{name}: {failures[name]}" for name in (above.run.name for above in item.lineage) if name in failures]
     lacking = [missing.name for missing in item.missing] if is_done else []
     return StudyPoint(
         values=item.values,
@@ -189,20 +176,12 @@ def _point(item: Point, failures: Mapping[str, str], command: str) -> StudyPoint
         seed=config.seed,
         run=item.run.name,
         state=item.pretraining,
-        reason="" if is_done else _reason(item, failures),
+        reason="" if is_done else (reasons or ["stopped before its end"])[0],
         failed_tasks="; ".join(f"{name}: {failed.get(name, 'not trained')}" for name in lacking),
         scale=config.scale.name,
         corpus=config.corpus.name,
         command=command,
     )
-
-
-def _reason(item: Point, failures: Mapping[str, str]) -> str:
-    for above in reversed(item.lineage):
-        if reason := failures.get(above.run.name):
-            start = f"not started: it starts from {above.run.name}, which did not finish: "
-            return reason if above is item else start + reason
-    return "stopped before its end"
 
 
 def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
@@ -220,9 +199,8 @@ def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
 
     lines = []
     for column, name in planned[0].tasks.items():
-        finished = [(item, finetunings.finished(item.run, name, item.seeds)) for item in planned]
-        finished = [pair for pair in finished if pair[1]]
-        if not finished:
+        of_runs = ((item, finetunings.finished(item.run, name, item.seeds)) for item in planned)
+        if not (finished := [pair for pair in of_runs if pair[1]]):
             continue
         item, records = max(finished, key=lambda pair: summarize(pair[1]).value)
         task, run = load_task(name), item.run

@@ -14,7 +14,6 @@ from rich.console import Console
 from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.errors import INTERRUPTED, STOPPED
-from albert_lab.machine import jobs_at_once
 from albert_lab.messages import duration, to_stderr
 from albert_lab.report import report
 from albert_lab.studies import prices
@@ -22,8 +21,6 @@ from albert_lab.studies.execute import Options, execute
 from albert_lab.studies.plan import Plan
 from albert_lab.tasks.records import record_file
 from albert_lab.terminal import live
-
-ONCE = ("--fresh", "--retry-failed")  # not in the command that a report names
 
 
 def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
@@ -33,9 +30,9 @@ def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
     """
     if not options.is_here:
         return execute(plan, options).code, None
-    with _shown(plan, options) as log:
+    with _shown(plan) as log:
         outcome = execute(plan, options)
-        command = shlex.join(["albert-lab", *(word for word in sys.argv[1:] if word not in ONCE)])
+        command = shlex.join(["albert-lab", *sys.argv[1:]])
         analysis = report.write_of(plan, outcome.failures, command)
     for name, reason in outcome.failures.items():
         to_stderr(f"FAILED {_titled(name, plan)}: {_titled(reason, plan)}")
@@ -50,7 +47,7 @@ def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
 
 
 @contextmanager
-def _shown(plan: Plan, options: Options) -> Iterator[Path | None]:
+def _shown(plan: Plan) -> Iterator[Path | None]:
     """Shows the runs of a plan within this context, while all other lines go to a log, which is yielded.
 
     Warnings of the log are repeated at the end. Without anything to train, nothing is shown and there is no log.
@@ -58,8 +55,7 @@ def _shown(plan: Plan, options: Options) -> Iterator[Path | None]:
     if not plan.to_train:
         yield None
         return
-    jobs = jobs_at_once(options.jobs, plan.config.machine.processes)
-    seconds = prices.price(plan).time(prices.last_speed(prices.device_of(plan.config), jobs), jobs)
+    seconds = prices.price([plan]).seconds
     about = "" if seconds is None else f" About {duration(seconds)} here."
     rows, seeds = ({*of} for of in zip(*((item.row, item.config.seed) for item in plan.points), strict=True))
     what = ", ".join(f"{len(of)} {name}{'s' * (len(of) > 1)}" for of, name in ((rows, "row"), (seeds, "seed")))
@@ -86,7 +82,7 @@ def _watched(plan: Plan) -> list[live.WatchedRun]:
     """The runs of a plan: its rows, and those that are trained for them."""
     watched = []
     for item in {item.run.name: item for item in (*plan.points, *plan.to_train)}.values():
-        flops = prices.finetuning_flops(item)
+        flops = prices.tunings(item)
         tuned = tuple(
             (record_file(start.folder, task.name, seed), flops[start.name, task.name, seed])
             for start, task, seed in item.missing

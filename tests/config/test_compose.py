@@ -10,7 +10,6 @@ from toy_folders import toy_tokenizer_file
 from albert_lab.config import compose as config
 from albert_lab.config.section import complete
 from albert_lab.errors import ConfigError
-from albert_lab.studies.jobs import take
 
 # Values that the user must give for an option.
 REQUIRED = {
@@ -26,8 +25,6 @@ REQUIRED = {
 @pytest.mark.parametrize("options", [*zip_longest(*config.groups().values())])  # one of each group at a time
 def test_every_option_composes_and_is_named_after_its_file(options):
     chosen = {group: option for group, option in zip(config.groups(), options, strict=True) if option}
-    if launcher := chosen.pop("launcher", None):  # a setting of the command, not of its runs
-        assert take([f"launcher={launcher}"])[0].name == launcher
     choices = [f"{group}={option}" for group, option in chosen.items()]
     composed = config.load([*choices, *(text for choice in choices for text in REQUIRED.get(choice, []))])
     assert {group: getattr(composed, group).name for group in chosen} == chosen

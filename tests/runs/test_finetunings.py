@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+from command import use_conf
 from toy import states_of, toy_overrides, train
 from toy_tasks import toy_task, write_examples
 
@@ -44,7 +45,7 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     (point,) = study.collect(planned.updated(), outcome.failures, "albert-lab sweep", print).points
     assert "squad1, seed 0" in point.failed_tasks
     assert point.state == "done"
-    (run,) = study.collect_runs(planned.updated().points, print)
+    (run,) = study.collect(planned.updated(), {}, "", print).runs
     score = run.scores["mnli"]
     assert score.low is not None
     assert score.high is not None
@@ -57,7 +58,7 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     assert states_of(planned) == ["done"]
     assert written == (record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns)
 
-    (run,) = study.collect_runs(planned.updated().points, print)
+    (run,) = study.collect(planned.updated(), {}, "", print).runs
     row = run.numbers
     assert row["squad1"] == pytest.approx((row["squad1_f1"] + row["squad1_exact_match"]) / 2)
     assert [(column.task, column.is_random) for column in run.columns] == [
@@ -130,21 +131,28 @@ def test_a_column_without_task_files_is_left_out_and_said(tmp_path, monkeypatch)
     assert all(name in line for name in ("squad1, squad2, sst2, race", "docs/data-and-tasks.md"))
 
 
-def test_the_file_of_an_own_task_fills_its_column_and_needs_its_data(tmp_path, monkeypatch):
+def test_an_own_task_of_conf_is_a_column_and_its_record_is_read_without_it(tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "data"))
+    folder, file = tmp_path / "conf" / "task", tmp_path / "study.yaml"
+    folder.mkdir(parents=True)
     text = "{kind: classification, data: {train: a.tsv, dev: b.tsv}, format: {text_a: text, labels: [n, y]}}"
-    (tmp_path / "mine.yaml").write_text(text)
-    study = "{title: t, source: s, grid: {dropout: [0, 0.1]}, columns: [mlm_accuracy, mine.yaml], claims: [{quote: q,"
-    study += " metric: mine, check: greater, row: {dropout: 0}, than: {dropout: 0.1}}]}"
-    (tmp_path / "study.yaml").write_text(study)
-    result = experiment.read(tmp_path / "study.yaml")
-    assert result.columns == ("mlm_accuracy", "mine")
-    assert result.own_tasks == {"mine": str(tmp_path / "mine.yaml")}
-    with pytest.raises(MissingDataError, match=r"mine: no train data at .*a\.tsv"):
-        finetunings.choose_tasks(result.columns, print, own=result.own_tasks)
-    for name in ("a.tsv", "b.tsv"):
-        (tmp_path / name).write_text("text\tlabel\nb\tn\nc\ty\n")
-    assert finetunings.choose_tasks(result.columns, print, own=result.own_tasks) == result.own_tasks
+    (folder / "mine.yaml").write_text(text)
+    study = "title: t\nsource: s\ngrid: {dropout: [0, 0.1]}\ncolumns: [mlm_accuracy, mine]\n"
+    study += "claims: [{quote: q, metric: mine, check: greater, row: {dropout: 0}, than: {dropout: 0.1}}]\n"
+    file.write_text(study)
+    try:
+        use_conf(tmp_path / "conf")
+        result = experiment.read(file)
+        assert finetunings.choose_tasks(result.columns, print) == {}
+        for name in ("a.tsv", "b.tsv"):
+            (folder / name).write_text("text\tlabel\nb\tn\nc\ty\n")
+        assert finetunings.choose_tasks(result.columns, print) == {"mine": "mine"}
+    finally:
+        use_conf()
+    with pytest.raises(ConfigError, match="mine"):
+        experiment.read(file)
+    file.write_text(study + "is_record: true\n")
+    assert experiment.read(file).columns == result.columns
 
 
 def test_a_named_task_must_have_its_data(tmp_path, monkeypatch):

@@ -52,7 +52,7 @@ def weights(folder: Path) -> bytes:
 
 def test_a_table_of_the_paper_is_made_by_a_throttled_array_and_the_same_command_reports_it(slurm, own_home):
     command = ["sop-vs-nsp", "scale=smoke", "seed=0"]
-    submitted(*command, "launcher.at_once=1")
+    submitted(*command, "--jobs", "1")
     most = 0
     while jobs := squeue():
         most = max(most, sum(state == "RUNNING" for _, state, _ in jobs))

@@ -3,14 +3,11 @@ from command import own_signals
 from safetensors.numpy import load_file
 from toy import toy_overrides, toy_plan, train, write_corpus
 
-from albert_lab import storage
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import execute
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import Plan, plan_study
-from albert_lab.studies.starts import take_start
 
 
 @pytest.fixture(autouse=True)
@@ -42,16 +39,15 @@ def planned(run, corpus, *overrides) -> Plan:
 
 
 def continued(run, settings) -> Plan:
-    start, rest = take_start([f"start_from={run.name}", *settings])
     toy = Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": {}})
-    return plan_study(toy.model_copy(update={"start_from": start}), rest, [])
+    return plan_study(toy, [f"start_from={run.name}", *settings], [])
 
 
 def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corpus, finished):
     before = load_file(max((imported(finished).folder / "checkpoint").glob("step-*")) / "model.safetensors")
     (item,) = planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").points
     assert item.lineage[0].run == finished
-    assert planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").to_pretrain == {item.run.name}
+    assert planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").to_train == [item]
     assert worker.main(runs.create(item.run)) == 0
     record = results.read(item.run.folder)
     assert record is not None
@@ -131,23 +127,3 @@ def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
 def test_keys_that_the_weights_determine_cannot_be_set(corpus, finished, override):
     with pytest.raises(ConfigError, match=override.split("=")[0]):
         planned(finished, corpus, override)
-
-
-def test_a_fresh_start_trains_the_new_run_again_but_not_the_one_it_continues(corpus, finished, monkeypatch):
-    plan = planned(finished, corpus)
-    forgotten = []
-    monkeypatch.setattr(execute.storage, "remove", lambda folder: forgotten.append(folder.name))
-    monkeypatch.setattr(execute, "_launch", lambda *_: None)
-    train(execute.reset(plan, fresh=True))
-    assert forgotten == [plan.points[0].run.name]
-
-
-def test_a_finished_run_that_a_process_fine_tunes_is_not_started_afresh(corpus, own_home, runs_here):
-    plan = toy_plan(corpus)
-    train(plan)
-    folder = plan.points[0].run.folder
-    with storage.locked(folder / runs.LOCK, print):
-        execute.reset(plan.updated(), fresh=True)
-    assert (folder / "checkpoint").is_dir()
-    execute.reset(plan.updated(), fresh=True)
-    assert not (folder / "checkpoint").exists()

@@ -34,7 +34,7 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
     (item,) = trained.points
     assert item.tasks == {"mnli": "mnli"}, "no data of QNLI, and no task replaces it"
     assert item.state == "done"
-    (run,) = study.collect_runs(trained.points, print)
+    (run,) = study.collect(trained, {}, "", print).runs
     seeds = [record.seed for record in run.columns[0].finetunings]
     assert seeds == [0, 1, 2], "the experiment's own fine-tuning seeds"
     (line,) = study.collect(trained, {}, "a command", print).ensembles

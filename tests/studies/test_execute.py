@@ -12,9 +12,8 @@ from toy_training import quick_starts
 from albert_lab import errors, machine
 from albert_lab.runs import results, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import execute, jobs
-from albert_lab.studies.execute import SOME_FAILED
-from albert_lab.studies.jobs import Job
+from albert_lab.studies import execute
+from albert_lab.studies.execute import SOME_FAILED, Job
 
 STOP_ITSELF = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
 
@@ -29,9 +28,9 @@ STOP_ITSELF = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
 )
 def test_a_stopped_child_leaves_the_sweep_unfinished_and_did_not_fail(tmp_path, monkeypatch, script, code):
     popen, ended = subprocess.Popen, []
-    monkeypatch.setattr(jobs.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-S", "-c", script]))
-    assert jobs.launch([Job(tmp_path)], 1, lambda _job, of_child: ended.append(of_child) or True) == code
-    assert ended == [code]
+    monkeypatch.setattr(execute.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-S", "-c", script]))
+    assert execute.launch([Job(tmp_path, [])], 1, lambda _job, of_child: ended.append(of_child)) == code
+    assert not ended
 
 
 def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_path, monkeypatch):
@@ -43,8 +42,8 @@ def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_pat
         script = f"import os; open({str(seen)!r}, 'w').write(str([v for v in {machine.RANK} if v in os.environ]))"
         return popen([sys.executable, "-c", script], **settings)
 
-    monkeypatch.setattr(jobs.subprocess, "Popen", begin)
-    assert jobs.launch([Job(tmp_path)], 1, lambda *_: True) == 0
+    monkeypatch.setattr(execute.subprocess, "Popen", begin)
+    assert execute.launch([Job(tmp_path, [])], 1, lambda *_: None) == 0
     assert seen.read_text() == "[]"
 
 
@@ -74,26 +73,25 @@ def test_finished_runs_are_skipped_and_only_missing_ones_are_trained(corpus, own
     assert {name: (runs.paths.runs() / name / results.RECORD).stat().st_mtime_ns for name in written} == written
 
 
-def test_a_failed_run_does_not_stop_the_others_and_is_trained_again_only_on_request(corpus, own_home, runs_here):
+def test_a_failed_run_does_not_stop_the_others_and_the_same_command_tries_it_again(corpus, own_home, runs_here):
     plan = toy_plan(corpus, "optimizer.learning_rate=0.01,1e30", "optimizer.warmup=0", "machine.log_every_steps=1")
     outcome = train(plan)
     assert outcome.code == SOME_FAILED
     assert states_of(plan) == ["done", "failed"]
     failed = plan.points[1].run
     assert "the loss is nan" in outcome.failures[failed.name]
-    mark = failed.folder / runs.FAILURE
-    before = mark.stat().st_mtime_ns
+    mark, done = failed.folder / runs.FAILURE, plan.points[0].run.folder / results.RECORD
+    before, written = mark.stat().st_mtime_ns, done.stat().st_mtime_ns
     assert train(plan).code == SOME_FAILED
-    assert mark.stat().st_mtime_ns == before
-    train(execute.reset(plan.updated(), retry_failed=True))
     assert mark.stat().st_mtime_ns > before
+    assert done.stat().st_mtime_ns == written
 
 
 def sweep(plan, folder):
     """What the process of one of two sweeps does."""
     os.environ["ALBERT_LAB_HOME"] = folder
     with (Path(folder) / f"{os.getpid()}.said").open("w", buffering=1) as sys.stderr:
-        jobs.launch = launch_here
+        execute.launch = launch_here
         sys.exit(execute.execute(plan, execute.Options()).code)
 
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError
 from albert_lab.studies import experiment
-from albert_lab.studies import points as grid_points
+from albert_lab.studies import plan as grid_points
 from albert_lab.studies.experiment import Experiment
 
 SCALES = ["overnight", "gpu", "paper"]  # all tables are trained at smoke by .ci/run
@@ -143,11 +143,7 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
     [
         ({"start_from": [{"row": {"sharing": "a"}, "parent": {}, "keep": "weights"}]}, "start_from.row=sharing"),
         ({"start_from": [{"row": {}, "parent": {}, "keep": "all"}]}, "'training' or 'weights'"),
-        (
-            {"start_from": [{"row": {}, "parent": {p: "0.1"}, "keep": "weights"} for p in ("dropout", "eps")]},
-            "same row",
-        ),
-        ({"beyond_paper": {"sharing": {"values": ["groups"], "scales": []}}}, "beyond_paper.sharing=sharing"),
+        ({"beyond_paper": {"sharing": {"values": ["groups"], "scales": []}}}, "beyond_paper=sharing"),
         ({"speed_relative_to": {"model": "BERT"}}, "speed_relative_to"),
     ],
 )
@@ -169,30 +165,21 @@ def test_seeds_are_those_of_the_command_or_else_of_the_experiment_or_else_of_the
     assert [point.config.seed for point in grid_points.points(toy(**changes), overrides)] == seeds
 
 
-def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it():
+def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it_and_a_given_value_chooses_its_row():
     table = experiment.named("embedding-size")
     (point, *_) = grid_points.points(table, ["scale=smoke", "sharing=all-shared"])
     assert point.label == "sharing=all-shared embedding_size=4 (paper: 64)"
     assert point.values["embedding_size"] == "4"
-    (settings,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
-    assert settings.label == "sharing=all-shared embedding_size=64"
+    (chosen,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
+    assert chosen == point, "a label chooses its row"
     (same,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=4"])
-    assert same == point, "a given value fills the row that has this value at this scale"
-    several = points_of("depth", "laptop", "model.num_layers=3,6")
-    assert [point.labels["model.num_layers"] for point in several] == ["6", "24"], "six replace the paper's 24 here"
+    assert (same.labels["embedding_size"], same.config) == ("4", point.config), "another value is used as it is"
 
 
-def depths_above(point: grid_points.Point) -> list[int]:
-    above = [*depths_above(point.parent)] if point.parent else []
-    return [*above, point.config.model.num_layers]
-
-
-@pytest.mark.parametrize("given", ["6", "1,2,3,4,6,8"])
-def test_the_parents_of_a_row_are_those_of_the_whole_table_whichever_rows_are_asked_for(given):
-    deep = next(
-        point for point in points_of("depth", "laptop", f"model.num_layers={given}") if point.label.endswith("24)")
-    )
-    assert depths_above(deep) == [1, 2, 3, 4, 6]
+def test_the_parents_of_a_row_are_those_of_the_whole_table_whichever_rows_are_asked_for():
+    (asked,) = points_of("depth", "laptop", "warm_start=True", "model.num_layers=24")
+    assert [point.labels["model.num_layers"] for point in asked.lineage] == ["1", "3", "6", "12", "24"]
+    assert [point.config.model.num_layers for point in asked.lineage] == [1, 2, 3, 4, 6]
 
 
 def test_an_override_replaces_an_axis_or_adds_one():

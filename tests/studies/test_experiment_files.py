@@ -4,7 +4,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.studies import experiment
 
 ASKED = "title: a\nsource: b\n"
-COLUMNS = f"{ASKED}columns: [mlm_accuracy]\n"
+COLUMNS = f"{ASKED}grid: {{seed: [0]}}\ncolumns: [mlm_accuracy]\n"
 
 
 @pytest.mark.parametrize(
@@ -17,12 +17,12 @@ COLUMNS = f"{ASKED}columns: [mlm_accuracy]\n"
         (f"{COLUMNS}name: ../x", "../x"),
         (f"{ASKED}grid: {{seed: []}}", "seed"),
         (f"{ASKED}grid: {{dropout: [0, 0.1, 0]}}", "dropout"),
-        (f"{ASKED}grid: {{dropout: {{a: [0.1, 0.2]}}}}", "a: 0.1"),
+        (f"{ASKED}grid: {{dropout: {{a: [0.1, 0.2]}}}}", "grid: 0.1"),
         (f"{ASKED}grid: {{sharing: {{a: [sharing=groups, seed=5]}}}}", "seed"),
         (f"{COLUMNS}beyond_paper: []", "beyond_paper"),
         (f"{COLUMNS}finetuning_seeds: [-1]", "finetuning_seeds.0=-1"),
         (f"{COLUMNS}finetuning_seeds: [0, 1, 0]", "finetuning_seeds"),
-        (f"{ASKED}fixed: [inter_sentence=sop,nsp]\ngrid: {{}}", "fixed: nsp"),
+        (f"{ASKED}fixed: [inter_sentence=sop,nsp]\ngrid: {{}}", "nsp is no override"),
         (f"{ASKED}fixed: [dropout=0]\ngrid: {{dropout: [0, 0.1]}}", "fixed: dropout"),
         (f"{ASKED}grid: {{}}\ncolumns: [mnly]", "columns=mnly"),
         (f"{ASKED}grid: {{}}\ncolumns: [mnli, mnli]", "columns: mnli"),

@@ -45,15 +45,15 @@ def test_experiments_come_in_the_papers_order_and_figures_last():
     assert found[-1].name == "layer-similarity"
 
 
-def test_an_override_that_a_table_refuses_is_reported_with_its_name_before_any_run(own_home):
-    with pytest.raises(ConfigError, match="model-sizes"):
+def test_an_override_that_a_table_refuses_is_reported_with_its_rows_before_any_run(own_home):
+    with pytest.raises(ConfigError, match="sharing=groups: .* model=BERT-base"):
         plan_all([experiment.named("model-sizes")], ["scale=smoke", "sharing=groups"], [])
     assert not list(own_home.iterdir())
 
 
 def test_the_cost_of_the_paper_counts_shared_runs_once(corpus, own_home, tables):
-    seen: set[str] = set()
-    assert [price(plan, seen).runs for plan in plan_all(tables, toy_overrides(corpus), [])] == [1, 1]
+    plans = plan_all(tables, toy_overrides(corpus), [])
+    assert [price(of).runs for of in (plans[:1], plans[1:], plans)] == [1, 2, 2]
     assert not paths.runs().exists()
 
 

@@ -2,45 +2,37 @@ import os
 
 import pytest
 from records import toy_record
+from toy import toy_plan
 
-from albert_lab.config.compose import load
-from albert_lab.model.counts import count
+from albert_lab.model.counts import count, count_training_flops
 from albert_lab.runs.results import RECORD, write
-from albert_lab.studies.prices import Price, costs, last_speed
+from albert_lab.studies.prices import last_speed, price
 
 
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        ["scale=laptop"],
-        ["scale=smoke", "sharing=not-shared", "embedding_size=48", "inter_sentence=none"],
-        ["scale=paper", "sharing=groups", "ffn_block=glu", "inter_sentence=three-way", "masking=official"],
-    ],
-    ids=" ".join,
-)
-def test_the_formula_gives_the_flops_that_the_model_is_counted_to_take_and_its_matrices(overrides):
-    config = load(overrides)
-    counted = count(config)
-    parameters, training, inference = costs(config)
-    assert training == pytest.approx(counted.training_flops, rel=1e-12)
-    assert inference == pytest.approx(counted.inference_flops, rel=1e-12)
-    assert parameters == pytest.approx(counted.total, rel=0.05)
+@pytest.mark.parametrize("overrides", [[], ["sharing=not-shared", "inter_sentence=none"], ["ffn_block=glu"]])
+def test_flops_and_disk_are_those_that_the_model_is_counted_to_take(corpus, own_home, overrides):
+    plan = toy_plan(corpus, "budget.value=10", *overrides)
+    config, found = plan.config, price([plan])
+    positions = 10 * config.batch_size * config.max_sequence_length
+    assert found.flops == pytest.approx(positions * count_training_flops(config), rel=0.05)
+    assert found.disk_bytes == pytest.approx(24 * count(config).total, rel=0.15)
 
 
-def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device(own_home):
-    assert last_speed("cpu") is None
-    price = Price(runs=2, flops=4e12, seconds=60.0, disk_bytes=3 << 20)
-    assert price.as_text("h100", price.time(None)) == "2 runs, 4.0e+12 FLOPs (no speed known for h100), 3.1 MB"
+def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device(corpus, own_home):
+    plan = toy_plan(corpus)
+    assert price([plan]).seconds is None
+    assert "FLOPs (no speed known for cpu)" in str(price([plan]))
     record = toy_record()
-    for name, tokens_per_second, devices in (("old", 50.0, ()), ("new", 100.0, ()), ("gpu", 1e6, ("NVIDIA H100",))):
+    for name, tokens_per_second, device in (("old", 50.0, "cpu"), ("new", 100.0, "cpu"), ("gpu", 1e6, "cuda")):
         training = record.training.model_copy(update={"tokens_per_second": tokens_per_second, "steps": 100})
-        provenance = record.provenance.model_copy(update={"devices": devices})
+        provenance = record.provenance.model_copy(update={"device": device, "jobs": 2})
         folder = own_home / "runs" / name
         folder.mkdir(parents=True)
         write(folder, record.model_copy(update={"name": name, "training": training, "provenance": provenance}))
     os.utime(own_home / "runs" / "old" / RECORD, (0, 0))
     speed = last_speed("cpu")
     assert speed is not None
-    assert speed == 100 / (1 - record.data.padding_share) * record.train_flops_per_token
-    assert last_speed("h100") == pytest.approx(1e4 * speed)
-    assert price.time(speed, 2) == 60 + 4e12 / speed / 2
+    assert speed == 2 * (100 / (1 - record.data.padding_share) * record.train_flops_per_token), "of two runs at a time"
+    assert last_speed("cuda") == pytest.approx(1e4 * speed)
+    assert price([plan]).seconds == price([plan]).flops / speed
+    assert str(price([plan])).startswith("1 run, about ")

@@ -11,8 +11,7 @@ from toy import toy_config, toy_overrides
 
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import run as runs
-from albert_lab.studies import slurm
-from albert_lab.studies.jobs import Job, Launcher
+from albert_lab.studies.execute import Job, Options, scripts, submit
 
 # Notes its arguments and script, and adds the tasks of the array to the queue.
 SBATCH = """#!/bin/bash
@@ -31,7 +30,7 @@ echo "$number;cluster"
 SCONTROL = """#!/bin/bash
 echo "$@" > "$(dirname "$0")/scontrol.said"
 """
-SETTINGS = Launcher(name="slurm", sbatch="--time=5", at_once=None)
+SETTINGS = Options(slurm="--time=5")
 
 
 @pytest.fixture
@@ -52,21 +51,21 @@ def jobs(tmp_path):
     """Two runs, and one that starts from the first."""
     for name in ("a", "b", "child"):
         (tmp_path / name).mkdir()
-    a, b = Job(tmp_path / "a", ("sst2",)), Job(tmp_path / "b")
-    return [a, b, Job(tmp_path / "child", parent=a.folder)]
+    a, b, child = (Job(tmp_path / name, ["worker", str(tmp_path / name)]) for name in ("a", "b", "child"))
+    return [a, b, child._replace(parent=a.folder)]
 
 
 def test_each_generation_is_an_array_with_a_line_for_each_run(jobs, own_home):
-    first, second = slurm.scripts(jobs, [], SETTINGS.model_copy(update={"at_once": 1}))
-    assert (first.jobs, second.jobs) == (jobs[:2], jobs[2:])
-    assert "#SBATCH --array=0-1%1\n" in first.text
-    assert "#SBATCH --time=5\n" in first.text
-    assert f"worker {jobs[0].folder} sst2" in first.text
+    first, second = scripts(jobs, [], Options(1, "--time=5"))
+    assert (first[2], second[2]) == (jobs[:2], jobs[2:])
+    assert "#SBATCH --array=0-1%1\n" in first[1]
+    assert "#SBATCH --time=5\n" in first[1]
+    assert f"worker {jobs[0].folder}" in first[1]
 
 
 def test_text_is_prepared_first_and_children_wait_for_any_end_of_their_generation(corpus, cluster, jobs):
     run = runs.plan(toy_config(corpus))
-    slurm.submit(jobs, [run], SETTINGS)
+    submit(jobs, [run], SETTINGS)
     assert f"--prepare {run.folder}" in (cluster / "11.script").read_text()
     options = [(cluster / f"{number}.options").read_text().strip() for number in (11, 12, 13)]
     assert options == [
@@ -77,11 +76,11 @@ def test_text_is_prepared_first_and_children_wait_for_any_end_of_their_generatio
 
 
 def test_the_same_command_submits_only_what_is_not_in_the_queue(cluster, jobs):
-    slurm.submit(jobs, [], SETTINGS)
-    slurm.submit(jobs, [], SETTINGS)
+    submit(jobs, [], SETTINGS)
+    submit(jobs, [], SETTINGS)
     assert (cluster / "last").read_text() == "12\n"
     (cluster / "queue").write_text("11_0\n")
-    slurm.submit(jobs, [], SETTINGS)
+    submit(jobs, [], SETTINGS)
     assert f"worker {jobs[1].folder}" in (cluster / "13.script").read_text()
     assert (cluster / "14.options").read_text() == "--parsable --dependency=afterany:11\n", "the parent runs"
 
@@ -89,13 +88,13 @@ def test_the_same_command_submits_only_what_is_not_in_the_queue(cluster, jobs):
 def test_a_run_is_not_submitted_twice_because_the_queue_does_not_answer(cluster, jobs):
     (cluster / "squeue").write_text("#!/bin/bash\nexit 1\n")
     with pytest.raises(MissingDataError):
-        slurm.submit(jobs, [], SETTINGS)
+        submit(jobs, [], SETTINGS)
 
 
 def test_a_refusal_by_sbatch_is_reported_in_its_words(cluster, jobs):
     (cluster / "refuse").touch()
     with pytest.raises(ConfigError, match="invalid partition"):
-        slurm.submit(jobs, [], SETTINGS)
+        submit(jobs, [], SETTINGS)
 
 
 def test_without_sbatch_nothing_is_prepared_but_the_script_is_named(corpus, own_home, monkeypatch):
@@ -107,14 +106,11 @@ def test_without_sbatch_nothing_is_prepared_but_the_script_is_named(corpus, own_
 
 
 @pytest.mark.parametrize(("number", "requeued"), [(signal.SIGUSR1, True), (signal.SIGTERM, False)])
-def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(
-    cluster, tmp_path, monkeypatch, number, requeued
-):
+def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(cluster, tmp_path, number, requeued):
     loop = f"trap 'exit 75' TERM; touch {tmp_path}/begun; while :; do sleep 0.05; done"
-    monkeypatch.setattr(Job, "command", ["bash", "-c", loop])
-    (script,) = slurm.scripts([Job(tmp_path)], [], SETTINGS)
+    ((_, script, _),) = scripts([Job(tmp_path, ["bash", "-c", loop])], [], SETTINGS)
     task = {"SLURM_ARRAY_JOB_ID": "11", "SLURM_ARRAY_TASK_ID": "0"}
-    process = subprocess.Popen(["bash", "-c", script.text], env=os.environ | task)
+    process = subprocess.Popen(["bash", "-c", script], env=os.environ | task)
     while not (tmp_path / "begun").exists():
         time.sleep(0.02)
     process.send_signal(number)

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from command import own_signals
@@ -15,7 +14,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.counts import count_training_flops
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import jobs, prices, study
+from albert_lab.studies import execute, prices, study
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import Plan, plan_study
 
@@ -122,7 +121,7 @@ def finish(run: runs.Run, *, with_weights: bool = True) -> None:
 
 def needed(plan: Plan, *places: int) -> set[str]:
     """Names of the runs that these rows need to pre-train now."""
-    return replace(plan, points=tuple(plan.points[place] for place in places)).updated().to_pretrain
+    return {item.run.name for item in replace(plan, points=tuple(plan.points[at] for at in places)).updated().to_train}
 
 
 def test_a_runs_name_depends_on_its_parent_and_on_what_is_kept(corpus):
@@ -146,16 +145,16 @@ def test_only_missing_runs_are_needed_and_parents_only_for_missing_children(corp
     finish(four)
     assert needed(plan, 2) == set(), "no unfinished run needs the middle one"
     assert needed(plan, 0, 1, 2) == {two.name}
-    (runs.create(two) / runs.FAILURE).write_text('{"error": "out of memory"}')
-    assert needed(plan, 0, 1, 2) == set()
+    (runs.create(two) / runs.FAILURE).write_text("out of memory")
+    assert needed(plan, 0, 1, 2) == {two.name}, "what failed is tried again"
 
 
 def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, own_home):
     plan = planned(ARMS, corpus, "budget.value=10")
-    result, config = prices.price(plan), plan.config
+    result, config = prices.price([plan]), plan.config
     whole = 10 * config.batch_size * config.max_sequence_length * count_training_flops(config)
     assert result.runs == 3
-    assert result.flops == pytest.approx(whole * (0.6 + 2 * 0.4), rel=1e-6)
+    assert result.flops == pytest.approx(whole * (0.6 + 2 * 0.4), rel=0.05)
 
 
 # Execution
@@ -167,7 +166,7 @@ def test_a_child_is_started_only_after_its_parent_was_trained(tmp_path, monkeypa
     popen = subprocess.Popen
 
     def begin(command, **_):
-        name = Path(command[3]).name
+        (name,) = command
         said.append(("begin", name))
         record = "" if name == "bad" else f"open({str(folders[name] / results.RECORD)!r}, 'w').close(); "
         failed = name in ("bad", "trunk")  # of the trunk, a fine-tuning
@@ -175,15 +174,14 @@ def test_a_child_is_started_only_after_its_parent_was_trained(tmp_path, monkeypa
 
     def end(job, _code):
         said.append(("end", job.folder.name))
-        return True
 
-    monkeypatch.setattr(jobs.subprocess, "Popen", begin)
+    monkeypatch.setattr(execute.subprocess, "Popen", begin)
     parents = {"arm": "trunk", "orphan": "bad", "grandchild": "orphan"}
     for folder in folders.values():
         folder.mkdir()
     order = ("arm", "grandchild", "orphan", "trunk", "bad", "other")
-    planned_jobs = [jobs.Job(folders[name], parent=folders.get(parents.get(name, ""))) for name in order]
-    assert jobs.launch(planned_jobs, 3, end) == 0
+    planned_jobs = [execute.Job(folders[name], [name], folders.get(parents.get(name, ""))) for name in order]
+    assert execute.launch(planned_jobs, 3, end) == 0
     assert {name for what, name in said[:3] if what == "begin"} == {"trunk", "bad", "other"}
     assert said.index(("begin", "arm")) > said.index(("end", "trunk"))
     assert len([what for what, _ in said if what == "begin"]) == 4

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import psutil
@@ -15,14 +16,15 @@ from toy import toy_config
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies.jobs import Job
 
 # Micro-batches of a quarter of the batch, so that they, and their dropout, are the same for any number of processes.
 OVERRIDES = ["dropout=0.1", "machine.micro_batch_size=4", "machine.log_every_steps=1"]
 
 
 def train(folder, processes: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(Job(folder, processes=processes).command)  # pytest shows its stderr if the test fails
+    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    command = [sys.executable, *(torchrun if processes > 1 else ()), "-m", "albert_lab.runs.worker", str(folder)]
+    return subprocess.Popen(command)  # pytest shows its stderr if the test fails
 
 
 def weights(folder) -> dict[str, torch.Tensor]:
