@@ -61,7 +61,7 @@ class Batches:
         self, shards: Shards, vocabulary: Tokenizer, config: RunConfig, *, first_step: int = 0, stage: int = 0
     ) -> None:
         """first_step is the step of the first batch; stage is the number of the stage in the length schedule."""
-        self._shards, self._vocabulary, self._config = shards, vocabulary, config
+        self._shards, self._vocabulary, self._config = shards, vocabulary, config.at_stage(stage)
         self._first_step, self._first_epoch = first_step, stage * _EPOCHS_OF_A_STAGE
         self._planned: tuple[int, Pairs] | None = None  # the last epoch that was planned
         # Number of examples before each epoch planned so far and before the next one; statistics of the first epoch.
@@ -79,7 +79,7 @@ class Batches:
         first = (step - self._first_step) * config.batch_size
         pairs, rng = self._examples(first, first + config.batch_size), generator(Stream.MASKING, config.seed, step)
         length, method = config.max_sequence_length, METHODS[masking.method]
-        return _collate(self._shards, pairs, self._vocabulary, masking.in_training, length, rng, method)
+        return collate(self._shards, pairs, self._vocabulary, masking.in_training, length, rng, method)
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the first epoch: see pairs.make_pairs."""
@@ -241,11 +241,7 @@ class StagedBatches:
     def _enter(self, number: int, first_step: int) -> None:
         # What the stage read before the step counted_from, of another text, is counted already.
         self._number, self._first_step, self._counted_from = number, first_step, first_step
-        self._batches = self._make(number, first_step)
-
-    def _make(self, number: int, first_step: int) -> Batches:
-        config = self._config.at_stage(number)
-        return Batches(self._shards, self._vocabulary, config, first_step=first_step, stage=number)
+        self._batches = Batches(self._shards, self._vocabulary, self._config, first_step=first_step, stage=number)
 
     def _data(self, end: int, stats: Mapping[str, Any] | None = None) -> StageData:
         config = self._config.at_stage(self._number)
@@ -253,14 +249,7 @@ class StagedBatches:
         return StageData(config.max_sequence_length, config.batch_size, self._counted_from, steps, stats)
 
 
-def masked_set(
-    shards: Shards, pairs: Pairs, masking: MaskingConfig, vocabulary: Tokenizer, *, max_sequence_length: int, seed: int
-) -> Batch:
-    """All pairs of an evaluation set as masked examples, n-gram masked; always the same for the same arguments."""
-    return _collate(shards, pairs, vocabulary, masking, max_sequence_length, generator(Stream.MASKING, seed, 0))
-
-
-def fixed_pairs(shards: Shards, spec: InterSentenceConfig, config: RunConfig, *, num_pairs: int, seed: int) -> Pairs:
+def fixed_pairs(shards: Shards, spec: InterSentenceConfig, config: RunConfig, num_pairs: int, seed: int) -> Pairs:
     """Pairs for evaluation: the same for the same arguments; fewer than num_pairs if the text yields fewer.
 
     The labels have the same shares as in a whole epoch, up to rounding, in the set and in any first part of it. For a
@@ -288,7 +277,7 @@ def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:
         yield Batch(*inputs, positions, labels, batch.pair_labels[rows])
 
 
-def _collate(
+def collate(
     shards: Shards,
     pairs: Pairs,
     vocabulary: Tokenizer,
@@ -297,7 +286,7 @@ def _collate(
     rng: np.random.Generator,
     choose: Mask = mask,
 ) -> Batch:
-    """The pairs as masked examples."""
+    """The pairs as masked examples; always the same for the same arguments."""
     column = np.arange(max_sequence_length)
     a_end = 1 + pairs.a_length[:, None]  # column of the first [SEP]
     b_end = a_end + 1 + pairs.b_length[:, None]  # column of the second

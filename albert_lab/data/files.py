@@ -36,7 +36,7 @@ _REMEDY = (
 def files_of(corpus: CorpusConfig) -> Named:
     """Name (relative, so that a moved folder keeps its fingerprint) and path of each file, sorted by name.
 
-    Of several paths, those of the first come first. A folder gives its files of the first of _SUFFIXES that it has.
+    Of several paths, those of the first come first. A folder gives its plain text or, if it has none, its tables.
 
     Raises:
         ConfigError: a link that leads nowhere, something that is no ordinary file, or a name that is not UTF-8.
@@ -46,16 +46,12 @@ def files_of(corpus: CorpusConfig) -> Named:
     for path in [corpus.path] if isinstance(corpus.path, str) else corpus.path or ():
         root = _in_package(corpus, path) if corpus.source == "package" else paths.expanded(path)
         try:
-            if root.is_dir():
-                named = walk(root)
-                chosen = [[one for one in named if suffixes(one[1])[0] in read] for read in _SUFFIXES]
-                found = next(filter(None, chosen), [])
-            elif has_magic(path) and not root.exists():
-                found = _matches(root)
-            else:
-                found = [(root.name, checked(root))] if root.exists() else []
+            found = walk(root) if root.is_dir() else _matches(root)
         except OSError as error:  # a path that is too long, or a folder that may not be read
             raise MissingDataError(f"{key}={path[:200]}: {error.filename or ''} {error.strerror}") from error
+        if root.is_dir():  # plain text, which may be among other files, or else tables
+            plain = [one for one in found if suffixes(one[1])[0] in ("", ".txt", ".jsonl")]
+            found = plain or [one for one in found if suffixes(one[1])[0] in READERS]
         if not found:
             raise MissingDataError(
                 f"{key}={path}: there is no text at {root.absolute()}; of a folder, names with no suffix, .txt or"
@@ -69,14 +65,14 @@ def _in_package(corpus: CorpusConfig, path: str) -> Path:
     package, _, inside = path.partition("/")
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
-        raise MissingDataError(
-            f"{corpus.section}.path={path}: with {corpus.section}={corpus.name} this is PACKAGE/FOLDER, and no package"
-            f" {package} is installed; for text of your own give {corpus.section}=files too"
-        )
-    return Path(next(iter(spec.submodule_search_locations)), inside)
+        remedy = f"for text of your own give {corpus.section}=files too"
+        raise MissingDataError(f"{corpus.section}.path={path} is in no installed package; {remedy}")
+    return Path(spec.submodule_search_locations[0], inside)
 
 
 def _matches(pattern: Path) -> Named:
+    if pattern.exists() or not has_magic(str(pattern)):
+        return [(pattern.name, checked(pattern))] if pattern.exists() else []
     first = next(place for place, part in enumerate(pattern.parts) if has_magic(part))
     root, magic = Path(*pattern.parts[:first]), pattern.parts[first:]
     if any("**" in part and part != "**" for part in magic):
@@ -134,7 +130,7 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
     """Number and text of each line, decompressed and decoded as it is read.
 
     Raises:
-        ConfigError: binary, badly encoded or damaged, with file and line. MissingDataError: the file cannot be opened.
+        ConfigError: binary, badly encoded or damaged, or it cannot be opened; with file and line.
     """
     number, unpack = 0, COMPRESSION.get(suffixes(file)[1], nullcontext)
     try:
@@ -144,12 +140,9 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
                     raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text: {_REMEDY}")
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
     except UnicodeDecodeError as error:
-        bad = f"byte 0x{error.object[error.start]:02x} at {error.start} of the line"
-        raise ConfigError(f"{file}:{number}: not UTF-8 ({bad}): {_REMEDY}") from error
+        raise ConfigError(f"{file}:{number}: not UTF-8 (byte {error.start} of the line): {_REMEDY}") from error
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-        if isinstance(error, OSError) and error.errno:
-            raise MissingDataError(f"{file} cannot be read: {error.strerror} (after line {number})") from error
-        raise ConfigError(f"{file}: damaged, or not {file.suffix}: {error} (after line {number})") from error
+        raise ConfigError(f"{file} cannot be read, or is damaged: {error} (after line {number})") from error
 
 
 def _split_lines(content: Iterable[bytes]) -> Iterator[bytes]:
@@ -163,15 +156,10 @@ def _split_lines(content: Iterable[bytes]) -> Iterator[bytes]:
 # ---- records ----
 
 
-def _json_lines(file: Path) -> Records:
-    """A record a line; blank lines are none."""
-    return ((number, line) for number, line in lines_of(file) if line.strip())
-
-
-def _json_file(file: Path) -> Records:
-    """The records of an array or of one object over any number of lines, or those of JSON Lines."""
-    if isinstance(_parse(_first_line(file)), dict):
-        return _json_lines(file)
+def _json(file: Path) -> Records:
+    """The records of an array or of one object over any number of lines, or a record a line."""
+    if suffixes(file)[0] in (".jsonl", ".ndjson") or isinstance(_parse(_first_line(file)), dict):
+        return ((number, line) for number, line in lines_of(file) if line.strip())
     content = _parse("\n".join(line for _, line in lines_of(file)))
     if content is None:
         raise ConfigError(f"{file} is not JSON: an array of records, or a record a line, is read")
@@ -198,15 +186,11 @@ def _table(file: Path, separator: str = ",") -> Records:
 
 
 READERS: dict[str, Callable[[Path], Records]] = {
-    ".jsonl": _json_lines,
-    ".ndjson": _json_lines,
-    ".json": _json_file,
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _json),
     ".csv": _table,
     ".tsv": lambda file: _table(file, "\t"),
     ".parquet": _table,
 }
-# In the order in which a folder is asked for them: plain text, which may be among other files, or else tables.
-_SUFFIXES = (("", ".txt", ".jsonl"), READERS)
 
 
 def reader_of(file: Path) -> Callable[[Path], Records] | None:
@@ -224,7 +208,7 @@ def reader_of(file: Path) -> Callable[[Path], Records] | None:
             " leave it out"
         )
     is_json = isinstance(_parse(first), dict) or first.startswith("[{") or first in ("[", "{")
-    return _json_file if is_json else None
+    return _json if is_json else None
 
 
 def _first_line(file: Path) -> str:

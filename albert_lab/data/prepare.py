@@ -31,7 +31,7 @@ from albert_lab.messages import EVERY_SECONDS, Say, duration
 # Increment them with every change that writes other shards from the same text, settings and tokenizer.
 SHARDS_VERSION = 5
 
-_BATCH_CHARACTERS = 2**19
+_BATCH = 32  # source documents, which are in memory at once
 _MAX_THREADS = 8  # a third of the time is spent outside of them
 _MANY_UNKNOWN = 0.01  # of the tokens
 _EMPTY, _SHORT = "empty documents", "paragraphs of one sentence"
@@ -153,27 +153,15 @@ def _batches(
     parts: list[tuple[Split, CorpusConfig]] = [("dev", corpora[0]), *(("train", corpus) for corpus in corpora)]
     for split, corpus in parts:
         of_split = partial(texts.split_of, dev_share=corpus.dev_share, seed=corpus.split_seed)
-        found = texts.iterate(corpus, skipped if split == "train" else [])
-        for sources in _in_parts(source for source in found if of_split(source.text) == split):
+        read = texts.iterate(corpus, skipped if split == "train" else [])
+        found = (source for source in read if of_split(source.text) == split)
+        while sources := list(islice(found, _BATCH)):
             documents: list[Iterable[texts.Document]] = [texts.documents_of(source, corpus) for source in sources]
             if split == "dev":
                 held_out.add(source.text for source in sources)
             elif corpus.repeats == "drop":
                 documents = [texts.without_repeated(of, corpus, held_out, counts) for of in documents]
             yield split, corpus, [[one.text for one in texts.distinct(of, counts, seen)] for of in documents]
-
-
-def _in_parts(sources: Iterator[texts.Document]) -> Iterator[list[texts.Document]]:
-    """The source documents in lists of about as many characters."""
-    part, characters = [], 0
-    for source in sources:
-        part.append(source)
-        characters += len(source.text)
-        if characters >= _BATCH_CHARACTERS:
-            yield part
-            part, characters = [], 0
-    if part:
-        yield part
 
 
 def _encode(

@@ -78,7 +78,7 @@ def cleaning_of(corpus: CorpusConfig) -> Cleaning:
 
 
 class Tokenizer:
-    """Text, which it cleans, to token ids and back, by a tokenizer.json without its truncation and padding.
+    """Text, which it cleans, to token ids, by a tokenizer.json without its truncation and padding.
 
     The file says how text is cleaned (in BERT: lower case, accents, punctuation); the corpus does not. Special tokens
     are looked up by name and never come from text.
@@ -123,10 +123,6 @@ class Tokenizer:
         """
         encoding = self._aligned.encode(text, add_special_tokens=False)
         return encoding.ids, encoding.offsets
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids; special tokens give no text."""
-        return self._aligned.decode([int(token) for token in ids])
 
     def tokens(self) -> list[str]:
         """The text of every token, by id."""
@@ -178,7 +174,7 @@ def load(file: Path, cleaning: Cleaning = AS_IS) -> Tokenizer:
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """Text to token ids and back by a SentencePiece model.
+    """Text to token ids by a SentencePiece model.
 
     # Differs from the release: a token such as "2," stays; its encode_pieces splits off the comma.
     """
@@ -223,9 +219,6 @@ class SentencePieceTokenizer(Tokenizer):
         return ids, [
             (first, first if token == space else end) for token, (first, end) in zip(ids, offsets, strict=True)
         ]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return self._processor.Decode([int(token) for token in ids])
 
     def tokens(self) -> list[str]:
         return [self._processor.IdToPiece(token) for token in range(self.vocab_size)]

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.batches import Batch, masked_set, micro_batches
+from albert_lab.data.batches import Batch, collate, micro_batches
+from albert_lab.data.chunks import Stream, generator
 from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
 from albert_lab.data.tokenizer import Tokenizer
@@ -104,8 +105,8 @@ class Evaluator:
         return self._masked(self.train, self.probes[measure.name])
 
     def _masked(self, shards: Shards, pairs: Pairs) -> Batch:
-        length, seed = self.config.max_sequence_length, self.config.evaluation.seed
-        return masked_set(shards, pairs, self.config.masking, self.tokenizer, max_sequence_length=length, seed=seed)
+        config, rng = self.config, generator(Stream.MASKING, self.config.evaluation.seed, 0)
+        return collate(shards, pairs, self.tokenizer, config.masking, config.max_sequence_length, rng)
 
     def along_the_way(self, model: PretrainingModel, num_pairs: int) -> dict[str, Score]:
         """The scores for learning curves, on the first num_pairs pairs: those of the model's own heads.

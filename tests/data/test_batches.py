@@ -13,7 +13,7 @@ from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import batches as module
 from albert_lab.data import chunks
-from albert_lab.data.batches import Batch, Batches, StagedBatches, fixed_pairs, masked_set, micro_batches
+from albert_lab.data.batches import Batch, Batches, StagedBatches, collate, fixed_pairs, micro_batches
 from albert_lab.data.pairs import make_pairs
 from albert_lab.data.shards import Shards
 from albert_lab.data.tokenizer import Tokenizer
@@ -55,9 +55,8 @@ def make_batches(shards: Shards, config: RunConfig) -> Batches:
 
 
 def make_set(shards: Shards, config: RunConfig, num_pairs: int, seed: int = 5) -> Batch:
-    length = config.max_sequence_length
-    pairs = fixed_pairs(shards, config.inter_sentence, config, num_pairs=num_pairs, seed=seed)
-    return masked_set(shards, pairs, config.masking, VOCABULARY, max_sequence_length=length, seed=seed)
+    pairs, rng = fixed_pairs(shards, config.inter_sentence, config, num_pairs, seed), np.random.default_rng(seed)
+    return collate(shards, pairs, VOCABULARY, config.masking, config.max_sequence_length, rng)
 
 
 def same(one: Batch, other: Batch) -> bool:

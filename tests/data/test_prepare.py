@@ -92,9 +92,9 @@ def test_a_document_is_cut_to_the_first_sentences_that_fit_but_at_least_two(run,
 
 def paragraphs_of(opened, model):
     """The texts of the documents of a split, by source document."""
-    tokenizer = load_model(model)
+    tokens = np.array(load_model(model).tokens())[opened.tokens]
     bounds = opened.sentence_offsets[opened.document_offsets]
-    documents = [tokenizer.decode(opened.tokens[first:end].tolist()) for first, end in itertools.pairwise(bounds)]
+    documents = ["".join(tokens[first:end]).replace("▁", " ").strip() for first, end in itertools.pairwise(bounds)]
     return [documents[first:end] for first, end in itertools.pairwise(opened.source_offsets)]
 
 
@@ -165,7 +165,7 @@ def test_the_shards_do_not_depend_on_batches_and_threads(run, monkeypatch):
     folder = prepare(run("machine.workers=1"), silent)
     whole = contents(folder)
     folder.rename(folder.with_name("whole"))
-    monkeypatch.setattr("albert_lab.data.prepare._BATCH_CHARACTERS", 500)
+    monkeypatch.setattr("albert_lab.data.prepare._BATCH", 3)
     assert contents(prepare(run("machine.workers=2"), silent)) == whole
 
 
