@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Literal
@@ -24,25 +23,14 @@ _SENTENCE_ENDS = ".!?…:;\"'”’)。！？；」』"
 _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore[reportAttributeAccessIssue]  # no stubs
 
 
-@dataclass(frozen=True)
-class Document:
-    """One raw document, neither cleaned nor split; corpus.sentences sets whether a line is a paragraph or a sentence.
-
-    Attributes:
-        blocks: Its text, split at blank lines if a blank line may end a document; a record is one block.
-    """
-
-    blocks: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.blocks)
+Document = Sequence[str]  # its blocks or paragraphs, between line ends
 
 
 def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[Document]:
     """Source documents: each is held out or trained on as a whole; documents_of() splits them.
 
-    Files come in the order of their names; repetitions are included. The largest source document bounds the memory.
+    They are neither cleaned nor split, but at blank lines where these may end a document. Files come in the order of
+    their names; repetitions are included. The largest source document bounds the memory.
 
     Args:
         skipped: receives what is wrong with each record that is left out by corpus.on_error=skip.
@@ -64,7 +52,7 @@ def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[
 def _of_records(file: Path, records: Records, corpus: CorpusConfig, skipped: list[str]) -> Iterator[Document]:
     for number, record in records:
         try:
-            yield Document((text_of(record, corpus.text_field, f"{corpus.section}.text_field"),))
+            yield [text_of(record, corpus.text_field, f"{corpus.section}.text_field")]
         except ConfigError as error:
             said = f"{file}:{number}: {error}"
             if corpus.on_error == "stop":
@@ -74,16 +62,12 @@ def _of_records(file: Path, records: Records, corpus: CorpusConfig, skipped: lis
 
 def _of_text(file: Path, by_file: bool, corpus: CorpusConfig) -> Iterator[Document]:
     """A file, or the text up to a blank line; or parts of it."""
-
-    def is_blank(line: str) -> bool:
-        return not line.strip() or not line.strip(_INVISIBLE)
-
-    end = " " if corpus.lines == "wrapped" else "\n"
-    groups = groupby((line for _, line in lines_of(file)), is_blank)
-    blocks = (end.join(lines) for blank, lines in groups if not blank)
-    for whole in filter(None, [tuple(blocks)] if by_file else ((block,) for block in blocks)):
-        document, size = Document(whole), corpus.document_characters
-        yield from [document] if size is None else _parts(document.text, size, corpus)
+    end, size = " " if corpus.lines == "wrapped" else "\n", corpus.document_characters
+    lines = (line for _, line in lines_of(file))
+    groups = groupby(lines, lambda line: not line.strip() or not line.strip(_INVISIBLE))
+    blocks = (end.join(lines) for is_blank, lines in groups if not is_blank)
+    for source in filter(None, [list(blocks)] if by_file else ([block] for block in blocks)):
+        yield from [source] if size is None else _parts("\n".join(source), size, corpus)
 
 
 def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[Document]:
@@ -93,10 +77,10 @@ def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[Document]:
         for number, piece in enumerate(raw_sentences(line, corpus) if len(line) > size else [line]):
             part += (" " if number and part else "\n" * bool(part)) + piece
             if len(part) >= size:
-                yield Document((part,))
+                yield [part]
                 part = ""
     if part.strip():
-        yield Document((part,))
+        yield [part]
 
 
 def is_hard_wrapped(corpus: CorpusConfig) -> bool:
@@ -127,19 +111,16 @@ def _hash(text: str, seed: int = 0) -> int:
 
 
 def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
-    """Splits a source document into documents, by corpus.documents.
+    """Splits a source document into documents, by corpus.documents, and these into paragraphs.
 
     A paragraph is a line; with corpus.sentences=line, it is the text between blank lines.
     """
-    if corpus.documents == "file":
-        return [source]
-    texts = _paragraphs(source, corpus) if corpus.documents == "paragraph" else source.blocks
-    return [Document((text,)) for text in texts]
-
-
-def _paragraphs(document: Document, corpus: CorpusConfig) -> Sequence[str]:
     end = "\n" if corpus.sentences == "split" else r"\n\s*\n"
-    return [text for block in document.blocks for text in re.split(end, block) if text.strip()]
+    blocks = [[text for text in re.split(end, block) if text.strip()] for block in source]
+    if corpus.documents == "blank-line":
+        return [*blocks]
+    paragraphs = [*chain.from_iterable(blocks)]
+    return [paragraphs] if corpus.documents == "file" else [[text] for text in paragraphs]
 
 
 def raw_sentences(text: str, corpus: CorpusConfig) -> Iterator[str]:
@@ -167,7 +148,7 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
     """
     seen = set() if seen is None else seen
     for document in documents:
-        key = _hash(" ".join(document.text.split()))
+        key = _hash(" ".join(" ".join(document).split()))
         counts["documents"] += 1
         if key in seen:
             counts[DUPLICATES] += 1
@@ -176,22 +157,18 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
         yield document
 
 
-def without_repeated(
-    documents: Iterable[Document], corpus: CorpusConfig, held_out: Overlap, counts: Counter[str]
-) -> Iterator[Document]:
+def without_repeated(documents: Iterable[Document], held_out: Overlap, counts: Counter[str]) -> Iterator[Document]:
     """The documents without paragraphs that repeat held-out text, and without those of which nothing is left.
 
     Args:
         counts: Receives REPEATED (number of paragraphs dropped).
     """
     for document in documents:
-        parts = _paragraphs(document, corpus)
-        repeated = held_out.repeated(parts)
+        repeated = held_out.repeated(document)
         counts[REPEATED] += sum(repeated)
-        if not any(repeated):
-            yield document
-        elif own := tuple(part for part, is_repeated in zip(parts, repeated, strict=True) if not is_repeated):
-            yield Document(own)
+        own = [text for text, is_repeated in zip(document, repeated, strict=True) if not is_repeated]
+        if own or not document:
+            yield own
 
 
 def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> ConfigError:

@@ -154,14 +154,14 @@ def _batches(
     for split, corpus in parts:
         of_split = partial(texts.split_of, dev_share=corpus.dev_share, seed=corpus.split_seed)
         read = texts.iterate(corpus, skipped if split == "train" else [])
-        found = (source for source in read if of_split(source.text) == split)
+        found = (source for source in read if of_split("\n".join(source)) == split)
         while sources := list(islice(found, _BATCH)):
             documents: list[Iterable[texts.Document]] = [texts.documents_of(source, corpus) for source in sources]
             if split == "dev":
-                held_out.add(source.text for source in sources)
+                held_out.add(map("\n".join, sources))
             elif corpus.repeats == "drop":
-                documents = [texts.without_repeated(of, corpus, held_out, counts) for of in documents]
-            yield split, corpus, [[one.text for one in texts.distinct(of, counts, seen)] for of in documents]
+                documents = [texts.without_repeated(of, held_out, counts) for of in documents]
+            yield split, corpus, [[*map("\n".join, texts.distinct(of, counts, seen))] for of in documents]
 
 
 def _encode(

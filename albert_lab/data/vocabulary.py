@@ -90,7 +90,9 @@ def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
     say(f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences")
     documents = texts.distinct(texts.iterate(corpus), counts := Counter[str]())
     training = (
-        one.text for one in documents if texts.split_of(one.text, corpus.dev_share, corpus.split_seed) == "train"
+        text
+        for text in map("\n".join, documents)
+        if texts.split_of(text, corpus.dev_share, corpus.split_seed) == "train"
     )
     sentences = (sentence for text in training for sentence in texts.raw_sentences(text, corpus))
     sampled = sample(sentences, settings.training_sentences)

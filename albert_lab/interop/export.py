@@ -136,7 +136,7 @@ def _sentences(config: RunConfig, tokenizer: Tokenizer) -> list[str]:
     """Sentences of the run's text, a few of each document; without the text, the tokens of its vocabulary."""
     special = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
     try:
-        of_documents = (islice(sentences(one.text, config.corpus), 10) for one in texts.iterate(config.corpus))
+        of_documents = (islice(sentences("\n".join(one), config.corpus), 10) for one in texts.iterate(config.corpus))
         found = list(islice(chain.from_iterable(of_documents), _SENTENCES))
     except (ConfigError, MissingDataError):
         found = [token.replace("▁", " ") for token in tokenizer.tokens()]

@@ -33,7 +33,7 @@ def corpus(path: Path | str = "texts", **changes):
 
 
 def read(settings):
-    return [document.text for document in texts.iterate(settings)]
+    return [*map("\n".join, texts.iterate(settings))]
 
 
 # ---- documents ----
@@ -44,14 +44,14 @@ def test_a_blank_line_or_the_end_of_a_file_ends_a_document(tmp_path):
     file.write_text("\n" + TWO_DOCUMENTS + "   \n\n")
     result = list(texts.iterate(corpus(file)))
     assert result == [
-        texts.Document(("One line.\nAnother, naïve one.",)),
-        texts.Document(("A second document.",)),
+        ["One line.\nAnother, naïve one."],
+        ["A second document."],
     ]
     assert read(corpus(file, documents="file")) == ["One line.\nAnother, naïve one.\nA second document."]
 
 
 def divide(settings):
-    return [[document.text for document in texts.documents_of(source, settings)] for source in texts.iterate(settings)]
+    return [[*map("\n".join, texts.documents_of(source, settings))] for source in texts.iterate(settings)]
 
 
 def test_a_source_document_is_split_into_its_documents(tmp_path):
@@ -82,7 +82,7 @@ def test_files_are_source_documents_if_about_two_of_them_would_be_held_out(tmp_p
         (tmp_path / f"{number}.txt").write_text(TWO_DOCUMENTS)
     by_file, by_block = (list(texts.iterate(corpus(tmp_path, dev_share=share))) for share in (0.2, 0.19))
     assert (len(by_file), len(by_block)) == (10, 20)
-    assert len(by_file[0].blocks) == 2
+    assert len(by_file[0]) == 2
     assert len(list(texts.iterate(corpus(tmp_path, dev_share=0.01, source_documents="file")))) == 10
     assert len(list(texts.iterate(corpus(tmp_path, dev_share=0.9, source_documents="blank-line")))) == 20
 
@@ -218,9 +218,9 @@ def test_a_path_of_the_users_own_is_not_taken_for_a_package(path, section, optio
 
 def test_a_repeated_text_is_dropped_and_counted_in_any_white_space():
     counts = Counter()
-    documents = [texts.Document((text,)) for text in ["a  b", "c", "a\nb", "A b", "a b"]]
+    documents = [[text] for text in ["a  b", "c", "a\nb", "A b", "a b"]]
     kept = list(texts.distinct(documents, counts))
-    assert [document.text for document in kept] == ["a  b", "c", "A b"]
+    assert kept == [["a  b"], ["c"], ["A b"]]
     assert counts == {"documents": 5, texts.DUPLICATES: 2}
 
 
