@@ -1,9 +1,9 @@
 """Configuration from conf/ and the command line: Hydra composes it, pydantic checks and freezes it."""
 
 import copy
-import difflib
 import itertools
 import json
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from albert_lab import own_code, paths
 from albert_lab.config.schema import RunConfig
@@ -36,8 +36,9 @@ def hydra() -> Iterator[None]:
     if GlobalHydra.instance().is_initialized():  # nested initialisation is an error in Hydra
         yield
         return
-    for function in (_hidden_over, _scale_budgets, _multiply):
-        OmegaConf.register_new_resolver(function.__name__[1:], function, replace=True)
+    functions = {"hidden_over": _hidden_over, "scale_budgets": _scale_budgets, "multiply": operator.mul}
+    for name, function in functions.items():
+        OmegaConf.register_new_resolver(name, function, replace=True)
     with initialize_config_dir(str(paths.CONF), version_base="1.3"):
         yield
 
@@ -51,10 +52,6 @@ def _hidden_over(divisor: int, *, _root_: Any) -> int:
 
 def _scale_budgets(papers: int, *, _root_: Any) -> float:
     return _root_.scale.roles.budgets[str(papers)] * _root_.scale.budget[_root_.budget.unit]
-
-
-def _multiply(one: float, other: float) -> float:
-    return one * other
 
 
 @cache
@@ -74,8 +71,8 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
         ConfigError: an unknown key or option, a wrong type, or an invalid value; the message has key and value.
     """
     config = validate(content_of(overrides))
-    for key, name in config.names:  # not in validate(), which reads records without their own code
-        known = [*dict.fromkeys([*BUILT_IN[key], *own_code.names(key)])]
+    for key, built_in in BUILT_IN.items():  # not in validate(), which reads records without their own code
+        name, known = config.value(key), [*dict.fromkeys([*built_in, *own_code.names(key)])]
         if name not in known:
             raise ConfigError(f"{key}={name} is unknown (allowed: {', '.join(known)}; --include FILE.py adds others)")
     return config
@@ -111,7 +108,8 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
             raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
         content: Any = OmegaConf.to_container(composed, resolve=True)
     except (ConfigAttributeError, ConfigKeyError) as error:
-        raise ConfigError(_unknown(str(error.full_key))) from error
+        remedy = "`albert-lab config show` prints every key of the chosen options"
+        raise ConfigError(f"unknown key {error.full_key}: {remedy}") from error
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_in_one_line(error)) from error
     tokenizer, added = content["tokenizer"], content["added_corpus"]
@@ -136,7 +134,7 @@ def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
 
 @cache  # many configurations use one file
 def vocabulary_size(name: str) -> int | None:
-    """Number of tokens of tokenizer.model_file; None if it cannot be read or needs a package (its first use says so).
+    """Number of tokens of tokenizer.model_file; None if it cannot be read (its first use says so).
 
     Raises:
         ConfigError: the file is neither a SentencePiece model nor a tokenizer.json.
@@ -151,7 +149,7 @@ def vocabulary_size(name: str) -> int | None:
         from sentencepiece import SentencePieceProcessor
 
         return SentencePieceProcessor(model_proto=model).GetPieceSize()
-    except (ImportError, OSError):
+    except OSError:
         return None
     except (RuntimeError, ValueError) as error:  # of SentencePiece, and of tokenizers
         said = "is neither a SentencePiece model nor a tokenizer.json"
@@ -181,20 +179,6 @@ def load_option(group: str, option: str, section: type[AnySection]) -> AnySectio
     content = OmegaConf.to_container(OmegaConf.load(paths.conf_file(f"{group}/{option}.yaml")), resolve=True)
     assert isinstance(content, dict)
     return section.model_validate_json(json.dumps(content | {"name": option}))
-
-
-def _keys(section: type[BaseModel] = RunConfig, prefix: str = "") -> Iterator[str]:
-    for name, field in section.model_fields.items():
-        yield prefix + name
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _keys(field.annotation, f"{prefix}{name}.")
-
-
-def _unknown(key: str) -> str:
-    known, last = [*_keys(), *groups()], key.rpartition(".")[2]
-    near = [name for name in known if name.rpartition(".")[2] == last] or difflib.get_close_matches(key, known, n=1)
-    hint = f"did you mean {near[0]}? " if near and key not in known else ""
-    return f"unknown key {key}; {hint}`albert-lab config show` prints every key of the chosen options"
 
 
 def _in_one_line(error: Exception) -> str:
@@ -253,12 +237,3 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
 def expand(grid: dict[str, list[str]]) -> list[dict[str, str]]:
     """The points of a grid: every combination of its values; the last axis varies fastest."""
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-
-
-def complete(incomplete: str) -> list[str]:
-    """Overrides that begin with a text, for shell completion; empty if there are none."""
-    from hydra.plugins.completion_plugin import DefaultCompletionPlugin
-
-    with hydra():
-        loader = GlobalHydra.instance().config_loader()
-        return DefaultCompletionPlugin(loader)._query("config", incomplete)

@@ -1,7 +1,7 @@
 """The sections of the data: corpora, tokenizer, segment pairs and masking."""
 
 import math
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -11,8 +11,7 @@ from albert_lab.files import Name
 MIN_VOCAB_SIZE = 32
 # Far beyond any vocabulary in use; SentencePiece fails without an error near its limit of 2**31.
 MAX_VOCAB_SIZE = 2**24
-# More tokens than any sequence has; arrays are made of this size.
-MAX_MASKED = 2**16
+_MAX_MASKED = 2**16  # more tokens than any sequence has; arrays are made of this size
 
 
 class PairLabel(Section):
@@ -48,10 +47,8 @@ class InterSentenceConfig(Section):
         kinds = [label.kind for label in self.labels]
         if kinds and not math.isclose(total := sum(label.share for label in self.labels), 1.0, abs_tol=1e-6):
             raise ValueError(f"the shares of labels sum to {total:g}, not to 1")
-        if len(kinds) == 1 or len(set(kinds)) < len(kinds):
-            raise ValueError("labels must be of two or more different kinds, or none")
-        if kinds and "consecutive" not in kinds:
-            raise ValueError("no label is of kind consecutive, which every score of pairs needs")
+        if kinds and (len(kinds) == 1 or len(set(kinds)) < len(kinds) or "consecutive" not in kinds):
+            raise ValueError("labels must be none, or two or more different kinds with consecutive among them")
         most = self.labels[self.negative].share if kinds else 0.0
         if self.random_share and not 0 < self.random_share < most:
             raise ValueError(f"random_share is {self.random_share:g} (allowed: 0, and less than {most:g})")
@@ -66,8 +63,6 @@ def _check_path(path: Any) -> Any:
 
 _Path = Annotated[str, AfterValidator(_check_path)]
 _Paths = Annotated[str | tuple[str, ...], AfterValidator(_check_path)]
-SourceDocuments = Literal["auto", "file", "blank-line"]
-Documents = Literal["file", "blank-line", "paragraph"]
 
 
 class _Text(Section):
@@ -78,17 +73,11 @@ class _Text(Section):
     name: Name
     source: Literal["none", "package", "files"]
     path: _Paths | None
-    source_documents: SourceDocuments
-    documents: Documents
+    source_documents: Literal["auto", "file", "blank-line"]
+    documents: Literal["file", "blank-line", "paragraph"]
     sentences: Literal["split", "line"]
     text_field: str
     datasets: tuple[()] = ()  # in all records, and so in the names of runs
-
-    @model_validator(mode="after")
-    def _has_a_path(self) -> Self:
-        if self.source != "none" and self.path is None:
-            raise ValueError(f"path=null, and source={self.source} reads it: give a file or a folder")
-        return self
 
 
 class CorpusConfig(_Text):
@@ -162,8 +151,8 @@ class MaskingConfig(Section):
 
     name: Name
     probability: float = Field(gt=0, lt=1)
-    max_predictions: int | None = Field(gt=0, le=MAX_MASKED)
-    max_ngram: int = Field(gt=0, le=MAX_MASKED)
+    max_predictions: int | None = Field(gt=0, le=_MAX_MASKED)
+    max_ngram: int = Field(gt=0, le=_MAX_MASKED)
     mask_share: float = Share
     random_share: float = Share
     method: str = default("n-gram")

@@ -54,8 +54,9 @@ class ModelConfig(Section):
     @model_validator(mode="after")
     def _heads_divide(self) -> "ModelConfig":
         if self.hidden_size % self.num_attention_heads:
-            sizes = f"num_attention_heads={self.num_attention_heads} does not divide hidden_size={self.hidden_size}"
-            raise ValueError(f"{sizes}: each head needs a whole number of units")
+            raise ValueError(
+                f"num_attention_heads={self.num_attention_heads} does not divide hidden_size={self.hidden_size}"
+            )
         return self
 
 
@@ -159,21 +160,10 @@ class RunConfig(Section):
             is_whole = abs(tokens - round(tokens)) < 1e-6 and abs(sequences - round(sequences)) < 1e-6
             if not is_whole or tokens < MIN_SEQUENCE_LENGTH:
                 raise ValueError(
-                    f"length_schedule: at fraction={fraction:g}, max_sequence_length={self.max_sequence_length} is"
-                    f" {tokens:g} tokens and batch_size={self.batch_size} is {sequences:g} sequences; whole numbers,"
-                    f" and {MIN_SEQUENCE_LENGTH} tokens or more, are needed, or length_schedule=constant"
+                    f"length_schedule: fraction={fraction:g} gives {sequences:g} sequences of {tokens:g} tokens; whole"
+                    f" numbers, and {MIN_SEQUENCE_LENGTH} tokens or more, are needed, or length_schedule=constant"
                 )
         return self
-
-    @property
-    def names(self) -> list[tuple[str, str]]:
-        """The settings to which own code can add values: each key, with its value."""
-        return [
-            *((key, getattr(self, key)) for key in ("attention_block", "ffn_block", "position_encoding")),
-            ("model.hidden_act", self.model.hidden_act),
-            ("optimizer", self.optimizer.name),
-            ("masking.method", self.masking.method),
-        ]
 
     def at_stage(self, number: int) -> "RunConfig":
         """The configuration of a stage of the length schedule: its length, and its number of sequences a batch.

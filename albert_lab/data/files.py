@@ -43,7 +43,7 @@ def files_of(corpus: CorpusConfig) -> Named:
         MissingDataError: the path does not exist or cannot be read, or its package is not installed.
     """
     key, files = f"{corpus.section}.path", []
-    for path in [corpus.path] if isinstance(corpus.path, str) else corpus.path or ():
+    for path in corpus.path if isinstance(corpus.path, tuple) else [str(corpus.path)]:
         root = _in_package(corpus, path) if corpus.source == "package" else paths.expanded(path)
         try:
             found = walk(root) if root.is_dir() else _matches(root)

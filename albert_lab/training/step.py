@@ -117,7 +117,8 @@ def with_graphs(step: Step) -> "Step | GraphedStep":
     With a budget in seconds there are none: rows with and without them would not have the same time.
     """
     config, has_graphs = step.config, step.config.machine.cuda_graphs and step.device.type == "cuda"
-    has_own_code = any(name not in BUILT_IN[key] for key, name in config.names)  # may wait, or draw random numbers
+    # Own code may wait, or draw random numbers.
+    has_own_code = any(config.value(key) not in names for key, names in BUILT_IN.items())
     is_plain = config.dropout == 0 and config.optimizer.name in _RECORDED and not has_own_code
     is_whole = step.micro_batch_size == config.batch_size and config.budget.unit != "seconds"
     return GraphedStep(step) if has_graphs and is_plain and is_whole else step

@@ -73,7 +73,7 @@ def test_a_source_document_is_split_into_its_documents(tmp_path):
 def test_the_paragraphs_of_a_record_are_its_lines(tmp_path):
     record = "One. Two.\n\nThree.\n  \n"
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": record}))
-    assert divide(corpus(tmp_path)) == [[record]]
+    assert divide(corpus(tmp_path)) == [["One. Two.\nThree."]]
     assert divide(corpus(tmp_path, documents="paragraph")) == [["One. Two.", "Three."]]
 
 
