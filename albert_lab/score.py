@@ -6,7 +6,7 @@ from statistics import NormalDist
 from typing import Annotated
 
 import numpy as np
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from albert_lab.files import Record
 
@@ -103,6 +103,12 @@ class Documents(Record):
 
     n: tuple[int, ...]
     sum: tuple[float, ...]
+
+    @model_validator(mode="after")
+    def _as_many(self) -> "Documents":
+        if len(self.n) != len(self.sum):
+            raise ValueError(f"numbers of answers of {len(self.n)} documents, but sums of {len(self.sum)}")
+        return self
 
     def minus(self, other: "Documents") -> "Documents":
         """The difference of two scores of the same pairs."""

@@ -3,7 +3,7 @@ import pytest
 from pydantic import ValidationError
 from scipy.stats import binomtest
 
-from albert_lab.score import BLOCKS, Score, by_block, by_document, wilson
+from albert_lab.score import BLOCKS, Documents, Score, by_block, by_document, wilson
 
 
 @pytest.mark.parametrize(("correct", "n"), [(0, 10), (5, 10), (512, 1000), (10, 10)])
@@ -29,3 +29,8 @@ def test_blocks_are_of_consecutive_examples_and_of_about_one_size(n):
     assert len(kept.n) == min(n, BLOCKS)
     assert sum(kept.n) == sum(kept.sum) == n
     assert max(kept.n) - min(kept.n) <= 1
+
+
+def test_numbers_and_sums_of_as_many_documents_are_needed():
+    with pytest.raises(ValueError, match="of 2 documents, but sums of 1"):
+        Documents(n=(1, 2), sum=(1.0,))

@@ -1,8 +1,9 @@
 """The change by each layer of a finished run, measured on request."""
 
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from albert_lab import files, own_code
 from albert_lab.messages import Say
@@ -40,4 +41,5 @@ def layers_of(folder: Path, say: Say) -> tuple[Layer, ...]:
         batches = hidden_states_of(model.to(device).eval(), held_out, config.evaluation.batch_size, device)
         measured = measure_layers(batches, config.corpus.name)
         write_atomically(file, TypeAdapter(tuple[Layer, ...]).dump_json(measured) + b"\n")
-    return files.read_json(file, tuple[Layer, ...], "remove it, and layers are measured again")
+    form: Any = Annotated[tuple[Layer, ...], Field(min_length=1)]
+    return files.read_json(file, form, "remove it, and layers are measured again")

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
+from albert_lab.files import read_bytes
 from albert_lab.storage import PARTIAL, remove, replacing
 
 MODEL, OPTIMIZER, STATE, DIGESTS = "model.safetensors", "optimizer.safetensors", "state.json", "B2SUMS"
@@ -189,11 +190,11 @@ def _checkpoints(folder: Path) -> list[Path]:
 def _damage(path: Path) -> str | None:
     """The damage of a checkpoint; None if every file matches its digest."""
     try:
-        recorded = (path / DIGESTS).read_bytes().splitlines()
+        recorded = read_bytes(path / DIGESTS).splitlines()
         for name in (MODEL, OPTIMIZER, STATE):
-            if _digest_line(path / name).strip().encode() not in recorded:
+            if not (path / name).is_file() or _digest_line(path / name).strip().encode() not in recorded:
                 return f"{name} does not match its digest in {DIGESTS}"
-    except OSError as error:
+    except (OSError, DamagedFileError) as error:
         return str(error)
     return None
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from albert_lab.errors import ConfigError
 from albert_lab.files import Record
@@ -28,7 +28,7 @@ class Layer(Record):
 
     corpus: str
     layer: int
-    token: str
+    token: Literal["mean", "cls"]
     l2_distance: float
     l2_distance_sd: float | None = None
     cosine_similarity: float

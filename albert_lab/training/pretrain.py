@@ -141,10 +141,6 @@ class Pretrainer:
         """Used share of the budget: 0 at the start, and at its end 1, or slightly more in seconds and tokens."""
         return getattr(self.progress, self.config.budget.unit) / self.config.budget.value
 
-    @property
-    def is_at_end(self) -> bool:
-        return self.share >= self.config.budget.stop_at
-
     def run(self) -> Pretraining | None:
         """Train to the end of the budget and evaluate; None if stopped before, after a checkpoint was written.
 
@@ -188,7 +184,7 @@ class Pretrainer:
                     raise StoppedError
                 if self._is_point_due():
                     self._take_point()
-                if self.is_at_end:
+                if self.share >= self.config.budget.stop_at:
                     return
                 if decision.is_save_due:
                     self._save()
@@ -209,7 +205,7 @@ class Pretrainer:
                 taken.append(steps.take(batch, progress.steps))
                 progress.add(batch)
                 decision = self._decide()
-                is_due = progress.steps % config.machine.log_every_steps == 0 or self.is_at_end
+                is_due = progress.steps % config.machine.log_every_steps == 0 or self.share >= config.budget.stop_at
                 is_due |= decision.is_stopped or decision.is_save_due or self._is_point_due()
         means = means_of(taken, progress.masked - masked, progress.pairs - pairs)
         if not math.isfinite(means["loss"]):

@@ -123,7 +123,12 @@ def test_the_last_two_checkpoints_are_kept_and_leftovers_of_a_kill_are_removed(t
     assert names(tmp_path / "step-00000010") == sorted(FILES)
 
 
-@pytest.mark.parametrize("damage", [flip_a_byte, truncate, Path.unlink])
+def make_a_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize("damage", [flip_a_byte, truncate, make_a_pipe, Path.unlink])
 @pytest.mark.parametrize("file", FILES)
 def test_a_damaged_checkpoint_is_named_and_the_previous_one_is_used(
     tmp_path: Path, file: str, damage: Callable[[Path], None]
