@@ -168,21 +168,15 @@ class StagedBatches:
         self._passed: list[StageData] = []
         self._number = -1  # no stage has begun
 
-    def batch(self, step: int, share: float = 0.0) -> Batch:
-        """The batch of the optimizer step that begins at this used share of the budget.
-
-        Raises:
-            ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
-        """
-        return self._at(step, share).batch(step)
-
     def prefetch(self, step: int, share: Callable[[], float]) -> Generator[Batch, None, None]:
         """The batches from a step on, prefetched by a thread that ends when the generator is closed.
 
-        An error in the thread is raised here, at the batch in which it happened.
-
         Args:
             share: returns the used share of the budget before each step.
+
+        Raises:
+            ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs); at the first batch that
+                needs them, like any other error in the thread.
         """
         while True:
             batches, pool = self._at(step, share()), ThreadPoolExecutor(1, thread_name_prefix="batches")

@@ -24,10 +24,7 @@ Records = Iterator[tuple[int, Any]]
 COMPRESSION: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _NEL = "\x85".encode()  # the end of a line on mainframes
 _MARKUP = ("<?xml", "<!doctype", "<html", "<mediawiki", "<tei", "<rss", "<doc ")
-_REMEDY = (
-    f"name a compressed file *{', *'.join(COMPRESSION)} and a table *.parquet, take the text out of a document, or"
-    " convert other encodings by iconv -f WINDOWS-1252 (or UTF-16) -t UTF-8"
-)
+_REMEDY = "name files *.gz, *.bz2, *.xz or *.parquet as what they are, and convert encodings by iconv -t UTF-8"
 
 
 # ---- which files ----

@@ -48,11 +48,6 @@ class Segments(Rows):
     b_length: np.ndarray
 
 
-def consecutive(segments: Segments, rng: Generator, shards: Shards) -> Segments:
-    """The pairs as they are in the text."""
-    return segments
-
-
 def swapped(segments: Segments, rng: Generator, shards: Shards) -> Segments:
     """The pairs with the second segment first (section 3.1).
 
@@ -111,7 +106,7 @@ class PairKind:
 
 
 KINDS: dict[str, PairKind] = {
-    "consecutive": PairKind(consecutive),
+    "consecutive": PairKind(lambda segments, rng, shards: segments),
     "swapped": PairKind(swapped),
     "other-document": PairKind(other_document, is_across=True),
     "random-document": PairKind(random_document, is_across=True),
@@ -256,14 +251,11 @@ def _truncate(segments: Segments, label: int, kind: str, limit: int, counts: Cou
 def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> None:
     missing = [entry.kind for label, entry in enumerate(spec.labels) if not np.any(pairs.label == label)]
     if missing or not len(pairs):
-        share = counts["dropped_tokens"] / max(1, shards.num_tokens)
         raise ConfigError(
-            f"inter_sentence={spec.name}: the {counts['chunks']:,} chunks of {limit + SPECIAL_TOKENS} tokens of the"
-            f" {shards.split} text give {len(pairs):,} pairs, and none of kind {' or '.join(missing) or 'consecutive'}."
-            f" Dropped: {counts['dropped_chunks']:,} chunks of one sentence ({100 * share:.0f} % of the text), which"
-            f" have no second segment, and {counts['unmatched_pairs']:,} pairs without a partner. Give more text, a"
-            " larger max_sequence_length (a stage of length_schedule has a shorter one), or for single sentences"
-            " inter_sentence=none"
+            f"inter_sentence={spec.name}: the {shards.split} text gives {len(pairs):,} pairs, and none of kind"
+            f" {' or '.join(missing) or 'consecutive'}: {counts['dropped_chunks']:,} of {counts['chunks']:,} chunks of"
+            f" {limit + SPECIAL_TOKENS} tokens have one sentence. Give more text, a larger max_sequence_length (a stage"
+            " of length_schedule has a shorter one), or for single sentences inter_sentence=none"
         )
 
 

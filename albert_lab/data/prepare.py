@@ -1,6 +1,7 @@
 """From text to token shards: their path in the cache, and a build in bounded memory."""
 
 import json
+import math
 import time
 from bisect import bisect_right
 from collections import Counter
@@ -125,19 +126,14 @@ def _build(config: RunConfig, fingerprints: list[str], folder: Path, say: Say) -
         f" {decimal(meta['disk_bytes'])} in {duration(time.monotonic() - start)}"
         + (f"; dropped {dropped}" if dropped else "")
     )
-    for warning in _warnings(corpus, skipped):
-        say(f"warning: {warning}")
-
-
-def _warnings(corpus: CorpusConfig, skipped: list[str]) -> Iterator[str]:
-    """What a user may not have wanted: text that is not read, or is read in another way."""
     if skipped:
-        yield f"corpus.on_error=skip left {len(skipped):,} records out, such as {'; '.join(skipped[:5])}"
+        named = "; ".join(skipped[:5])
+        say(f"warning: corpus.on_error=skip left {len(skipped):,} records out, such as {named}")
     if corpus.source == "files" and corpus.lines == "whole" and texts.is_hard_wrapped(corpus):
-        yield "most lines are of one length and end within a sentence: corpus.lines=wrapped joins them"
-    folder = paths.expanded(str(corpus.path))
-    if corpus.source == "files" and folder.is_dir() and (others := sorted({*walk(folder)} - {*files_of(corpus)})):
-        yield f"{len(others):,} files of {folder} are not read, such as {others[0][0]}: a glob reads any name"
+        say("warning: most lines are of one length and end within a sentence: corpus.lines=wrapped joins them")
+    root = paths.expanded(str(corpus.path))
+    if corpus.source == "files" and root.is_dir() and (others := sorted({*walk(root)} - {*files_of(corpus)})):
+        say(f"warning: {len(others):,} files of {root} are not read, such as {others[0][0]}: a glob reads any name")
 
 
 def _batches(
@@ -177,14 +173,13 @@ def _encode(
         documents = [[ids for ids in islice(encoded, len(document)) if ids] for document in source]
         counts[_EMPTY] += sum(not document for document in documents)
         counts[_SHORT] += sum(0 < len(document) < fewest for document in documents)
-        kept.append([_cut(document, corpus.document_tokens) for document in documents if len(document) >= fewest])
+        kept.append([_cut(one, corpus.document_tokens or math.inf) for one in documents if len(one) >= fewest])
     documents = list(chain.from_iterable(kept))
     ids = list(chain.from_iterable(documents))
     tokens = np.fromiter(chain.from_iterable(ids), token_dtype(tokenizer.vocab_size))
     return tokens, [np.array([len(part) for part in parts if part], OFFSET) for parts in (ids, documents, kept)]
 
 
-def _cut(document: list[list[int]], most: int | None) -> list[list[int]]:
+def _cut(document: list[list[int]], most: float) -> list[list[int]]:
     """The first sentences of a document, up to so many tokens and at least two."""
-    fitting = len(document) if most is None else bisect_right(list(accumulate(map(len, document))), most)
-    return document[: max(2, fitting)]
+    return document[: max(2, bisect_right(list(accumulate(map(len, document))), most))]

@@ -78,7 +78,7 @@ def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) 
         raise ConfigError(f"the token shards in {folder} were made by another tokenizer: {_remedy(folder)}")
     inner, maps = 0, []  # inner: the length of the part that the offsets of a part refer to
     for part in _PARTS:
-        file, length = folder / f"{split}.{part}", meta[split].get(part, -1)
+        file, length = folder / f"{split}.{part}", meta[split].get(part, -2)
         dtype = token_dtype(meta["vocab_size"]) if part == "tokens" else OFFSET
         size = (length + (part != "tokens")) * dtype.itemsize
         if not file.exists() or file.stat().st_size != size:
@@ -95,7 +95,6 @@ class _Meta(BaseModel, extra="allow"):
 
     model_fingerprint: str = ""
     vocab_size: NonNegativeInt
-    disk_bytes: int = 0
     train: dict[str, int | float]
     dev: dict[str, int | float]
 

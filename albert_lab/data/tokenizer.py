@@ -69,9 +69,6 @@ class Cleaning:
         return normalizers.Sequence([*parts, normalizers.NFKC()])
 
 
-AS_IS = Cleaning()
-
-
 def cleaning_of(corpus: CorpusConfig) -> Cleaning:
     """The cleaning that a corpus sets."""
     return Cleaning(corpus.lower_case, corpus.strip_accents, corpus.language)
@@ -161,7 +158,7 @@ def fingerprint_of(model: bytes) -> str:
     return hashlib.blake2b(model, digest_size=6).hexdigest()
 
 
-def load(file: Path, cleaning: Cleaning = AS_IS) -> Tokenizer:
+def load(file: Path, cleaning: Cleaning = Cleaning()) -> Tokenizer:
     """The tokenizer of a model file: a tokenizer.json (by its suffix), which has its own cleaning, or a SentencePiece
     model, for which text is cleaned as given.
 
@@ -181,7 +178,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     _continuation = "\0"  # its words begin with ▁
 
-    def __init__(self, model: bytes, origin: str, cleaning: Cleaning = AS_IS) -> None:
+    def __init__(self, model: bytes, origin: str, cleaning: Cleaning = Cleaning()) -> None:
         """Takes a serialized SentencePiece model; origin names it in errors.
 
         Raises:

@@ -315,7 +315,7 @@ def test_a_corpus_that_cannot_give_the_pairs_is_refused(documents, sources, spec
     with pytest.raises(ConfigError, match="inter_sentence") as told:
         plan(make_shards(documents, sources=sources), spec)
     if documents[0] == [100]:
-        assert "20 chunks of one sentence (100 % of the text)" in str(told.value)
+        assert "20 of 20 chunks" in str(told.value)
 
 
 # ---- random documents in place of negatives ----

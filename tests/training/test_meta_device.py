@@ -46,7 +46,7 @@ def on_meta(config):
 )
 def test_a_training_step_never_waits_and_mixes_no_devices(corpus, tmp_path, overrides):
     config = toy_config(corpus, "machine.micro_batch_size=4", *overrides)
-    batch = pretrainer(config, tmp_path).batches.batch(0)
+    batch = next(pretrainer(config, tmp_path).batches.prefetch(0, lambda: 0.0))
     step = on_meta(config)
     results = [step.take(batch, number) for number in range(2)]
     assert all(value.device == META for sums in results for value in sums.values())
@@ -88,7 +88,7 @@ def test_a_fine_tuning_step_and_its_evaluation_never_wait_and_mix_no_devices(tmp
 
 
 def test_no_mask_is_passed_if_no_sequence_is_padded_except_on_a_cpu(corpus, tmp_path):
-    batch = pretrainer(toy_config(corpus), tmp_path).batches.batch(0)
+    batch = next(pretrainer(toy_config(corpus), tmp_path).batches.prefetch(0, lambda: 0.0))
     full, padded = np.ones_like(batch.attention_mask), np.tri(*batch.attention_mask.shape, dtype=bool)
     for mask, device, is_passed in ((full, META, False), (padded, META, True), (full, torch.device("cpu"), True)):
         assert (inputs_of(replace(batch, attention_mask=mask), device)["attention_mask"] is not None) == is_passed
