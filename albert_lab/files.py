@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, T
 from albert_lab.errors import DamagedFileError
 
 T = TypeVar("T")
+_DEEPEST = 100  # levels of a YAML file
 
 
 class Record(BaseModel):
@@ -62,14 +63,19 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
     OmegaConf reads the file, since PyYAML reads 1e-4 as text.
 
     Raises:
-        DamagedFileError: the file cannot be read, is not YAML, has no keys, or too much nesting.
+        DamagedFileError: the file cannot be read, is not YAML, has no keys, too many levels, or an alias: a few could
+            mean billions of values.
     """
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    content = read_bytes(file, remedy)
+    content, depth = read_bytes(file, remedy), 0
     try:
+        for event in yaml.parse(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST or isinstance(event, yaml.AliasEvent):
+                raise ValueError(f"an alias, or more than {_DEEPEST} levels: write values in their place")
         content = OmegaConf.to_container(OmegaConf.load(io.StringIO(content.decode())), resolve=False)
     except (yaml.YAMLError, OmegaConfBaseException, ValueError, OSError, RecursionError) as error:
         raise DamagedFileError(file, f"cannot be read as YAML: {_in_one_line(error)}", remedy) from error

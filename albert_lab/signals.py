@@ -1,4 +1,4 @@
-"""Requests to stop this process: SIGINT or SIGTERM sets a flag, which decides the exit code whatever error follows.
+"""Requests to stop this process: a signal sets a flag, which decides the exit code whatever error follows.
 
 A signal may arrive at any instruction: within an import, a callback, a destructor. The exception that it raises there
 can be replaced by another error or swallowed, so the flag counts.
@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 from albert_lab.errors import INTERRUPTED, STOPPED
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM)
+# A closed terminal stops a command as SIGTERM does, unless it was started with nohup.
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[: 2 + (signal.getsignal(signal.SIGHUP) != signal.SIG_IGN)]
 _received: list[int] = []
 
 

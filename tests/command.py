@@ -15,6 +15,7 @@ from albert_lab.config import compose
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
 from albert_lab.runs import worker
 from albert_lab.runs.run import is_trained
+from albert_lab.signals import NUMBERS
 from albert_lab.studies.execute import Job
 from albert_lab.tasks import task
 
@@ -24,7 +25,7 @@ PLAIN = {"COLUMNS": "120", "NO_COLOR": "1"}
 @contextlib.contextmanager
 def own_signals() -> Iterator[None]:
     """Restores the signal handlers that commands change in this process."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in NUMBERS}
     try:
         yield
     finally:

@@ -1,6 +1,7 @@
 """Configuration from conf/ and the command line: Hydra composes it, pydantic checks and freezes it."""
 
 import copy
+import difflib
 import itertools
 import json
 import operator
@@ -109,7 +110,7 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
         content: Any = OmegaConf.to_container(composed, resolve=True)
     except (ConfigAttributeError, ConfigKeyError) as error:
         remedy = "`albert-lab config show` prints every key of the chosen options"
-        raise ConfigError(f"unknown key {error.full_key}: {remedy}") from error
+        raise ConfigError(f"unknown key {error.full_key}; {_nearest(str(error.full_key), composed)}{remedy}") from error
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_in_one_line(error)) from error
     tokenizer, added = content["tokenizer"], content["added_corpus"]
@@ -181,6 +182,18 @@ def load_option(group: str, option: str, section: type[AnySection]) -> AnySectio
     return section.model_validate_json(json.dumps(content | {"name": option}))
 
 
+def _nearest(key: str, composed: DictConfig) -> str:
+    known = [*_keys(OmegaConf.to_container(composed))]
+    near = [name for name in known if name.endswith(f".{key}")] or difflib.get_close_matches(key, known, n=1)
+    return f"did you mean {near[0]}? " if near else ""
+
+
+def _keys(content: Any, prefix: str = "") -> Iterator[str]:
+    for name, value in content.items():
+        yield f"{prefix}{name}"
+        yield from _keys(value, f"{prefix}{name}.") if isinstance(value, dict) else ()
+
+
 def _in_one_line(error: Exception) -> str:
     return re.sub(r"\s*\n\s*", "; ", str(error).split("\nSee https://")[0].strip())
 
@@ -237,3 +250,11 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
 def expand(grid: dict[str, list[str]]) -> list[dict[str, str]]:
     """The points of a grid: every combination of its values; the last axis varies fastest."""
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+
+
+def complete(incomplete: str) -> list[str]:
+    """Overrides that begin with a text, for shell completion; empty if there are none."""
+    from hydra.plugins.completion_plugin import DefaultCompletionPlugin
+
+    with hydra():
+        return DefaultCompletionPlugin(GlobalHydra.instance().config_loader())._query("config", incomplete)

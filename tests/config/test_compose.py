@@ -89,7 +89,8 @@ def test_the_default_learning_rate_is_the_papers_scaled_by_the_root_of_the_batch
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("embedding_sze=64", "unknown key embedding_sze"),
+        ("embedding_sze=64", "did you mean embedding_size?"),
+        ("hidden_size=64", "did you mean model.hidden_size?"),
         ("+sed=3", "config show"),
         ("inter_sentence=spo", "sop-release"),
         ("model=3", "tiny"),
