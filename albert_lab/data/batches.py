@@ -218,11 +218,8 @@ class StagedBatches:
                 self._passed.append(self._data(step, state["current"]["stats"]))
                 self._counted_from = step
 
-    def _number_at(self, share: float) -> int:
-        return bisect.bisect_right(self._config.stage_starts, share + _TOLERANCE) - 1
-
     def _at(self, step: int, share: float) -> Batches:
-        number = self._number_at(share)
+        number = bisect.bisect_right(self._config.stage_starts, share + _TOLERANCE) - 1
         if number != self._number:
             if self._number >= 0:
                 self._passed.append(self._data(step))

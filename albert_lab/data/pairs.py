@@ -32,8 +32,8 @@ class Pairs(Rows):
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """The rows of all parts, one part after another, with the stats of the last."""
-        last = parts[-1]
-        return replace(last, **{name: np.concatenate([vars(part)[name] for part in parts]) for name in last._columns()})
+        columns = {name: np.concatenate([vars(part)[name] for part in parts]) for name in parts[-1]._columns()}
+        return replace(parts[-1], **columns)
 
 
 @dataclass(frozen=True)
