@@ -31,7 +31,6 @@ from albert_lab.runs.states import row_of
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
 from albert_lab.tasks import records
-from albert_lab.tasks.records import load_scores
 from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
 
@@ -136,7 +135,7 @@ def read_shards(file: Path) -> None:
 
 
 ALONE: dict[str, tuple[Any, Callable[[Path], object]]] = {
-    "best.npz": (scores(), load_scores),
+    "best.npz": (scores(), files.read_arrays),
     "mine.yaml": (files.read_yaml(paths.CONF / "task" / "mnli.yaml"), lambda file: load_task(str(file))),
     "meta.json": (META, read_shards),
     loading.TOKENIZER_CONFIG: (

@@ -193,7 +193,7 @@ def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
         members: the maximum number of fine-tunings, best first on the dev set.
 
     Raises:
-        MissingDataError: the scores of a fine-tuning, or the task's data, are missing.
+        DamagedFileError, MissingDataError: the scores of a fine-tuning, or the task's data, are missing.
     """
     from albert_lab.tasks.model import ensemble
 

@@ -38,7 +38,6 @@ class Kind(TaskKind):
         return Features(rows, {"labels": targets}, tokenizer.pad_id)
 
     def build_head(self, shape: EncoderShape) -> PooledHead:
-        """A head with one output per label, or a single output for regression."""
         return PooledHead(shape.hidden_size, len(self.labels or "1"), self.settings.classifier_dropout)
 
     def chance_loss(self, features: Features) -> float:
@@ -61,12 +60,8 @@ class Kind(TaskKind):
         return [most] * len(examples)
 
     def score(self, examples: Sequence[TextExample], answers: Sequence[Any], na_probs: NaProbs = None) -> Scored:
-        """GLUE's scores."""
-        labels: Any = [example.label for example in examples]
+        labels, names, known = [example.label for example in examples], self.task.format.scores, self.labels
         right = [float(label == answer) for label, answer in zip(labels, answers, strict=True)]
-        shares = {"accuracy": right} if "accuracy" in self.task.format.scores else {}
-        given, sides = self.labels, (labels, answers)
-        if given is not None:
-            sides = [[given.index(str(label)) for label in side] for side in sides]
-        values = {name: metrics.of_glue(name, *sides) for name in self.task.format.scores}
-        return Scored(answers, values, shares)
+        sides: Any = [[known.index(label) for label in side] if known else side for side in (labels, answers)]
+        values = {name: metrics.of_glue(name, *sides) for name in names}
+        return Scored(answers, values, {"accuracy": right} if "accuracy" in names else {})

@@ -1,5 +1,6 @@
 """One fine-tuning: from a pre-trained encoder, a task and a seed to predictions, scores and a record."""
 
+import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -18,6 +19,7 @@ from albert_lab.config.schema import digest
 from albert_lab.data.fingerprint import digest_path
 from albert_lab.messages import Say
 from albert_lab.score import Score, by_block, wilson
+from albert_lab.storage import write_atomically
 from albert_lab.tasks import records
 from albert_lab.tasks.formats import subsample
 from albert_lab.tasks.metrics import bag_of_words
@@ -86,13 +88,13 @@ def finetune(
         attempts.append(attempt)
     if attempts[-1].end_loss is None:
         raise DivergedError(f"{name}: {'; '.join(attempts[-1].diverged)}")
-    best, scores, model = tuning.best
+    best, shares, scores, model = tuning.best
     outputs.mkdir(parents=True, exist_ok=True)
     if model is not None:
         checkpoint.save_weights(outputs / WEIGHTS, without_head(model))
-    records.save_scores(scores, outputs / SCORES)
-    dev = tuning.examples["dev"]
-    shares = tuning.kind.score(dev, *tuning.kind.predict(dev, scores)).shares_of(task.main)
+    content = io.BytesIO()
+    np.savez_compressed(content, **scores)  # pyright: ignore[reportArgumentType]
+    write_atomically(outputs / SCORES, content.getvalue())
     record = FinetuningRecord(
         task=task.name,
         title=task.title,
@@ -112,7 +114,7 @@ def finetune(
         diverged=attempts[-1].diverged,
         total_seconds=tuning.clock.total_seconds,
     )
-    records.write_record(start.folder, record)
+    write_atomically(records.record_file(start.folder, task.name, seed), record.model_dump_json(indent=1) + "\n")
     return record
 
 
@@ -147,11 +149,8 @@ def take_step(
 class _Finetuning:
     """What all attempts of a fine-tuning share; the evaluations of the last, the best, its scores and kept model."""
 
-    examples: dict[str, list[Any]]  # by split, the used ones in order
-    features: dict[str, Any]  # their sequences
-    sets: dict[str, ExampleSet]
     evaluations: list[Evaluation]
-    best: tuple[Evaluation, Scores, TaskModel | None]
+    best: tuple[Evaluation, list[float] | None, Scores, TaskModel | None]  # with the share of each answer
 
     def __init__(self, start: InitialModel, task: TaskConfig, seed: int, data: Path, say: Say) -> None:
         self.start, self.seed = start, seed
@@ -161,7 +160,9 @@ class _Finetuning:
         self.device = choose_device(machine.device)
         self.autocast = autocast(choose_precision(machine.precision, self.device), self.device)
         self.clock = Clock(self.device)
-        self.examples, self.features, self.sets = {}, {}, {}
+        self.examples: dict[str, list[Any]] = {}  # by split, the used ones in order
+        self.features: dict[str, Any] = {}  # their sequences
+        self.sets: dict[str, ExampleSet] = {}
         for split in SPLITS:
             file, (usable, issues) = task.file(data, split), task.read(data, split)
             if issues:
@@ -179,14 +180,14 @@ class _Finetuning:
     def train(self, rate: float, is_stopped: Callable[[], bool], keep_weights: bool) -> Attempt | None:
         """One attempt; None if stopped."""
         settings, kind = self.settings, self.kind
-        model = build_model(self.start, kind, settings.dropout, self.seed, settings.pooler)
+        model = build_model(self.start, kind, self.seed)
         if before := kind.task.start_from:
             tuned = output_folder(self.start.folder, before, self.seed) / WEIGHTS
             checkpoint.load_weights(tuned, without_head(model))
-        model, losses, end_loss, signs = model.to(self.device), [], None, ()
+        model, losses, end_loss, answers, signs = model.to(self.device), [], None, [], ()
         chance_loss = kind.chance_loss(self.features["train"])
         steps = self._steps(model, rate, is_stopped)
-        self.evaluations, scores = [], {}
+        self.evaluations = []
         while len(losses) < settings.steps and not signs:
             count = min(settings.checkpoint_steps, settings.steps - len(losses))
             with self.clock.training():
@@ -198,14 +199,12 @@ class _Finetuning:
             if not math.isfinite(sum(taken)) or not all(weights.isfinite().all() for weights in model.parameters()):
                 signs = (f"loss or weights are not finite at step {len(losses):,}",)
             else:
-                scores = self._scores(model)
-                evaluation = self._evaluate(scores, len(losses))
+                evaluation, shares, scores, answers = self._evaluate(model, len(losses))
                 if all(evaluation.main.value > earlier.main.value for earlier in self.evaluations):
-                    self.best = evaluation, scores, deepcopy(model) if keep_weights else None
+                    self.best = evaluation, shares, scores, deepcopy(model) if keep_weights else None
                 self.evaluations.append(evaluation)
         if not signs:
             end_loss = float(np.mean(losses[-max(1, math.floor(END_SHARE * settings.steps)) :]))
-            answers = kind.predict(self.examples["dev"], scores)[0]
             signs = signs_of(end_loss, chance_loss, self.evaluations[-1].main, answers)
         return Attempt(learning_rate=rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs)
 
@@ -224,28 +223,29 @@ class _Finetuning:
             torch.manual_seed(int(np.random.SeedSequence([self.seed, step]).generate_state(1)[0]))
             yield take_step(model, optimizer, features.batch(items, self.device), self.autocast)
 
-    def _scores(self, model: TaskModel) -> Scores:
-        """The scores of the dev examples; waits for the device once, and leaves the model in training mode."""
-        features, outputs = self.features["dev"], []
+    def _evaluate(self, model: TaskModel, step: int) -> tuple[Evaluation, list[float] | None, Scores, Sequence[Any]]:
+        """The metrics of dev after `step` steps; the main score (None if no mean), scores and answer of each example.
+
+        It waits for the device once, and leaves the model in training mode.
+        """
+        task, dev, features, outputs = self.kind.task, self.examples["dev"], self.features["dev"], []
         places = np.argsort(features.lengths, kind="stable")
-        order = np.split(places, range(_BATCH_ITEMS, len(places), _BATCH_ITEMS))
         model.eval()
-        for items in order:
+        for items in np.split(places, range(_BATCH_ITEMS, len(places), _BATCH_ITEMS)):
             with torch.no_grad(), self.autocast():
                 outputs.append(model.scores(features.batch(items, self.device)))
         model.train()
         back = np.argsort(places)
         gathered = {name: torch.cat([of[name] for of in outputs]).cpu().numpy()[back] for name in outputs[0]}
-        return self.kind.collect(self.examples["dev"], features, gathered)
-
-    def _evaluate(self, scores: Scores, step: int) -> Evaluation:
-        """The metrics of scores of the dev examples after `step` steps."""
-        task, dev, constant = self.kind.task, self.examples["dev"], self.constant
-        scored = self.kind.score(dev, *self.kind.predict(dev, scores))
-        main = _score(task.main_score(scored.values), scored.shares_of(task.main), len(dev), task.main_score(constant))
+        scores = self.kind.collect(dev, features, gathered)
+        predictions, floor = self.kind.predict(dev, scores), self.constant
+        scored = self.kind.score(dev, *predictions)
+        shares = scored.shares_of(task.main)
+        main = _score(task.main_score(scored.values), shares, len(dev), task.main_score(floor))
         main = main.model_copy(update={"lexical_floor": self.words})
-        of = {name: _score(of, scored.shares.get(name), len(dev), constant[name]) for name, of in scored.values.items()}
-        return Evaluation(step=step, main=main, scores=of, threshold=scored.threshold)
+        of = {name: _score(of, scored.shares.get(name), len(dev), floor[name]) for name, of in scored.values.items()}
+        evaluation = Evaluation(step=step, main=main, scores=of, threshold=scored.threshold)
+        return evaluation, shares, scores, predictions[0]
 
 
 def without_head(model: TaskModel) -> TaskModel:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from albert_lab import files
 from albert_lab.config.section import Section
 from albert_lab.data.files import READERS, lines_of, suffixes
-from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.errors import ConfigError
 from albert_lab.files import Distinct
 
 T = TypeVar("T")
@@ -133,9 +133,7 @@ def read_rows(
     is_table = suffix in (".csv", ".tsv") or suffix not in READERS
     try:
         read = _table(file, suffix == ".csv", columns) if is_table else READERS[suffix](file)
-        rows: list[tuple[int, Any]] = [
-            (number, json.loads(row) if isinstance(row, str) else row) for number, row in read
-        ]
+        rows: Any = [(number, json.loads(row) if isinstance(row, str) else row) for number, row in read]
         if len(rows) == 1 and isinstance(rows[0][1], dict) and isinstance(rows[0][1].get("data"), list):
             rows = [*enumerate(rows[0][1]["data"], 1)]
     except ConfigError:
@@ -169,11 +167,9 @@ def _table(file: Path, is_csv: bool, columns: Sequence[str]) -> Iterator[tuple[i
 
 def _as_text(value: Any) -> str | None:
     """A cell as text: a whole number without a decimal point; None for anything but text, numbers and booleans."""
-    if isinstance(value, bool):
-        return json.dumps(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    return str(value) if isinstance(value, str | int | float) else None
+        value = int(value)
+    return value if isinstance(value, str) else json.dumps(value) if isinstance(value, int | float) else None
 
 
 def _text(cells: dict[str, Any], name: str) -> str:
@@ -185,12 +181,8 @@ def _text(cells: dict[str, Any], name: str) -> str:
 
 
 def _place(cell: str, labels: Sequence[str]) -> int:
-    """The place of a cell among labels; `2` is also `2.0`."""
-    try:
-        number = _as_text(float(cell))
-    except ValueError:
-        number = None
-    for label in (cell, number):
+    """The place of a cell among labels; `2.0` is also `2`."""
+    for label in (cell, cell.removesuffix(".0")):
         if label in labels:
             return labels.index(label)
     raise ValueError(f"{cell!r} is none of the labels {', '.join(labels)}")
@@ -266,7 +258,7 @@ class ChoicesFormat(TableFormat):
         def example(number: int, cells: dict[str, Any]) -> ChoiceExample:
             passage, question = (_text(cells, name) if name else "" for name in (self.passage, self.question))
             listed: Any = cells.get(columns[0]) if isinstance(self.options, str) else [*map(cells.get, columns)]
-            nested = listed if isinstance(listed, dict) else {"text": listed, "label": self.labels or LETTERS}
+            nested = listed if isinstance(listed, dict) else {"text": listed, "label": LETTERS}
             options, labels = (
                 [_as_text(cell) or "" for cell in part] if isinstance(part, list | tuple) else []
                 for part in (nested.get("text"), self.labels or nested.get("label"))
@@ -279,18 +271,15 @@ class ChoicesFormat(TableFormat):
                     f"{file}: {self.label}={label} is no letter from A: name the labels in the order of the options, as"
                     " format.labels=[1,2,3], or give those of each row (choices: {text: [...], label: [...]})"
                 )
-            return _choice(labels, str(number), passage, question, options, label)
+            return _choice(str(number), passage, question, options, _place(label, labels))
 
         return collect(read_rows(file, [self.passage, self.question, *columns, self.label], self.columns), example)
 
 
-def _choice(
-    labels: Sequence[str], id: str, passage: str, question: str, options: list[str], label: str
-) -> ChoiceExample:
-    index = _place(label, labels)
-    if not max(FEWEST, index + 1) <= len(options) <= MOST:
-        raise ValueError(f"option {index + 1} of {len(options)} ({FEWEST} to {MOST} are read)")
-    return ChoiceExample(id, passage, question, tuple(options), index)
+def _choice(id: str, passage: str, question: str, options: Sequence[str], label: int) -> ChoiceExample:
+    if not max(FEWEST, label + 1) <= len(options) <= MOST:
+        raise ValueError(f"option {label + 1} of {len(options)} ({FEWEST} to {MOST} are read)")
+    return ChoiceExample(id, passage, question, tuple(options), label)
 
 
 class _Passage(BaseModel):
@@ -316,9 +305,7 @@ class RaceFormat(Section):
                 raise ConfigError(f"{place}: not as many questions as options and answers")
             for number, of in enumerate(zip(passage.questions, passage.options, passage.answers, strict=True)):
                 asked.append((id := f"{name}/{number}", (id, passage.article, *of)))
-        if not asked:
-            raise MissingDataError(f"{file} has no passage (*.txt in one sub-folder per level)")
-        return collect(asked, lambda _, parts: _choice(LETTERS, *parts))
+        return collect(asked, lambda _, parts: _choice(*parts[:-1], label=_place(parts[-1], LETTERS)))
 
 
 class _Answer(BaseModel):
@@ -367,8 +354,9 @@ class SquadFormat(Section):
         """The questions of a file, in order; for training, only those with a usable answer."""
         of_one = ({"paragraphs": [{"context": row.get("context"), "qas": [row]}]} | row for _, row in read_rows(file))
         articles, seen = files.check(file, [*of_one], list[_Article], SQUAD), set()
-        parts = [(of.title, part) for of in articles for part in of.paragraphs]
-        asked = [(one.id, (title, part.context, one)) for title, part in parts for one in part.qas]
+        asked = [
+            (one.id, (of.title, part.context, one)) for of in articles for part in of.paragraphs for one in part.qas
+        ]
 
         def example(_: int, parts: tuple[str, str, _Question]) -> SpanExample:
             title, context, question = parts
@@ -378,9 +366,9 @@ class SquadFormat(Section):
             if not question.answers and not self.unanswerable:
                 raise ValueError("no answer")
             answers = []
-            for text, start in ((answer.text, answer.answer_start) for answer in question.answers):
-                is_there = text and start >= 0 and context.startswith(text, start)
-                answers.append(Answer(text, start if is_there else None))
+            for of in question.answers:
+                is_there = of.text and of.answer_start >= 0 and context.startswith(of.text, of.answer_start)
+                answers.append(Answer(of.text, of.answer_start if is_there else None))
             if training and answers and all(answer.start is None for answer in answers):
                 raise ValueError("no answer is in the context where it says")
             return SpanExample(question.id, question.question, context, tuple(answers), not answers, title)

@@ -7,8 +7,8 @@ in this case. So a model with constant answers scores 0, and its score is not mi
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterator, Sequence
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
@@ -27,15 +27,13 @@ def of_glue(name: str, labels: Sequence[float], predictions: Sequence[float]) ->
     from scipy.stats import pearsonr, spearmanr
     from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-    if name == "accuracy":
-        return 100 * float(accuracy_score(labels, predictions))
-    if name == "f1":
-        return 100 * float(f1_score(labels, predictions, zero_division=0.0))  # pyright: ignore[reportArgumentType]
-    if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
+    if name not in ("accuracy", "f1") and 0 in (np.ptp(labels), np.ptp(predictions)):
         return 0.0
-    if name == "matthews":
-        return 100 * float(matthews_corrcoef(labels, predictions))
-    return 100 * float({"pearson": pearsonr, "spearman": spearmanr}[name](labels, predictions).statistic)
+    f1: Any = f1_score
+    scores: dict[str, Any] = {"accuracy": accuracy_score, "f1": partial(f1, zero_division=0.0)}
+    scores |= {"matthews": matthews_corrcoef, "pearson": pearsonr, "spearman": spearmanr}
+    score = scores[name](labels, predictions)
+    return 100 * float(getattr(score, "statistic", score))
 
 
 def normalize_answer(text: str) -> str:
@@ -110,31 +108,30 @@ def bag_of_words(train: Sequence[Any], examples: Sequence[Any]) -> list[Any] | N
 
     if isinstance(examples[0], SpanExample):
         return None
-    train = subsample(train, MOST_EXAMPLES)
-    has_options = isinstance(train[0], ChoiceExample)
-    rows, asked = ([row for example in of for row in _rows(example)] for of in (train, examples))
-    targets = [example.label for example in train]
-    if has_options:
-        targets = [place == example.label for example in train for place in range(len(example.options))]
+    asked = [row for example in examples for row, _ in _rows(example)]
+    rows, targets = zip(*(one for example in subsample(train, MOST_EXAMPLES) for one in _rows(example)), strict=True)
     if len(set(targets)) == 1:  # in a small subsample
         return [targets[0]] * len(examples)
-    # Averaged weights need no search for a rate; L-BFGS takes ten times as long on pairs of texts. All epochs are made.
-    fixed: Any = {"tol": None, "max_iter": _EPOCHS, "alpha": _DECAY}
-    classifier = SGDClassifier(loss="log_loss", average=True, random_state=0, **fixed)
-    hasher = FeatureHasher(alternate_sign=False)
-    model: Any = make_pipeline(hasher, Ridge() if isinstance(targets[0], float) else classifier).fit(rows, targets)
-    if not has_options:
+    model: Any = Ridge()
+    if not isinstance(targets[0], float):
+        # Averaged weights need no search for a rate; L-BFGS takes ten times as long on pairs of texts.
+        fixed: Any = {"tol": None, "max_iter": _EPOCHS, "alpha": _DECAY}  # all epochs are made
+        model = SGDClassifier(loss="log_loss", average=True, random_state=0, **fixed)
+    model = make_pipeline(FeatureHasher(alternate_sign=False), model).fit(rows, targets)
+    if not isinstance(examples[0], ChoiceExample):
         return model.predict(asked).tolist()
     ends = np.cumsum([len(example.options) for example in examples])[:-1]
     return [int(of.argmax()) for of in np.split(model.decision_function(asked), ends)]
 
 
-def _rows(example: Any) -> list[Counter[str]]:
-    """The words of an example, or of each of its options, each word once a text."""
+def _rows(example: Any) -> Iterator[tuple[Counter[str], Any]]:
+    """The words of an example and its label, or those of each of its options and whether it is right."""
     if not isinstance(example, ChoiceExample):
-        return [_counted(*example.texts)]
+        yield _counted(*example.texts), example.label
+        return
     around = _words(f"{example.passage} {example.question}")
-    return [_counted(option) + Counter(shared=len(around & _words(option))) for option in example.options]
+    for place, option in enumerate(example.options):
+        yield _counted(option) + Counter(shared=len(around & _words(option))), place == example.label
 
 
 def _counted(*texts: str) -> Counter[str]:

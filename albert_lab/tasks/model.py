@@ -18,10 +18,11 @@ from torch import nn
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.errors import ConfigError
+from albert_lab.files import read_arrays
 from albert_lab.model.encoder import Encoder, Pooler, PretrainingModel, initialize
 from albert_lab.model.shape import EncoderShape
-from albert_lab.tasks.records import load_scores
-from albert_lab.tasks.task import KINDS, PoolerStart, TaskConfig, TaskSettings
+from albert_lab.tasks.records import REMEDY
+from albert_lab.tasks.task import KINDS, TaskConfig, TaskSettings
 from albert_lab.training import checkpoint
 from albert_lab.training.device import tensor_on
 
@@ -62,22 +63,17 @@ def align(text: str, tokenizer: Tokenizer) -> AlignedText:
     starts: list[int] = []
     ends: list[int] = []
     reached = 0
-
-    def is_dropped(place: int) -> bool:
-        return not text[place].isspace() and text[place] != ","
-
+    can_be_dropped = [not char.isspace() and char != "," for char in text]
     for first, end in [*offsets, (len(text), len(text))]:
-        while first < end and text[first].isspace():
-            first += 1
-        while first < end and text[end - 1].isspace():
-            end -= 1
+        first = end - len(text[first:end].lstrip())
+        end = first + len(text[first:end].rstrip())
         # The release splits the comma off a token such as "2006,"; here an answer ends before the comma.
         if end - first > 1 and text[end - 1] == "," and text[end - 2].isdigit():
             end -= 1
         start = max(reached, first)
-        while ends and reached < start and is_dropped(reached):
+        while ends and reached < start and can_be_dropped[reached]:
             ends[-1] = reached = reached + 1
-        while start > reached and is_dropped(start - 1):
+        while start > reached and can_be_dropped[start - 1]:
             start -= 1
         reached = max(start, end)
         starts.append(start)
@@ -132,7 +128,7 @@ class Features:
             token_type_ids=tensor_on(is_second.astype(np.int64), device),
             attention_mask=tensor_on(attention_mask, device),
             targets={name: tensor_on(values[items], device) for name, values in self.targets.items()},
-            num_tokens=int(lengths.sum()),
+            is_masked=device.type == "cpu" or not attention_mask.all(),
         )
 
 
@@ -144,17 +140,7 @@ class TaskBatch:
     token_type_ids: torch.Tensor  # [rows, sequence] int64
     attention_mask: torch.Tensor  # [rows, sequence] bool: True at real tokens
     targets: Mapping[str, torch.Tensor]  # [items, ...]
-    num_tokens: int  # real tokens
-
-    @property
-    def mask_of_padding(self) -> torch.Tensor | None:
-        """The attention mask; None if no row is padded and the device is not the CPU (see training/device.py)."""
-        is_full = self.num_tokens == self.input_ids.numel() and self.input_ids.device.type != "cpu"
-        return None if is_full else self.attention_mask
-
-
-def chunks(items: np.ndarray, size: int) -> list[np.ndarray]:
-    return np.split(items, range(size, len(items), size))
+    is_masked: bool  # False if no row is padded, and the device is not the CPU (see training/device.py)
 
 
 def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[np.ndarray]:
@@ -167,11 +153,10 @@ def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[
         rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
         order = rng.permutation(len(lengths))
         # Differs from the release, which shuffles examples that are padded to the maximal length of the settings.
-        batches = [
-            batch
-            for pool in chunks(order, POOLED_BATCHES * batch_size)
-            for batch in chunks(pool[np.argsort(lengths[pool], kind="stable")], batch_size)
-        ]
+        batches, size = [], POOLED_BATCHES * batch_size
+        for pool in np.split(order, range(size, len(order), size)):
+            pool = pool[np.argsort(lengths[pool], kind="stable")]
+            batches += np.split(pool, range(batch_size, len(pool), batch_size))
         for index in rng.permutation(len(batches)):
             yield batches[index]
         epoch += 1
@@ -308,28 +293,27 @@ class TaskModel(nn.Module):
         return self.head.scores(*self(batch), batch)
 
     def forward(self, batch: TaskBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        hidden_states = self.encoder(batch.input_ids, batch.token_type_ids, batch.mask_of_padding).last_hidden_state
+        mask = batch.attention_mask if batch.is_masked else None
+        hidden_states = self.encoder(batch.input_ids, batch.token_type_ids, mask).last_hidden_state
         return hidden_states, self.pooler(hidden_states)
 
 
-def build_model(
-    start: InitialModel, kind: TaskKind, dropout: float, seed: int, pooler: PoolerStart = "pretrained"
-) -> TaskModel:
+def build_model(start: InitialModel, kind: TaskKind, seed: int) -> TaskModel:
     """Builds a model to fine-tune: the encoder and pooler of a run (or random ones) and a random head.
 
-    The pooler can be a new one, with random weights.
+    By the settings of the kind, the pooler is a new one, with random weights.
 
     Raises:
         MissingDataError, ConfigError: see checkpoint.load_weights.
     """
-    shape = replace(EncoderShape.from_config(start.config), dropout=dropout)
+    shape = replace(EncoderShape.from_config(start.config), dropout=kind.settings.dropout)
     pretrained = PretrainingModel(shape, len(start.config.inter_sentence.labels), seed)
     if start.weights is not None:
         checkpoint.load_weights(start.weights, pretrained)
     head = kind.build_head(shape)
     generator = torch.Generator().manual_seed(seed)
     initialize(head, shape.initializer_range, generator)
-    if pooler == "new":
+    if kind.settings.pooler == "new":
         # Differs from the paper, which says nothing of the pooler, and the release, which keeps that of pre-training.
         initialize(pretrained.pooler, shape.initializer_range, generator)
     return TaskModel(pretrained.encoder, pretrained.pooler, head)
@@ -348,10 +332,10 @@ def ensemble(
         best: Number of members to use, those with the highest main score; None: all.
 
     Raises:
-        MissingDataError: a file or the task's data does not exist.
+        MissingDataError: the task's data does not exist. DamagedFileError: a file does not, or has no scores.
         ConfigError: members with scores of different examples, or examples that are not in the data.
     """
-    kind, members = load_kind(task, task.at(scale)), [load_scores(file) for file in files]
+    kind, members = load_kind(task, task.at(scale)), [read_arrays(file, REMEDY) for file in files]
     ids, by_id = [*members[0]["ids"].tolist()], {example.id: example for example in task.read(data, "dev")[0]}
     if not by_id.keys() >= {*ids} or any(scores["ids"].tolist() != ids for scores in members):
         raise ConfigError(f"{', '.join(map(str, files))}: scores of other examples than those of {task.name} today")

@@ -41,7 +41,6 @@ class Kind(TaskKind):
         return Features(rows, targets, tokenizer.pad_id, most)
 
     def build_head(self, shape: EncoderShape) -> PooledHead:
-        """A head that scores each option."""
         return PooledHead(shape.hidden_size, 1, self.settings.classifier_dropout)
 
     def chance_loss(self, features: Features) -> float:
@@ -50,7 +49,6 @@ class Kind(TaskKind):
         return sum(math.log(count) * (number / counts.total()) for count, number in counts.items())
 
     def predict(self, examples: Sequence[ChoiceExample], scores: Scores) -> Predictions:
-        """The index of the most probable option."""
         return scores["values"].argmax(axis=1).tolist(), None
 
     def constant(self, examples: Sequence[ChoiceExample]) -> Sequence[Any]:
@@ -65,16 +63,12 @@ class Kind(TaskKind):
         for example, answer in zip(examples, answers, strict=True):
             right = float(answer == example.label)
             shares["accuracy"].append(right)
-            shares.setdefault(f"accuracy_{level(example.id)}", []).append(right)
+            level = example.id.rsplit("/", 2)[0] if example.id.count("/") > 1 else ""  # RACE's sub-folder
+            shares.setdefault(f"accuracy_{level}", []).append(right)
         if len(shares) < 3:  # one level
             shares = {"accuracy": shares["accuracy"]}
         values = {name: 100 * (sum(of) / len(of)) for name, of in sorted(shares.items())}
         return Scored(answers, values, shares)
-
-
-def level(id: str) -> str:
-    """The level of a question of RACE: the name of its sub-folder."""
-    return id.rsplit("/", 2)[0] if id.count("/") > 1 else ""
 
 
 def fill_in(question: str, option: str) -> str:

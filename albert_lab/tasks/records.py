@@ -1,21 +1,17 @@
 """The record of one fine-tuning, written last, so that its file marks the end; and medians over several seeds."""
 
-import io
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-import numpy as np
 from pydantic import ConfigDict
 
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data.fingerprint import digest_path
-from albert_lab.errors import MissingDataError
 from albert_lab.files import Record
 from albert_lab.score import Documents, Score, wilson
-from albert_lab.storage import write_atomically
 from albert_lab.tasks.task import KINDS, SPLITS, TaskConfig, TaskSettings, load_start
 
 FOLDER = "finetuning"
@@ -108,7 +104,7 @@ def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str
     Raises:
         ConfigError: the task has no settings for the run's scale, or needs longer sequences.
     """
-    content = task.model_dump(mode="json", exclude={"settings", "official_examples"})
+    content = task.model_dump(mode="json", exclude={"settings"})
     module = KINDS[task.kind].module
     own = [] if module.startswith("albert_lab.") else [module]  # its name has the digest of the file
     return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump(), *own])
@@ -132,10 +128,6 @@ def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
     """
     file = record_file(folder, task, seed)
     return files.read_json(file, FinetuningRecord, REMEDY) if file.exists() else None
-
-
-def write_record(folder: Path, record: FinetuningRecord) -> None:
-    write_atomically(record_file(folder, record.task, record.seed), record.model_dump_json(indent=1) + "\n")
 
 
 def remove_record(folder: Path, task: str, seed: int) -> None:
@@ -165,21 +157,3 @@ def current(
     if any(file.exists() and digest_path(file) != before for file, before in placed.items()):
         return None
     return record if start is None or current(folder, run, config, start, seed, data) else None
-
-
-def save_scores(scores: Mapping[str, np.ndarray], file: Path) -> None:
-    """Writes the scores of examples atomically, in the form that ensembles average."""
-    content = io.BytesIO()
-    np.savez_compressed(content, **scores)  # pyright: ignore[reportArgumentType]
-    write_atomically(file, content.getvalue())
-
-
-def load_scores(file: Path) -> dict[str, np.ndarray]:
-    """Reads the scores of examples.
-
-    Raises:
-        MissingDataError: the file does not exist. DamagedFileError: it has no scores.
-    """
-    if not file.exists():
-        raise MissingDataError(f"{file} does not exist")
-    return files.read_arrays(file, REMEDY)

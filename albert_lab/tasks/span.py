@@ -118,15 +118,11 @@ class Kind(TaskKind):
         lowest = np.full(count, np.inf)
         if self.unanswerable:
             np.minimum.at(lowest, rows, outputs["no_answer"])
-        return self.pack(np.array([example.id for example in examples]), spans, lowest, self.settings.n_best)
+        return self.pack(np.array([example.id for example in examples]), spans, lowest)
 
-    def pack(self, ids: np.ndarray, spans: Iterable[Spans], no_answer: np.ndarray, most: int | None = None) -> Scores:
-        """Arrays of spans: offsets[i] to offsets[i + 1] of starts, ends and scores are those of example i, best first.
-
-        Args:
-            most: the maximal number of spans of an example; None: all.
-        """
-        best = [sorted(of.items(), key=lambda item: (-item[1], item[0]))[:most] for of in spans]
+    def pack(self, ids: np.ndarray, spans: Iterable[Spans], no_answer: np.ndarray) -> Scores:
+        """The n best spans: offsets[i] to offsets[i + 1] of starts, ends and scores are those of example i."""
+        best = [sorted(of.items(), key=lambda item: (-item[1], item[0]))[: self.settings.n_best] for of in spans]
         places = np.array([place for of in best for place, _ in of], dtype=np.int64).reshape(-1, 2)
         packed = {"ids": ids, "offsets": np.cumsum([0, *map(len, best)]), "starts": places[:, 0], "ends": places[:, 1]}
         packed["scores"] = np.array([score for of in best for _, score in of], dtype=np.float64)
@@ -295,6 +291,5 @@ def _best_spans(
     scores = scores.masked_fill(~possible, -math.inf).flatten(1)
     scores, places = scores.topk(min(settings.n_best, scores.shape[1]))
     lacking = (0, settings.n_best - scores.shape[1])  # in a short row; all rows have the same number
-    best = {"start": starts.flatten(1).gather(1, places), "end": ends.flatten(1).gather(1, places)}
-    padded = {name: F.pad(positions, lacking) for name, positions in best.items()}
-    return padded | {"score": F.pad(scores, lacking, value=-math.inf)}
+    start, end = (F.pad(of.flatten(1).gather(1, places), lacking) for of in (starts, ends))
+    return {"start": start, "end": end, "score": F.pad(scores, lacking, value=-math.inf)}

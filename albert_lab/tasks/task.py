@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from omegaconf import OmegaConf
 from pydantic import Field, ValidationError, model_validator
 
 from albert_lab import paths
@@ -16,10 +15,9 @@ from albert_lab.config.section import PositiveInt, Section, Seed
 from albert_lab.data.corpus import split_of
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import Distinct, Name, check, read_yaml
-from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat, TextExample
+from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 
 Format = Annotated[GlueFormat | SquadFormat | RaceFormat | ChoicesFormat, Field(discriminator="name")]
-PoolerStart = Literal["pretrained", "new"]
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
 MAX_STEPS = 10**9  # years of training; the paper's longest fine-tuning has 33,112
@@ -71,7 +69,7 @@ class TaskSettings(Section):
     dev_examples: int | None = Field(gt=0)
     seeds: Annotated[tuple[Annotated[int, Seed], ...], Distinct] = Field(min_length=1)
     retries: int = Field(ge=0)
-    pooler: PoolerStart = "pretrained"
+    pooler: Literal["pretrained", "new"] = "pretrained"
     question_length: int | None = Field(default=None, gt=0)
     stride: int | None = Field(default=None, gt=0)
     answer_length: int | None = Field(default=None, gt=0)
@@ -95,8 +93,7 @@ class TaskConfig(Section):
 
     kind is the module of this package that fine-tunes on it. data has a file or folder for train and dev, below the
     tasks folder; further ones are not read. split is the share of the texts of its train file that are dev, if there is
-    no dev file. start_from is a task to fine-tune on first. official_examples has the numbers of examples by split, of
-    official files. folder is that of a user's file, which may contain the data.
+    no dev file. start_from is a task to fine-tune on first. folder is that of a user's file, which may have the data.
     """
 
     name: Name
@@ -107,7 +104,6 @@ class TaskConfig(Section):
     split: float | None = Field(default=None, gt=0, lt=1, exclude_if=lambda share: share is None)
     format: Format
     start_from: str | None = Field(pattern=r"^[^./]+$")
-    official_examples: dict[str, int]
     settings: dict[str, TaskSettings]
     folder: Path | None = Field(default=None, exclude=True)
 
@@ -147,22 +143,21 @@ class TaskConfig(Section):
         Raises:
             ConfigError: no settings for the scale, or a pre-training length that is too short for the task.
         """
-        settings, longest = self.at(config.scale.name), config.max_sequence_length
-        changed: dict[str, Any] = {}
+        settings = self.at(config.scale.name)
+        values, length = settings.model_dump(), settings.max_sequence_length
         if self.start_from is not None:
-            changed["pooler"] = "pretrained"
-        if settings.rate_hidden_size is not None and settings.rate_hidden_size < config.model.hidden_size:
-            narrower = settings.rate_hidden_size / config.model.hidden_size
-            changed["learning_rate"] = settings.learning_rate * narrower**RATE_EXPONENT
-        if longest < settings.max_sequence_length:
-            changed["max_sequence_length"] = longest
-            for key in ("question_length", "stride"):
-                if (value := getattr(settings, key)) is not None:
-                    changed[key] = max(1, value * longest // settings.max_sequence_length)
+            values["pooler"] = "pretrained"
+        if settings.rate_hidden_size is not None:
+            values["learning_rate"] *= min(1, settings.rate_hidden_size / config.model.hidden_size) ** RATE_EXPONENT
+        for key in ("max_sequence_length", "question_length", "stride"):
+            if values[key] is not None:
+                values[key] = max(1, values[key] * min(length, config.max_sequence_length) // length)
         try:
-            return TaskSettings.model_validate(settings.model_dump() | changed)
+            return TaskSettings.model_validate(values)
         except ValidationError as error:
-            raise ConfigError(f"max_sequence_length={longest} of the run is too short for {self.name}") from error
+            raise ConfigError(
+                f"max_sequence_length={config.max_sequence_length} of the run is too short for {self.name}"
+            ) from error
 
     def file(self, folder: Path, split: str) -> Path:
         """The path of train or dev: next to a user's file if it exists there, else below the tasks folder."""
@@ -185,7 +180,7 @@ class TaskConfig(Section):
 
         Raises:
             MissingDataError: a file or folder of the task does not exist.
-            ConfigError: the file cannot be used, or nothing can be learnt from it or told by it.
+            ConfigError: the file or none of its examples can be used.
         """
         self.check_data(folder, [split])
         file = self.file(folder, split)
@@ -194,9 +189,6 @@ class TaskConfig(Section):
             examples = [one for one in examples if split_of(one.texts[0], self.split) == split]
         if not examples:
             raise ConfigError(f"{file}: no example of {split} can be used: {issues or 'it has none'}")
-        labels = {example.label for example in examples if isinstance(example, TextExample)}
-        if len(examples) > 1 and (len(labels) == 1 or not any("".join(one.texts).strip() for one in examples)):
-            raise ConfigError(f"{file}: all {len(examples):,} examples of {split} have one label, or no text: {labels}")
         return examples, issues
 
     @property
@@ -255,7 +247,7 @@ def _load(file: Path, _changed: int) -> TaskConfig:
 
 @cache
 def _defaults() -> dict[str, Any]:
-    return OmegaConf.to_container(OmegaConf.load(paths.CONF / "task_defaults.yaml"))  # pyright: ignore[reportReturnType]
+    return read_yaml(paths.CONF / "task_defaults.yaml")
 
 
 def _filled(content: dict[str, Any]) -> dict[str, Any]:

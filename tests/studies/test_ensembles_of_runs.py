@@ -2,11 +2,12 @@ import pytest
 from toy import toy_overrides, train
 from toy_tasks import toy_task
 
-from albert_lab.errors import MissingDataError
+from albert_lab.errors import DamagedFileError
+from albert_lab.files import read_arrays
 from albert_lab.studies import study
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import plan_study
-from albert_lab.tasks.records import load_scores, output_folder, read_record
+from albert_lab.tasks.records import output_folder, read_record
 
 CONTENT = {
     "name": "toy",
@@ -43,11 +44,11 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
     assert line.single == sorted(singles)[1]
     assert list(line.members) == pytest.approx(sorted(singles)[:0:-1])
     best = sorted(range(3), key=lambda seed: -singles[seed])[:2]
-    scores = [load_scores(output_folder(item.run.folder, "mnli", seed) / "best.npz") for seed in best]
+    scores = [read_arrays(output_folder(item.run.folder, "mnli", seed) / "best.npz") for seed in best]
     assert all(len(score["ids"]) == line.n for score in scores)
 
     (output_folder(item.run.folder, "mnli", best[0]) / "best.npz").unlink()
-    with pytest.raises(MissingDataError, match=r"best\.npz does not exist"):
+    with pytest.raises(DamagedFileError, match=r"best\.npz"):
         study.ensembles(trained.points, 2)
 
 

@@ -3,9 +3,10 @@ import pytest
 from toy_tasks import toy_start, toy_task, values_of, write_examples
 
 from albert_lab.errors import ConfigError
+from albert_lab.files import read_arrays
 from albert_lab.tasks.finetune import finetune
 from albert_lab.tasks.model import ensemble
-from albert_lab.tasks.records import load_scores, output_folder, save_scores
+from albert_lab.tasks.records import output_folder
 
 
 def members(tmp_path, name, seeds=(0,)):
@@ -30,9 +31,9 @@ def test_an_ensemble_of_one_member_equals_that_member(tmp_path, name):
 def test_probabilities_are_averaged_over_members(tmp_path):
     task, data, files, _ = members(tmp_path, "sst2", (0, 1))
     for file, probability in zip(files, (0.9, 0.3), strict=True):
-        scores = load_scores(file)
+        scores = read_arrays(file)
         values = np.tile([1 - probability, probability], (len(scores["ids"]), 1))
-        save_scores(scores | {"values": values}, file)
+        np.savez_compressed(file, **{**scores, "values": values})
     averaged, _ = ensemble(task, files, data, scale="smoke")
     assert set(averaged.answers) == {"1"}
     assert len(ensemble(task, files, data, scale="smoke", best=1)[1]) == 1

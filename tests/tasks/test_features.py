@@ -35,7 +35,6 @@ def test_a_batch_is_exactly_as_wide_as_its_longest_row():
     assert batch.attention_mask.tolist() == [[True, True, True], [True, True, False]]
     assert batch.token_type_ids.tolist() == [[0, 1, 1], [0, 1, 0]]
     assert batch.targets["labels"].tolist() == [0, 2]
-    assert batch.num_tokens == 5
 
 
 def test_the_order_depends_only_on_seed_and_epoch():

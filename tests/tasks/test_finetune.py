@@ -7,23 +7,15 @@ from torch import nn
 from toy import silent
 from toy_tasks import toy_config, toy_start, toy_task, values_of, write_examples
 
+from albert_lab.files import read_arrays
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.score import Score, share, wilson
 from albert_lab.tasks import finetune as module
 from albert_lab.tasks import records as records_module
-from albert_lab.tasks.finetune import WEIGHTS, build_optimizer, finetune, signs_of
+from albert_lab.tasks.finetune import SCORES, WEIGHTS, build_optimizer, finetune, signs_of
 from albert_lab.tasks.model import build_model, load_kind
-from albert_lab.tasks.records import (
-    SCORES,
-    FinetuningRecord,
-    current,
-    load_scores,
-    output_folder,
-    read_record,
-    record_file,
-    summarize,
-)
-from albert_lab.tasks.task import PoolerStart, load_task
+from albert_lab.tasks.records import FinetuningRecord, current, output_folder, read_record, record_file, summarize
+from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
 from albert_lab.training.evaluate import DivergedError
 
@@ -44,7 +36,7 @@ def test_a_record_has_the_official_score_of_the_saved_answers_with_interval_loss
     assert record == read_record(start.folder, name, 0)
     outputs = output_folder(start.folder, name, 0)
     kind, examples = load_kind(task, task.at("smoke")), task.read(data, "dev")[0]
-    official = kind.score(examples, *kind.predict(examples, load_scores(outputs / SCORES))).values
+    official = kind.score(examples, *kind.predict(examples, read_arrays(outputs / SCORES))).values
     assert {metric: official[metric] for metric in record.best.scores} == values_of(record.best)
     assert set(task.format.scores) <= record.best.scores.keys()
     assert task.main_score(values_of(record.best)) == record.best.main.value
@@ -120,7 +112,7 @@ def test_a_stopped_fine_tuning_has_no_record_and_starts_again_with_identical_res
     again = make(start, task, data)
     assert (again.best, again.last, again.attempts) == (whole.best, whole.last, whole.attempts)
     kept, expected = (
-        load_scores(output_folder(tmp_path / folder, name, 0) / "best.npz") for folder in ("stopped", "whole")
+        read_arrays(output_folder(tmp_path / folder, name, 0) / "best.npz") for folder in ("stopped", "whole")
     )
     assert all((kept[key] == expected[key]).all() for key in expected)
 
@@ -129,10 +121,10 @@ def test_pretrained_weights_are_kept_and_new_ones_depend_on_the_seed_alone(tmp_p
     pretrained = PretrainingModel.from_config(toy_config("seed=7"))
     checkpoint.save_weights(tmp_path / "weights.safetensors", pretrained)
     task = load_task("sst2")
-    kind = load_kind(task, task.at("smoke"))
 
-    def states(start, seeds=(0, 0, 1), pooler: PoolerStart = "pretrained"):
-        return [build_model(start, kind, 0.0, seed, pooler).state_dict() for seed in seeds]
+    def states(start, seeds=(0, 0, 1), pooler="pretrained"):
+        kind = load_kind(task, task.at("smoke").model_copy(update={"pooler": pooler}))
+        return [build_model(start, kind, seed).state_dict() for seed in seeds]
 
     def different(one, other):
         return {key for key in one if not torch.equal(one[key], other[key])}

@@ -40,7 +40,7 @@ def test_the_loss_is_that_of_the_right_option_and_does_not_depend_on_padding(tmp
         ChoiceExample("1", "the cat sat on a mat", "it was", OPTIONS, 3),
     ]
     features = KIND.make_features(examples, TOKENIZER, training=True)
-    model = build_model(toy_start(tmp_path), KIND, 0.0, 0).eval()
+    model = build_model(toy_start(tmp_path), KIND, 0).eval()
     cpu = torch.device("cpu")
     probabilities = model.scores(features.batch(np.array([0, 1]), cpu))["values"].detach()
     expected = -np.log(probabilities[[0, 1], [1, 3]].numpy()).mean()
@@ -53,7 +53,7 @@ def test_a_question_with_fewer_options_never_gets_a_missing_option(tmp_path):
     few = ChoiceExample("0", "the cat", "it was", ("red", "big"), 1)
     many = ChoiceExample("1", "the cat", "it was", (*OPTIONS, "bad"), 4)
     features = KIND.make_features([few, many], TOKENIZER, training=True)
-    model = build_model(toy_start(tmp_path), KIND, 0.0, 0).eval()
+    model = build_model(toy_start(tmp_path), KIND, 0).eval()
     values = model.scores(features.batch(np.array([0, 1]), torch.device("cpu")))["values"].detach().numpy()
     assert values.sum(axis=1) == pytest.approx([1, 1])
     assert values[0, 2:].tolist() == [0, 0, 0]

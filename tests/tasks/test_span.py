@@ -77,7 +77,7 @@ def test_the_loss_and_the_spans_do_not_depend_on_padding(tmp_path, name):
     _, kind = kind_of(name)
     examples = [SpanExample("s", "who ran", "the cat ran", (Answer("cat", 4),), False), asked("DOG")]
     features = kind.make_features(examples, TOKENIZER, training=True)
-    model = build_model(toy_start(tmp_path), kind, 0.0, 0).eval()
+    model = build_model(toy_start(tmp_path), kind, 0).eval()
     items = np.argsort(features.lengths, kind="stable")[[0, -1]]
     assert len(set(features.lengths[items])) == 2
     together = features.batch(items, CPU)
@@ -98,7 +98,7 @@ def test_the_end_logits_given_a_start_equal_those_of_one_layer_on_both(tmp_path)
     features = kind.make_features([asked("DOG")], TOKENIZER, training=True)
     batch = features.batch(np.array([0, 1]), CPU)
     batch.targets["context_first"][:], batch.targets["context_end"][:] = 0, 9
-    short = type(batch)(batch.input_ids[:, :9], batch.token_type_ids, batch.attention_mask[:, :9], batch.targets, 0)
+    short = type(batch)(batch.input_ids[:, :9], batch.token_type_ids, batch.attention_mask[:, :9], batch.targets, True)
     starts = torch.tensor([[1, 4], [2, 8]])
     whole = torch.nn.Linear(2 * shape.hidden_size, shape.hidden_size)
     whole.weight.data = torch.cat([head.end_of_token.weight, head.end_of_start.weight], dim=1)
@@ -116,7 +116,7 @@ def test_answers_are_substrings_of_the_context_up_to_the_maximal_length(tmp_path
     task, kind = kind_of(name, answer_length=3)
     examples = span_examples(task)
     features = kind.make_features(examples, TOKENIZER, training=False)
-    model = build_model(toy_start(tmp_path), kind, 0.0, 0).eval()
+    model = build_model(toy_start(tmp_path), kind, 0).eval()
     result = model.scores(features.batch(np.arange(len(features.rows)), CPU))
     scores = kind.collect(examples, features, {key: value.detach().numpy() for key, value in result.items()})
     lengths = result["end"] - result["start"] + 1

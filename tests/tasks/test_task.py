@@ -115,15 +115,6 @@ def test_an_unknown_kind_of_task_is_refused(kind, tmp_path):
         load_task(str(tmp_path / "own.yaml"))
 
 
-@pytest.mark.parametrize("rows", ['{"text": "a", "label": "yes"}\n' * 2, '{"text": "", "label": "yes"}\n' * 2, ""])
-def test_examples_from_which_nothing_can_be_learnt_are_refused(rows, tmp_path):
-    content = "kind: classification\ndata: {train: a.jsonl, dev: b.jsonl}\nformat: {text_a: text, labels: ['yes', '1']}"
-    (tmp_path / "own.yaml").write_text(content)
-    (tmp_path / "b.jsonl").write_text(rows)
-    with pytest.raises(ConfigError, match=r"b\.jsonl"):
-        load_task(str(tmp_path / "own.yaml")).read(tmp_path, "dev")
-
-
 @pytest.mark.parametrize("name", PRINTED["rows"])
 def test_the_settings_of_a_task_at_full_scale_are_those_of_the_papers_table_14(name):
     settings = load_task(name).at("paper")

@@ -77,7 +77,7 @@ def test_a_fine_tuning_step_and_its_evaluation_never_wait_and_mix_no_devices(tmp
     kind = load_kind(task, settings)
     examples, _ = task.read(tmp_path / "data", "train")
     features = kind.make_features(examples, start.tokenizer, training=True)
-    model = build_model(start, kind, 0.1, 0).to(META)
+    model = build_model(start, kind, 0).to(META)
     model.train()
     optimizer = task_optimizer(model, settings.optimizer, 0.01)
     batches = training_items(features.lengths, settings.batch_size, 0)
