@@ -216,7 +216,8 @@ def _train_transformers(trainer: Pretrainer, is_best: bool) -> None:
             return forward(**inputs_and_labels(batch, model, device)).loss
 
     model.train()
-    losses(trainer.batches.batch(0, 0.0)).backward()  # compiles
+    with closing(trainer.batches.prefetch(0, lambda: 0.0)) as stream:
+        losses(next(stream)).backward()  # compiles
     optimizer.zero_grad()
     seconds, steps = 0.0, int(config.budget.value)
     ends = np.linspace(0, steps, config.evaluation.num_curve_points + 1).round().astype(int)

@@ -1,12 +1,13 @@
 """Pre-trainings of the toy corpus, in this process or in several."""
 
 import multiprocessing
+from contextlib import closing
 from typing import Any
 
 import torch
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.batches import StagedBatches
+from albert_lab.data.batches import Batch, StagedBatches
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import load as load_model
@@ -17,6 +18,12 @@ from albert_lab.training.pretrain import Pretrainer
 from albert_lab.training.processes import Processes
 
 CPU = torch.device("cpu")
+
+
+def batch_of(trainer: Pretrainer, step: int, share: float = 0.0) -> Batch:
+    """The batch of a step, at a used share of the budget."""
+    with closing(trainer.batches.prefetch(step, lambda: share)) as batches:
+        return next(batches)
 
 
 def pretrainer(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from toy import toy_config
-from toy_training import pretrainer
+from toy_training import batch_of, pretrainer
 
 from albert_lab.training import step
 from albert_lab.training.optimizer import set_learning_rate
@@ -18,7 +18,7 @@ def losses_of(trainer, steps, number: int) -> list[float]:
     trainer.model.train()
     losses = []
     for index in range(number):
-        batch = trainer.batches.batch(index, index / number)
+        batch = batch_of(trainer, index, index / number)
         set_learning_rate(trainer.optimizer, 0.01 * (index + 1) / number)
         sums = steps.take(batch, index)
         losses.append(float(sums["mlm_loss"] + sums["pair_loss"] + sums["gradient_norm"]))
@@ -53,7 +53,7 @@ def test_a_graph_gives_results_that_later_steps_do_not_overwrite(corpus, tmp_pat
         return replay
 
     steps = GraphedStep(trainer.step, capture)
-    taken = [steps.take(trainer.batches.batch(number), number) for number in range(WARM_UP + 2)]
+    taken = [steps.take(batch_of(trainer, number), number) for number in range(WARM_UP + 2)]
     assert taken[-1]["mlm_loss"] != taken[-2]["mlm_loss"]
 
 

@@ -4,7 +4,7 @@ import statistics
 import pytest
 import torch
 from toy import toy_config
-from toy_training import pretrainer, weights
+from toy_training import batch_of, pretrainer, weights
 
 from albert_lab.measures.catalog import labels
 from albert_lab.training import pretrain
@@ -33,7 +33,7 @@ def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
         trainer = pretrainer(config, tmp_path / str(size))
         monkeypatch.setattr(trainer.optimizer, "step", lambda: None)  # keeps the gradients for the comparison
         monkeypatch.setattr(trainer.optimizer, "zero_grad", lambda set_to_none: None)
-        result = trainer.step.take(trainer.batches.batch(0))
+        result = trainer.step.take(batch_of(trainer, 0))
         gradients.append((result, {name: p.grad for name, p in trainer.model.named_parameters()}))
     (whole, whole_gradients), (parts, parts_gradients) = gradients
     for key in whole:
@@ -107,7 +107,7 @@ def test_a_budget_in_tokens_ends_with_the_step_that_reaches_it(corpus, tmp_path)
     trainer = pretrainer(config, tmp_path)
     done = trainer.run()
     assert done is not None
-    last = trainer.batches.batch(done.progress.steps - 1).num_tokens
+    last = batch_of(trainer, done.progress.steps - 1).num_tokens
     assert done.progress.tokens - last < 900 <= done.progress.tokens
 
 
@@ -116,7 +116,7 @@ def test_predicted_tokens_and_pairs_are_counted_over_all_batches(corpus, tmp_pat
     trainer = pretrainer(config, tmp_path)
     done = trainer.run()
     assert done is not None
-    batches = [trainer.batches.batch(step) for step in range(4)]
+    batches = [batch_of(trainer, step) for step in range(4)]
     assert done.progress.masked == sum(len(batch.masked_labels) for batch in batches)
     assert done.progress.tokens == sum(batch.num_tokens for batch in batches)
     assert sum(done.progress.labels) == done.progress.pairs == 4 * config.batch_size
