@@ -143,7 +143,7 @@ def test_a_study_is_finished_without_the_tasks_that_have_no_files(corpus, own_ho
     assert here(*study).returncode == 2
 
 
-def test_a_claim_that_is_not_supported_is_exit_code_5_on_request(corpus, own_home, tmp_path, empty_figures):
+def test_json_has_the_verdicts_of_a_study_and_compare_its_rows(corpus, own_home, tmp_path, empty_figures):
     file = tmp_path / "mine.yaml"
     file.write_text(
         "title: Mine\nsource: none\ngrid: {sharing: [all-shared]}\ncolumns: [mlm_accuracy]\n"

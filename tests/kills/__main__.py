@@ -1,8 +1,313 @@
-"""`python tests/kills`: the series, imported here alone, since processes that prepare text import this file again."""
+"""Kills and signals at random moments, and whether anything is lost: `python tests/kills --help`.
 
+SIGKILL comes while a checkpoint, a report or a cache file is being written; SIGTERM and SIGINT come at random function
+calls of commands, and at random moments of their start. Every child is forked from this process, which has imported
+everything, so that a hundred of them take minutes.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "report")]
+
+import psutil  # noqa: E402
+import torch  # noqa: E402
+from toy import silent, toy_config, toy_overrides, write_corpus  # noqa: E402
+from toy_reports import compose_figure, toy_report  # noqa: E402
+
+from albert_lab import cli  # noqa: E402
+from albert_lab.data.prepare import prepare  # noqa: E402
+from albert_lab.data.shards import SPLITS, open_shards  # noqa: E402
+from albert_lab.figures import drawing  # noqa: E402
+from albert_lab.report import report  # noqa: E402
+from albert_lab.runs import reported, results, states, worker  # noqa: E402
+from albert_lab.runs import run as runs  # noqa: E402
+from albert_lab.storage import PARTIAL  # noqa: E402
+from albert_lab.studies import experiment  # noqa: E402
+
+CODES = {signal.SIGTERM: 75, signal.SIGINT: 130}
+POLL_SECONDS = 0.0005
+FIRST_CALLS = 50  # of a command; they set the handlers of signals, and before that a signal is the system's
+
+
+class Tally:
+    """What fell where, and what went wrong."""
+
+    def __init__(self) -> None:
+        self.phases: dict[str, Counter[str]] = {}
+        self.wrong: list[str] = []
+
+    def fell(self, series: str, phase: str) -> None:
+        print(f"{series}: {phase}", flush=True)
+        self.phases.setdefault(series, Counter())[phase] += 1
+
+    def check(self, holds: bool, what: str) -> None:
+        if not holds:
+            self.wrong.append(what)
+            print(f"WRONG: {what}", flush=True)
+
+
+def forked(work: Callable[[], Any]) -> int:
+    """The process id of a child that does some work, quietly, and ends with the code that it returns."""
+    child = os.fork()
+    if child:
+        return child
+    code = 99
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        code = work() or 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1 if ended.code else 0
+    finally:
+        os._exit(code)
+
+
+def code_of(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def kill_while(child: int, is_writing: Callable[[], bool], delay: float, limit: float = 60.0) -> None:
+    """Kill a child a moment after it was seen to write; or at the latest after a while."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end and not is_writing():
+        if psutil.Process(child).status() == psutil.STATUS_ZOMBIE:
+            break  # it was done before it was seen
+        time.sleep(POLL_SECONDS)
+    time.sleep(delay)
+    os.kill(child, signal.SIGKILL)
+    code_of(child)
+
+
+def is_writing_in(folder: Path, child: int, place: str = "") -> bool:
+    """Whether a file or folder that a child writes, and not what an earlier kill left, is there, incomplete."""
+    return any(folder.glob(f"{place}.*{PARTIAL}{child}-*"))
+
+
+def digest(folder: Path, pattern: str = "*") -> dict[str, str]:
+    files = sorted(file for file in folder.rglob(pattern) if file.is_file())
+    return {str(file.relative_to(folder)): hashlib.blake2b(file.read_bytes()).hexdigest() for file in files}
+
+
+def what_matters(folder: Path) -> dict[str, Any]:
+    """What must not depend on kills: weights, scores, the lines of the log, without clocks."""
+    record = results.read(folder)
+    assert record is not None
+    last = max((folder / "checkpoint").glob("step-" + "[0-9]" * 8))
+    weights = hashlib.blake2b((last / "model.safetensors").read_bytes()).hexdigest()
+    curve = [point | {"training_seconds": None} for point in reported.curve(folder)]
+    scores = {name: score.model_dump() for name, score in record.scores.items()}
+    return {"weights": weights, "scores": scores, "curve": curve, "loss": record.training.final_loss}
+
+
+def kill_checkpoints(kills: int, home: Path, random_: random.Random, tally: Tally) -> None:
+    config = toy_config(home / "text", "budget.value=40", "machine.checkpoint_seconds=0", "machine.log_every_steps=3")
+
+    def begin(name: str) -> Path:
+        os.environ["ALBERT_LAB_HOME"] = str(home / name)
+        return runs.create(runs.plan(config))
+
+    reference = begin("reference")
+    assert worker.main(reference) == 0
+    expected = what_matters(reference)
+    done = 0
+    for number in range(10**6):
+        if done >= kills:
+            return
+        folder = begin(f"killed-{number}")
+        checkpoints = folder / "checkpoint"
+        for _ in range(min(7, kills - done)):
+            if states.state(folder) == "done":
+                break
+            child = forked(lambda folder=folder: worker.main(folder))
+            kill_while(child, lambda place=checkpoints: any(place.glob("*.partial-*")), random_.uniform(0, 0.01))
+            done += 1
+            left = list(checkpoints.glob("*.partial-*"))
+            half_record = list(folder.glob(".*"))
+            phase = (
+                "while a checkpoint was written" if left else "while a record was written" if half_record else "between"
+            )
+            tally.fell("checkpoint", phase)
+        end = worker.main(folder)
+        tally.check(end == 0, f"checkpoint: the run ended with {end} after kills")
+        tally.check(
+            end == 0 and what_matters(folder) == expected, f"checkpoint: {folder} differs from one never killed"
+        )
+        tally.check(not list(checkpoints.glob("*.partial-*")), f"checkpoint: half a checkpoint stays in {folder}")
+        shutil.rmtree(home / f"killed-{number}")
+
+
+def kill_reports(kills: int, home: Path, random_: random.Random, tally: Tally) -> None:
+    asked = experiment.named("sop-vs-nsp")
+    with patch.object(drawing, "write", compose_figure):
+        folder = toy_report(home / "report" / "sop-vs-nsp", asked)
+        report.rebuild(folder)
+        expected = digest(folder)
+        for _ in range(kills):
+            child = forked(lambda: [report.rebuild(folder) for _ in range(1000)])
+            kill_while(child, lambda child=child: is_writing_in(folder, child), random_.uniform(0, 0.001))
+            left = [file for file in folder.iterdir() if file.name.startswith(".")]
+            tally.fell("report", "while a file was written" if left else "between")
+            whole = {name: hashed for name, hashed in digest(folder).items() if not name.startswith(".")}
+            tally.check(whole == expected, "report: a file is not whole")
+            for file in left:
+                file.unlink()
+        report.rebuild(folder)
+        tally.check(digest(folder) == expected, "report: it cannot be made again")
+
+
+def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) -> None:
+    config = toy_config(home / "text", "tokenizer.vocab_size=48")
+    os.environ["ALBERT_LAB_CACHE"] = str(home / "cache-reference")
+    expected = digest(prepare(config, silent), "*.tokens")
+    cache = home / "cache-killed"
+    os.environ["ALBERT_LAB_CACHE"] = str(cache)
+    for number in range(kills):
+        shutil.rmtree(cache / "shards" if number % 2 else cache, ignore_errors=True)
+        child = forked(lambda: prepare(config, silent) and 0)
+        kill_while(child, lambda child=child: is_writing_in(cache, child, "*/"), random_.uniform(0, 0.2))
+        partial = list(cache.glob("*/*.partial-*"))
+        tally.fell("cache", f"while {partial[0].parent.name} were written" if partial else "between")
+        try:
+            folder = prepare(config, silent)
+            tally.check(digest(folder, "*.tokens") == expected, "cache: other tokens than without kills")
+            for split in SPLITS:
+                open_shards(folder, split)
+        except Exception as error:
+            tally.check(False, f"cache: {type(error).__name__}: {error}")
+        tally.check(not list(cache.glob("*/*.partial-*")), "cache: half-made data stays")
+
+
+def command(arguments: list[str], number: int | None, at: int, counted: list[int] | None = None) -> Callable[[], None]:
+    """The work of a command in this process, with a signal to itself at one of its function calls."""
+
+    def work() -> None:
+        calls = 0
+
+        def profile(_frame: Any, event: str, _argument: Any) -> None:
+            nonlocal calls
+            if event in ("call", "c_call"):
+                calls += 1
+                if calls == at and number is not None:
+                    os.kill(os.getpid(), number)
+
+        sys.argv = ["albert-lab", *arguments]
+        sys.setprofile(profile)
+        try:
+            cli.main()
+        finally:
+            sys.setprofile(None)
+            if counted is not None:
+                os.write(counted[0], str(calls).encode())
+
+    return work
+
+
+def signals_at_calls(number: int, home: Path, random_: random.Random, tally: Tally) -> None:
+    os.environ["ALBERT_LAB_HOME"] = str(home / "signals")
+    os.environ.pop("ALBERT_LAB_CACHE", None)
+    sweep = ["sop-vs-nsp", *toy_overrides(home / "text", "budget.value=2"), "--tasks", "none"]
+    first = code_of(forked(command(sweep, None, 0)))
+    assert first == 0, first
+    commands = [["config", "list"], sweep, [*sweep, "--dry-run"], ["status"], ["config", "show"]]
+    usable = []
+    for arguments in commands:
+        read, write = os.pipe()
+        code = code_of(forked(command(arguments, None, 0, [write])))
+        os.close(write)
+        calls = int(os.read(read, 100) or 0)
+        os.close(read)
+        if code == 0:
+            usable.append((arguments, calls))
+            print(f"{' '.join(arguments[:2])}: {calls:,} calls", flush=True)
+    reports = home / "signals" / "reports"
+    expected = {name: hashed for name, hashed in digest(reports).items() if name.endswith(".csv")}
+    for _ in range(number):
+        arguments, calls = random_.choice(usable)
+        which = random_.choice(list(CODES))
+        at = random_.randrange(FIRST_CALLS, calls)
+        code = code_of(forked(command(arguments, which, at)))
+        name = arguments[0] if arguments is not sweep else "a finished sweep"
+        if "--dry-run" in arguments:
+            name = "a dry run"
+        tally.fell("signals at calls", f"{name}: {code}")
+        tally.check(code == CODES[which], f"signals: {arguments[:2]} call {at} of {calls}: {code}, not {CODES[which]}")
+        hashed = {
+            name: hashed for name, hashed in digest(reports).items() if name.endswith(".csv") and "/." not in name
+        }
+        tally.check(hashed == expected, f"signals: a table differs after {arguments[:2]}")
+
+
+def signals_at_start(number: int, home: Path, random_: random.Random, tally: Tally) -> None:
+    """Signals to a process of its own, from its first moment on; before Python runs our code, it is the system's."""
+    os.environ["ALBERT_LAB_HOME"] = str(home / "signals")
+    arguments = [sys.executable, "-m", "albert_lab.cli", "config", "list"]
+    started = time.monotonic()
+    subprocess.run(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    seconds = time.monotonic() - started
+    for _ in range(number):
+        which = random_.choice(list(CODES))
+        child = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        time.sleep(random_.uniform(0, 0.9 * seconds))
+        child.send_signal(which)
+        said = child.communicate()[1]
+        code = child.returncode
+        before_us = code == -which or (
+            which == signal.SIGINT and "Traceback" in said and "albert_lab/signals" not in said
+        )
+        phase = "before our code ran" if before_us else "done before" if code == 0 else f"{code}"
+        tally.fell("signals at the start", phase)
+        tally.check(before_us or code in (0, CODES[which]), f"start: {code} after {which.name}: {said[-300:]}")
+        tally.check(before_us or "Traceback" not in said, f"start: a traceback after {which.name}: {said[-300:]}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=102, help="with SIGKILL, a third of them each")
+    parser.add_argument("--signals", type=int, default=160, help="at random function calls")
+    parser.add_argument("--starts", type=int, default=40, help="at random moments of a process of its own")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    torch.set_num_threads(1)  # threads do not survive a fork
+    random_, tally = random.Random(arguments.seed), Tally()
+    with tempfile.TemporaryDirectory() as scratch:
+        home = Path(scratch)
+        os.environ["ALBERT_LAB_CACHE"] = str(home / "cache")
+        write_corpus(home / "text")
+        third = arguments.kills // 3
+        for series, number in (
+            (kill_reports, third),
+            (kill_caches, third),
+            (signals_at_calls, arguments.signals),
+            (signals_at_start, arguments.starts),
+            (kill_checkpoints, arguments.kills - 2 * third),
+        ):
+            started = time.monotonic()
+            series(number, home, random_, tally) if number else None
+            print(f"{series.__name__}: {number} in {time.monotonic() - started:,.0f} s", flush=True)
+    for name in ("report", "cache", "checkpoint"):
+        fell = tally.phases.get(name, Counter())
+        tally.check(not fell or set(fell) != {"between"}, f"{name}: no kill fell while anything was written")
+    print(json.dumps({"phases": tally.phases, "wrong": tally.wrong}, indent=2))
+    return 1 if tally.wrong else 0
+
 
 if __name__ == "__main__":
-    from series import main
-
     sys.exit(main())

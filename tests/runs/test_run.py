@@ -1,7 +1,5 @@
 import errno
-import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -170,28 +168,6 @@ def test_a_stopped_run_saves_reports_it_and_resumes_to_the_same_weights(corpus, 
     (other / runs.RUN_FILE).write_text((folder / runs.RUN_FILE).read_text())
     assert Child(other).wait() == 0
     assert_same_weights(folder, other)
-
-
-@pytest.mark.kills
-def test_a_run_killed_at_any_moment_resumes_to_the_same_weights(corpus, own_home):
-    config = toy_config(corpus, "budget.value=100", "machine.checkpoint_seconds=0", "machine.log_every_steps=3")
-    folder = runs.create(runs.plan(config))
-    other = own_home / "straight"
-    other.mkdir()
-    (other / runs.RUN_FILE).write_text((folder / runs.RUN_FILE).read_text())
-    began = time.monotonic()
-    assert Child(other).wait() == 0
-    seconds = time.monotonic() - began
-    draw, kills = random.Random(0), 0
-    while kills < 3 and states.state(folder) != "done":
-        child = Child(folder)
-        time.sleep(draw.uniform(0.3, 0.9) * seconds)
-        child.send_signal(signal.SIGKILL)
-        kills += child.wait() == -signal.SIGKILL
-    assert Child(folder).wait() == 0
-    assert_same_weights(folder, other)
-    steps = [json.loads(line)["step"] for line in (folder / results.METRICS).read_text().splitlines()]
-    assert steps == sorted(steps), "no step is in the log twice"
 
 
 def test_a_disk_that_is_full_is_no_failure_of_the_run(corpus, own_home, monkeypatch):
