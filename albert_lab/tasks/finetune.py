@@ -150,7 +150,7 @@ class _Finetuning:
     """What all attempts of a fine-tuning share; the evaluations of the last, the best, its scores and kept model."""
 
     evaluations: list[Evaluation]
-    best: tuple[Evaluation, list[float] | None, Scores, TaskModel | None]  # with the share of each answer
+    best: tuple[Evaluation, list[float], Scores, TaskModel | None]  # with the share of each answer
 
     def __init__(self, start: InitialModel, task: TaskConfig, seed: int, data: Path, say: Say) -> None:
         self.start, self.seed = start, seed
@@ -223,8 +223,8 @@ class _Finetuning:
             torch.manual_seed(int(np.random.SeedSequence([self.seed, step]).generate_state(1)[0]))
             yield take_step(model, optimizer, features.batch(items, self.device), self.autocast)
 
-    def _evaluate(self, model: TaskModel, step: int) -> tuple[Evaluation, list[float] | None, Scores, Sequence[Any]]:
-        """The metrics of dev after `step` steps; the main score (None if no mean), scores and answer of each example.
+    def _evaluate(self, model: TaskModel, step: int) -> tuple[Evaluation, list[float], Scores, Sequence[Any]]:
+        """The metrics of dev after `step` steps; share (none of a correlation), scores and answer of each example.
 
         It waits for the device once, and leaves the model in training mode.
         """
@@ -240,9 +240,9 @@ class _Finetuning:
         scores = self.kind.collect(dev, features, gathered)
         predictions, floor = self.kind.predict(dev, scores), self.constant
         scored = self.kind.score(dev, *predictions)
-        shares = scored.shares_of(task.main)
-        main = _score(task.main_score(scored.values), shares, len(dev), task.main_score(floor))
-        main = main.model_copy(update={"lexical_floor": self.words})
+        columns = zip(*(scored.shares.get(name, []) for name in task.main), strict=True)
+        shares = [sum(column) / len(column) for column in columns]
+        main = _score(task.main_score(scored.values), shares, len(dev), task.main_score(floor), self.words)
         of = {name: _score(of, scored.shares.get(name), len(dev), floor[name]) for name, of in scored.values.items()}
         evaluation = Evaluation(step=step, main=main, scores=of, threshold=scored.threshold)
         return evaluation, shares, scores, predictions[0]
@@ -253,9 +253,10 @@ def without_head(model: TaskModel) -> TaskModel:
     return TaskModel(model.encoder, model.pooler, nn.Identity())
 
 
-def _score(value: float, shares: Sequence[float] | None, n: int, floor: float) -> Score:
-    low, high = (None, None) if shares is None else wilson(sum(shares), len(shares))
-    return Score(value=value, n=n if shares is None else len(shares), low=low, high=high, floor=floor, by="fine-tuned")
+def _score(value: float, shares: Sequence[float] | None, n: int, floor: float, words: float | None = None) -> Score:
+    low, high = wilson(sum(shares), len(shares)) if shares else (None, None)
+    n = len(shares) if shares else n
+    return Score(value=value, n=n, low=low, high=high, floor=floor, lexical_floor=words, by="fine-tuned")
 
 
 def signs_of(end_loss: float, chance_loss: float, last: Score, answers: Sequence[Any]) -> tuple[str, ...]:

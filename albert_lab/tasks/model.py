@@ -174,12 +174,6 @@ class Scored(NamedTuple):
     shares: dict[str, list[float]]
     threshold: float | None = None
 
-    def shares_of(self, names: Sequence[str]) -> list[float] | None:
-        """The mean of some scores of each example, from 0 to 1; None if one is no mean, such as a correlation."""
-        if not self.shares.keys() >= {*names}:
-            return None
-        return [sum(column) / len(column) for column in zip(*(self.shares[name] for name in names), strict=True)]
-
 
 class TaskKind(ABC):
     """One kind of task for one task: features, head, and the way from scores to answers and their official scores.
