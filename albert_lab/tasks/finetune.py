@@ -3,7 +3,6 @@
 import io
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import asdict
 from itertools import islice
@@ -133,9 +132,7 @@ def build_optimizer(model: nn.Module, name: str, learning_rate: float) -> Optimi
     return AdamW(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=True)
 
 
-def take_step(
-    model: TaskModel, optimizer: Optimizer, batch: TaskBatch, autocast: Callable[[], AbstractContextManager[object]]
-) -> torch.Tensor:
+def take_step(model: TaskModel, optimizer: Optimizer, batch: TaskBatch, autocast: Callable[[], Any]) -> torch.Tensor:
     """Updates the weights by one batch; returns its loss on the device, for which it does not wait."""
     with autocast():
         loss = model.loss(batch)

@@ -108,15 +108,11 @@ def collect(rows: Iterable[tuple[str, Any]], make: Callable[[int, Any], T]) -> t
 
 def subsample(examples: Sequence[T], size: int | None) -> list[T]:
     """A fixed subsample of `size` examples, in order; all examples if size is None."""
-    if size is None or size >= len(examples):
-        return list(examples)
     rng = np.random.Generator(np.random.Philox(key=_SUBSAMPLE_SEED))
     return [examples[index] for index in np.sort(rng.permutation(len(examples))[:size])]
 
 
-def read_rows(
-    file: Path, wanted: Sequence[str | None] = (), columns: Sequence[str] = ()
-) -> list[tuple[str, dict[str, Any]]]:
+def read_rows(file: Path, wanted: Sequence[str | None] = (), columns: Sequence[str] = ()) -> list[tuple[str, Any]]:
     """The rows of a file by the end of its name: JSON, JSON Lines, CSV, parquet; any other name is tab-separated.
 
     Each is its place, file:number, and its values by column, none if it has more or fewer of them. In tab-separated
