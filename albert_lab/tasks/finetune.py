@@ -90,7 +90,7 @@ def finetune(
     best, shares, scores, model = tuning.best
     outputs.mkdir(parents=True, exist_ok=True)
     if model is not None:
-        checkpoint.save_weights(outputs / WEIGHTS, without_head(model))
+        checkpoint.save_weights(outputs / WEIGHTS, model)
     content = io.BytesIO()
     np.savez_compressed(content, **scores)  # pyright: ignore[reportArgumentType]
     write_atomically(outputs / SCORES, content.getvalue())
@@ -178,9 +178,9 @@ class _Finetuning:
         """One attempt; None if stopped."""
         settings, kind = self.settings, self.kind
         model = build_model(self.start, kind, self.seed)
+        without_head = TaskModel(model.encoder, model.pooler, nn.Identity())  # what passes from one task to another
         if before := kind.task.start_from:
-            tuned = output_folder(self.start.folder, before, self.seed) / WEIGHTS
-            checkpoint.load_weights(tuned, without_head(model))
+            checkpoint.load_weights(output_folder(self.start.folder, before, self.seed) / WEIGHTS, without_head)
         model, losses, end_loss, answers, signs = model.to(self.device), [], None, [], ()
         chance_loss = kind.chance_loss(self.features["train"])
         steps = self._steps(model, rate, is_stopped)
@@ -198,7 +198,7 @@ class _Finetuning:
             else:
                 evaluation, shares, scores, answers = self._evaluate(model, len(losses))
                 if all(evaluation.main.value > earlier.main.value for earlier in self.evaluations):
-                    self.best = evaluation, shares, scores, deepcopy(model) if keep_weights else None
+                    self.best = evaluation, shares, scores, deepcopy(without_head) if keep_weights else None
                 self.evaluations.append(evaluation)
         if not signs:
             end_loss = float(np.mean(losses[-max(1, math.floor(END_SHARE * settings.steps)) :]))
@@ -243,11 +243,6 @@ class _Finetuning:
         of = {name: _score(of, scored.shares.get(name), len(dev), floor[name]) for name, of in scored.values.items()}
         evaluation = Evaluation(step=step, main=main, scores=of, threshold=scored.threshold)
         return evaluation, shares, scores, predictions[0]
-
-
-def without_head(model: TaskModel) -> TaskModel:
-    """The same encoder and pooler, from which a fine-tuning on another task starts."""
-    return TaskModel(model.encoder, model.pooler, nn.Identity())
 
 
 def _score(value: float, shares: Sequence[float] | None, n: int, floor: float, words: float | None = None) -> Score:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,8 +149,7 @@ def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[
 
     Items of similar length share a batch, so that padding is small. The last batch of an epoch may be smaller.
     """
-    epoch = 0
-    while True:
+    for epoch in count():
         rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
         order = rng.permutation(len(lengths))
         # Differs from the release, which shuffles examples that are padded to the maximal length of the settings.
@@ -159,7 +159,6 @@ def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[
             batches += np.split(pool, range(batch_size, len(pool), batch_size))
         for index in rng.permutation(len(batches)):
             yield batches[index]
-        epoch += 1
 
 
 class Scored(NamedTuple):

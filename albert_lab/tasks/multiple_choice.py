@@ -29,8 +29,7 @@ class Kind(TaskKind):
         assert longest is not None
         passages = dict.fromkeys(example.passage for example in examples)
         tokens = dict(zip(passages, tokenizer.encode(list(passages)), strict=True))
-        texts = [fill_in(example.question, option) for example in examples for option in example.options]
-        asked = iter(tokenizer.encode(texts))
+        asked = iter(tokenizer.encode([fill_in(of.question, option) for of in examples for option in of.options]))
         numbers = np.array([len(example.options) for example in examples], dtype=np.int64)
         rows, most, length = [], int(numbers.max()), self.settings.max_sequence_length - NUM_SPECIAL_TOKENS
         for example in examples:

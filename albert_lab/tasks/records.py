@@ -144,11 +144,7 @@ def current(
 ) -> FinetuningRecord | None:
     """The record of a fine-tuning, and of the one that it starts from, of exactly these settings and data; else None.
 
-    A file of data that is missing shows no change.
-
-    Args:
-        folder: Of the run, with its records.
-        data: The tasks folder.
+    A file of data that is missing shows no change. folder is that of the run, with its records; data the tasks folder.
     """
     record, start = read_record(folder, task.name, seed), load_start(task)
     if record is None or record.identity != identity_of(run, config, task, seed):

@@ -144,20 +144,18 @@ class TaskConfig(Section):
             ConfigError: no settings for the scale, or a pre-training length that is too short for the task.
         """
         settings = self.at(config.scale.name)
-        values, length = settings.model_dump(), settings.max_sequence_length
+        values, full, longest = settings.model_dump(), settings.max_sequence_length, config.max_sequence_length
         if self.start_from is not None:
             values["pooler"] = "pretrained"
         if settings.rate_hidden_size is not None:
             values["learning_rate"] *= min(1, settings.rate_hidden_size / config.model.hidden_size) ** RATE_EXPONENT
         for key in ("max_sequence_length", "question_length", "stride"):
             if values[key] is not None:
-                values[key] = max(1, values[key] * min(length, config.max_sequence_length) // length)
+                values[key] = max(1, values[key] * min(full, longest) // full)
         try:
             return TaskSettings.model_validate(values)
         except ValidationError as error:
-            raise ConfigError(
-                f"max_sequence_length={config.max_sequence_length} of the run is too short for {self.name}"
-            ) from error
+            raise ConfigError(f"max_sequence_length={longest} of the run is too short for {self.name}") from error
 
     def file(self, folder: Path, split: str) -> Path:
         """The path of train or dev: next to a user's file if it exists there, else below the tasks folder."""
