@@ -86,7 +86,7 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
         ConfigError: see load().
     """
     options: dict[str, str] = {}
-    values: dict[str, Any] = {}
+    values, composed = dict[str, Any](), DictConfig({})
     for override in parse(overrides):
         key, line = override.key_or_group, str(override.input_line)
         if override.is_sweep_override():

@@ -18,7 +18,8 @@ def shown(folder, result, width) -> list[str]:
 @pytest.mark.parametrize("width", [80, screen.WIDTH])
 @pytest.mark.parametrize("name", [file.stem for file in experiment.files()])
 def test_the_last_screen_fits_and_has_the_answer_the_table_the_claims_and_the_paths(name, width, full):
-    lines = shown(*full(name), width)
+    folder, result = full(name)
+    lines = shown(folder, result, width)
     assert len(lines) <= screen.LINES
     assert max(map(len, lines[:-2])) <= width
     assert lines[0].startswith(experiment.named(name).title[:40])
