@@ -46,8 +46,8 @@ kill-test: $(INSTALLED_DEV) ## kill and stop at random moments what is being wri
 slurm-test: $(INSTALLED_DEV) ## studies on a real Slurm of two nodes on this machine; skipped where Slurm is not installed
 	$(BIN)/pytest tests/slurm -rs
 
-gpu-test: $(INSTALLED_DEV) ## on a machine with a CUDA GPU: tests, a study, and the share of its peak; elsewhere nothing
-	$(BIN)/python tests/gpu
+gpu-test: $(INSTALLED_DEV) ## the tests that need a CUDA GPU; elsewhere they are skipped
+	$(BIN)/pytest -m cuda -rs
 
 docs: $(INSTALLED_DEV) ## the documentation as a site in build/site; a link without a target is an error
 	rm -rf build/docs build/site

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from command import here
 from toy import toy_config
 from toy_training import CPU, pretrainer
 
@@ -38,3 +39,12 @@ def test_steps_by_graphs_have_the_loss_of_plain_steps(corpus, tmp_path, optimize
         for graphs in ("false", "true")
     ]
     assert losses[1] == pytest.approx(losses[0], rel=2e-3 if optimizer == "muon" else 1e-4)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_study_is_trained_on_gpus(own_home, processes):
+    if torch.cuda.device_count() < processes:
+        pytest.skip("needs two GPUs")
+    asked = ["scale=smoke", "machine.device=cuda", "seed=0", f"machine.processes={processes}"]
+    ended = here("pretrain", *asked, "--tasks", "none")
+    assert ended.returncode == 0, ended.stderr
