@@ -1,7 +1,3 @@
-import os
-import platform
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -46,25 +42,3 @@ def test_a_process_has_the_cores_of_its_slurm_job(monkeypatch):
     assert machine.cores() == 1
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "10000")
     assert machine.cores() == cores
-
-
-MEGABYTES = 64
-PAGES = f"""
-import resource, torch
-torch.set_num_threads(1)
-def faults():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-torch.ones({MEGABYTES}, 1 << 18).sum()
-before = faults()
-for _ in range(10):
-    torch.ones({MEGABYTES}, 1 << 18).sum()
-print(faults() - before)
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the settings are those of glibc")
-def test_a_process_reuses_the_memory_of_freed_tensors():
-    environment = os.environ | machine.ALLOCATOR
-    result = subprocess.run([sys.executable, "-c", PAGES], env=environment, capture_output=True, text=True, check=True)
-    pages_of_one = MEGABYTES << 8  # of 4 KiB
-    assert int(result.stdout) < pages_of_one  # by default, ten times as many
