@@ -5,7 +5,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from datetime import datetime
 from pathlib import Path
 
@@ -26,11 +26,12 @@ from albert_lab.terminal import live
 def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
     """Train the missing runs of a study, in sight, and write its report.
 
-    Returns the exit code, and the analysis of the study; None if no run is done, or if it was stopped.
+    Returns the exit code, and the analysis of the study; None if no run is done, if it was stopped, or if lines to run
+    by hand are printed.
     """
-    if not options.is_here:
+    if options.by_hand and plan.to_train:  # stdout has the lines
         return execute(plan, options).code, None
-    with _shown(plan) as log:
+    with _shown(plan) if options.is_here else nullcontext() as log:
         outcome = execute(plan, options)
         command = shlex.join(["albert-lab", *sys.argv[1:]])
         analysis = report.write_of(plan, outcome.failures, command)
@@ -41,7 +42,7 @@ def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
     if outcome.code in (INTERRUPTED, STOPPED):
         to_stderr("stopped: everything is kept, and the same command goes on")
         return outcome.code, None
-    if analysis is None:
+    if analysis is None and options.slurm is None:
         to_stderr("no run is finished: no report")
     return outcome.code, analysis
 

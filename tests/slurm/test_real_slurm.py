@@ -60,7 +60,7 @@ def test_a_table_of_the_paper_is_made_by_a_throttled_array_and_the_same_command_
     assert most == 1
     reported = there(*command, "--tasks", "none", "--slurm", "--time=10")
     assert reported.returncode == 0, reported.stderr
-    assert "report.md" in reported.stdout
+    assert "sop-vs-nsp/report." in reported.stdout
     assert {states.state(folder) for folder in run_folders(own_home)} == {"done"}
 
 

@@ -116,3 +116,13 @@ def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(
     process.send_signal(number)
     assert process.wait() == 75
     assert (cluster / "scontrol.said").exists() == requeued
+
+
+def test_the_same_command_submits_runs_once_and_reports_those_that_are_done(cluster, corpus, empty_figures):
+    command = ["sop-vs-nsp", *toy_overrides(corpus, "budget.value=2", "seed=0"), "--tasks", "none"]
+    first = here(*command, "--slurm", "--time=5")
+    assert (first.returncode, first.stdout) == (0, ""), first.stderr
+    assert here(*command, "--slurm", "--time=5").stdout == "", "they are in the queue"
+    (cluster / "queue").unlink()
+    assert here(*command).returncode == 0  # as the jobs would
+    assert "sop-vs-nsp/report." in here(*command, "--slurm", "--time=5").stdout
