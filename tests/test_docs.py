@@ -14,7 +14,6 @@ from omegaconf import OmegaConf
 from albert_lab import paths
 from albert_lab.cli.app import app
 from albert_lab.config.compose import axes, load
-from albert_lab.figures.figures import FIGURES
 from albert_lab.studies import experiment
 from albert_lab.studies.plan import points
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
@@ -63,10 +62,6 @@ EXAMPLES = sorted((SHOWN | set(examples(HELPS[ONE_STUDY]))) - set(COMMANDS))
 @pytest.mark.parametrize("line", EXAMPLES)
 def test_the_examples_in_the_help_exist_accept_their_options_and_compose(line):
     check_command(line)
-
-
-def test_an_example_of_plot_names_a_figure():
-    assert all(line.split()[2] in (*FIGURES, "claims") for line in examples(HELPS["plot"]))
 
 
 @pytest.mark.parametrize("name", ["pretrain", "sweep", "evaluate", ONE_STUDY])

@@ -1,5 +1,4 @@
 import itertools
-import json
 import threading
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -141,29 +140,6 @@ def test_an_error_in_the_thread_is_raised_at_its_batch_and_ends_the_thread(shard
     with pytest.raises(OSError, match="the disk is gone"):
         next(stream)
     assert not threads()
-
-
-def test_a_restored_state_avoids_planning_earlier_epochs(shards, config, monkeypatch):
-    before = make_batches(shards, config)
-    step = 10 * before.stats()["pairs"] // 16
-    expected = before.batch(step)
-    state = json.loads(json.dumps(before.state_dict()))
-    planned = []
-
-    def record(*arguments, epoch: int, **keywords):
-        planned.append(epoch)
-        return make_pairs(*arguments, epoch=epoch, **keywords)
-
-    monkeypatch.setattr(module, "make_pairs", record)
-    resumed = make_batches(shards, config)
-    resumed.load_state_dict(state)
-    assert same(resumed.batch(step), expected)
-    assert resumed.stats() == before.stats()
-    assert min(planned) > 8
-    others = make_batches(shards, configure("inter_sentence=nsp"))
-    others.load_state_dict(state)
-    others.batch(step)
-    assert min(planned) == 0, "the epochs of other pairs begin elsewhere"
 
 
 # ---- micro-batches, and sets for evaluation ----
