@@ -72,7 +72,8 @@ def test_what_was_read_of_another_text_before_an_arm_is_counted_as_that_text(sha
 
 
 def test_stages_of_one_length_do_not_repeat_their_examples(shards):
-    config = configure("length_schedule.stages=[{share: 0.2, fraction: 0.5}, {share: 0.3, fraction: 0.5}]")
+    stages = "length_schedule.stages=[{share: 0.2, fraction: 0.5}, {share: 0.3, fraction: 0.5}]"
+    config = configure(stages, "budget=tokens")  # of steps, the second stage would begin at a later one
     begins = [StagedBatches(shards, VOCABULARY, config).prefetch(0, lambda share=share: share) for share in (0.0, 0.3)]
     first, second = map(next, begins)
     assert not np.array_equal(first.input_ids, second.input_ids)

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import sentencepiece
+from command import own_signals
 from hypothesis import given
 from hypothesis import strategies as st
 from toy import silent
@@ -136,8 +137,10 @@ def test_a_ctrl_c_ends_a_training_and_leaves_nothing(run, tmp_path, monkeypatch)
         return clean(cleaning, text)
 
     monkeypatch.setattr(Cleaning, "__call__", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        find_or_train(run(), silent)
+    with own_signals():
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
+        with pytest.raises(KeyboardInterrupt):
+            find_or_train(run(), silent)
     assert not list((tmp_path / "cache" / "tokenizers").glob("*/"))
 
 

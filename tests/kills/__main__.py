@@ -235,7 +235,6 @@ def signals_at_calls(number: int, home: Path, random_: random.Random, tally: Tal
         os.close(read)
         if code == 0:
             usable.append((arguments, calls))
-            print(f"{' '.join(arguments[:2])}: {calls:,} calls", flush=True)
     reports = home / "signals" / "reports"
     expected = {name: hashed for name, hashed in digest(reports).items() if name.endswith(".csv")}
     for _ in range(number):
@@ -243,10 +242,7 @@ def signals_at_calls(number: int, home: Path, random_: random.Random, tally: Tal
         which = random_.choice(list(CODES))
         at = random_.randrange(FIRST_CALLS, calls)
         code = code_of(forked(command(arguments, which, at)))
-        name = arguments[0] if arguments is not sweep else "a finished sweep"
-        if "--dry-run" in arguments:
-            name = "a dry run"
-        tally.fell("signals at calls", f"{name}: {code}")
+        tally.fell("signals at calls", f"{arguments[0]} {arguments[-1]}: {code}")
         tally.check(code == CODES[which], f"signals: {arguments[:2]} call {at} of {calls}: {code}, not {CODES[which]}")
         hashed = {
             name: hashed for name, hashed in digest(reports).items() if name.endswith(".csv") and "/." not in name
