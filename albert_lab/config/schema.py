@@ -179,8 +179,7 @@ class RunConfig(Section):
     @property
     def stage_starts(self) -> tuple[float, ...]:
         """The share of the budget at which each stage of the length schedule begins, the last one included."""
-        starts = itertools.accumulate((stage.share for stage in self.length_schedule.stages), initial=0.0)
-        return tuple(starts)
+        return tuple(itertools.accumulate((stage.share for stage in self.length_schedule.stages), initial=0.0))
 
     @property
     def stage_shares(self) -> tuple[float, ...]:
