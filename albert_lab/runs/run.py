@@ -138,7 +138,8 @@ def read(folder: Path) -> Run:
 
 
 def find(text: str) -> Path:
-    """The folder of a run by its path or name, or by a part of its name that fits no other run.
+    """The folder of a run by its path, by a part of its name that fits no other run, or by the name of an imported
+    model, which runs that start from it have, too.
 
     Raises:
         ConfigError: several runs fit, or none.
@@ -146,6 +147,7 @@ def find(text: str) -> Path:
     if (folder := paths.expanded(text)).is_dir():
         return folder
     fitting = sorted(file.parent for file in paths.runs().glob(f"*/{RUN_FILE}") if text in file.parent.name)
+    fitting = [folder for folder in fitting if f"_{text}-L" in folder.name and (folder / IMPORT).exists()] or fitting
     if len(fitting) != 1:
         shown = "".join(f" {folder.name}," for folder in fitting[:3])
         raise ConfigError(f"{text} is no folder, and fits {len(fitting)} runs:{shown} see `albert-lab status`")
