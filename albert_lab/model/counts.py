@@ -57,16 +57,14 @@ def count(config: RunConfig) -> Counts:
 
 def count_training_flops(config: RunConfig) -> float:
     """FLOPs of training per token, over the whole budget: the mean over the stages of the length schedule."""
-    return sum(
-        share * count(config.at_stage(number)).training_flops for number, share in enumerate(config.stage_shares)
-    )
+    stages = enumerate(config.stage_shares)
+    return sum(share * count(config.at_stage(number)).training_flops for number, share in stages)
 
 
 @cache
 def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Counts:
     import torch
     from torch.overrides import TorchFunctionMode
-    from torch.utils.flop_counter import FlopCounterMode
 
     from albert_lab.model.encoder import PretrainingModel
 
@@ -79,26 +77,27 @@ def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Co
                 return args[0] if args else kwargs["tensor"]
             return func(*args, **(kwargs or {}))
 
-    with torch.device("meta"):
-        with Uninitialized():
-            model = PretrainingModel(shape, num_labels, seed=0).eval()
-        ids, positions = (torch.zeros(size, dtype=torch.int64) for size in ((1, length), (masked,)))
-        with torch.no_grad(), FlopCounterMode(display=False) as counted:
-            model(ids, ids, None, positions)
+    with torch.device("meta"), Uninitialized():
+        model = PretrainingModel(shape, num_labels, seed=0)
+    encoder = model.encoder
 
     def size(module: torch.nn.Module | None) -> int:
         return sum(parameter.numel() for parameter in module.parameters()) if module else 0
 
-    def flops(part: str) -> int:
-        return sum(counted.get_flop_counts()[f"PretrainingModel.{part}"].values())
+    def product(module: torch.nn.Module | None) -> int:  # of each position with every matrix of a module
+        return 2 * sum(matrix.numel() for matrix in module.parameters() if matrix.ndim > 1) if module else 0
 
-    pooler = flops("pooler")
-    without_gradient = 0 if num_labels else 2 * pooler  # without labels no gradient flows through the pooler
+    layers = sum(product(encoder.attention_blocks[a]) + product(encoder.ffn_blocks[f]) for a, f in encoder.layers)
+    scores = shape.num_layers * 4 * length * shape.hidden_size
+    encoded = length * (product(encoder.embeddings.projection) + layers + scores)
+    mlm = masked * (product(model.mlm_head) + 2 * encoder.embeddings.word_embeddings.weight.numel())
+    pooler, pair = product(model.pooler), product(model.pair_head)
+    training = 3 * (encoded + mlm + pair) + (3 if num_labels else 1) * pooler  # without labels it has no gradient
     return Counts(
-        embeddings=size(model.encoder.embeddings),
-        layers=size(model.encoder) - size(model.encoder.embeddings),
+        embeddings=size(encoder.embeddings),
+        layers=size(encoder) - size(encoder.embeddings),
         pooler=size(model.pooler),
         heads=size(model.mlm_head) + size(model.pair_head),
-        training_flops=(3 * counted.get_total_flops() - without_gradient) / length,
-        inference_flops=(flops("encoder") + pooler) / length,
+        training_flops=training / length,
+        inference_flops=(encoded + pooler) / length,
     )

@@ -49,7 +49,7 @@ def test_sharing_saves_parameters_but_no_flops():
         [],
         ["embedding_size=48", "sharing=not-shared", "max_sequence_length=40"],
         ["inter_sentence=none", "masking=official"],
-        ["inter_sentence=three-way", "sharing=groups"],
+        ["inter_sentence=three-way", "sharing=groups", "ffn_block=glu"],
     ],
     ids=" ".join,
 )
