@@ -45,14 +45,15 @@ def status(
 
 
 def as_text(listed: list[dict[str, Any]]) -> str:
-    """Rows as a table of the columns that have anything, and the number of runs in each state."""
+    """Rows as a table of the columns that have anything, why runs failed, and the number of runs in each state."""
     from tabulate import tabulate
 
     if not listed:
         return "no runs yet"
     shown = [row | {key: form(row[key]) for key, form in _OF_LINE.items() if row[key] is not None} for row in listed]
     shown = [row | {"fine_tuned": len(row["fine_tuned"]) or None} for row in shown]
-    used = [key for key in listed[0] if key != "run" and any(row[key] for row in shown)]
+    used = [key for key in listed[0] if key not in ("run", "reason") and any(row[key] for row in shown)]
     table = tabulate([[row[key] for key in used] for row in shown], used, tablefmt="simple", disable_numparse=True)
-    counts = Counter(row["state"] for row in listed)
-    return f"{table}\n\n{', '.join(f'{count} {state}' for state, count in counts.items())}"
+    reasons = "".join(f"{row['title']}: {row['reason']}\n" for row in listed if row["reason"])
+    counts = ", ".join(f"{count} {state}" for state, count in Counter(row["state"] for row in listed).items())
+    return f"{table}\n\n{reasons}{counts}"

@@ -40,10 +40,8 @@ def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | 
     title = _wrapped(f"{name}{'' if name[-1] in '.?!' else '.'} {answer(analysis)}", width, 2)
     table, shown, rows_left = _table(analysis, width)
     left = len(analysis.main) - len(shown)
-    notes = [f"mean of {_seeds(analysis)}", "the paper's numbers in brackets" if analysis.experiment.paper else ""]
-    notes += (
-        [f"{numbers.BY_PROBE} by a probe, since the model has no head for it"] if _has_probe(analysis, shown) else []
-    )
+    notes = [_seeds(analysis), "the paper's numbers in brackets" if analysis.experiment.paper else ""]
+    notes += [f"{numbers.BY_PROBE} by a probe: the model has no head for it" if _has_probe(analysis, shown) else ""]
     notes += [f"{left} more columns" if left else "", f"{rows_left} more rows" if rows_left else ""]
     below = _wrapped("; ".join(filter(None, notes)) + (" in the report" if left or rows_left else ""), width, 2)
     claims = claim_lines(analysis)
@@ -53,7 +51,7 @@ def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | 
     fixed = len(title) + 4 + min(len(analysis.rows), MOST_ROWS) + len(below) + 1 + len(warning) + len(paths) + 2
     said = claims[: LINES - fixed - 1] if len(claims) > LINES - fixed else claims
     parts: list[Text | Table] = [*(Text(line, style="bold") for line in title), Text(), table]
-    parts += [*(Text(line, style="dim") for line in below), Text()]
+    parts += [Text(line, style="dim") for line in below] + ([Text()] if said else [])
     evidence = min(EVIDENCE, max((len(_number(claim)) for claim in said), default=0))
     parts += [_claim(claim, width, evidence) for claim in said]
     parts += [Text(f"and {len(claims) - len(said)} more in the report", style="dim")] if len(said) < len(claims) else []
@@ -98,7 +96,7 @@ def _seeds(analysis: Analysis) -> str:
     of_rows = analysis.summary["seeds"][analysis.summary.index.isin(analysis.rows, level="row")]
     counts = sorted({*of_rows.astype(int)}) or [0]
     ends = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-    return f"{ends} seed{'' if counts[-1] == 1 else 's'}"
+    return "one seed" if ends == "1" else f"mean of {ends} seeds"
 
 
 def _has_probe(analysis: Analysis, shown: Sequence[str]) -> bool:
