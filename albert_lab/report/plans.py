@@ -14,9 +14,9 @@ MOST_ROWS = 6
 
 def costs(plans: Sequence[Plan], how: Options) -> tuple[dict[str, Any], str]:
     """What is to train: a line a study; of one its rows and scripts, of several all, in which a run counts once."""
-    of_studies = {plan.experiment.name: prices.price([plan]) for plan in plans}
+    of_studies = {plan.experiment.name: prices.price([plan], how.slurm) for plan in plans}
     if len(plans) > 1:
-        of_studies["all of them"] = prices.price(plans)
+        of_studies["all of them"] = prices.price(plans, how.slurm)
     lines = [f"{name}: {its}" for name, its in of_studies.items()]
     lines += _rows_and_scripts(plans[0], how) if len(plans) == 1 else []
     return {name: asdict(its) for name, its in of_studies.items()}, "\n".join(lines)
@@ -30,9 +30,10 @@ def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
     if len(lines) > MOST_ROWS:
         lines[MOST_ROWS:] = [f"  and {len(lines) - MOST_ROWS} more rows"]
     if how.slurm is not None:
-        unprepared = preparing.lacking(item.run for item in plan.to_train)
-        files = [file for file, *_ in execute.scripts(jobs_of(plan.to_train), unprepared, how)]
-        lines += [f"scripts in {files[0].parent}: {', '.join(file.name for file in files)}"] if files else []
+        scripts = list(execute.scripts(jobs_of(plan.to_train), preparing.lacking(p.run for p in plan.to_train), how))
+        first = "" if not scripts or scripts[0][2] else "prepare.sh, then "
+        arrays = ", ".join(str(len(of)) for _, _, of in scripts if of)
+        lines += [f"scripts in {scripts[0][0].parent}: {first}arrays of {arrays} runs"] if scripts else []
     return lines
 
 

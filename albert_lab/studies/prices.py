@@ -40,27 +40,27 @@ class Price:
     def __str__(self) -> str:
         tuned = f", {self.finetunings} fine-tunings" if self.finetunings else ""
         unknown = f"{self.flops:.1e} FLOPs (no speed known for {self.device})"
-        took = unknown if self.seconds is None else f"about {duration(self.seconds)} here"
+        known = f"about {duration(self.seconds or 0)} {'of a GPU' if self.device == 'cuda' else 'here'}"
+        took = unknown if self.seconds is None else known
         return f"{self.runs} run{'s' * (self.runs != 1)}{tuned}, {took}, {decimal(self.disk_bytes)}"
 
 
-def price(plans: Sequence[Plan]) -> Price:
-    """The price of plans with the runs that others start from, each run and fine-tuning once; writes nothing."""
+def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
+    """The price of plans with the runs that others start from, each once; options of sbatch say whether on a GPU."""
     runs = {item.run.name: item for plan in plans for item in plan.to_train if item.lacks_pretraining}
     tuned = {key: flops for plan in plans for item in plan.family.values() for key, flops in tunings(item).items()}
     timed = {name: work(item) for name, item in runs.items() if item.config.budget.unit == "seconds"}
     flops = sum(tuned.values()) + sum(work(item) for name, item in runs.items() if name not in timed)
     disk = sum(_costs(item.config)[0] for item in runs.values()) * _CHECKPOINT_BYTES_PER_PARAMETER
-    device = "cuda" if gpus() and plans[0].config.machine.device != "cpu" else "cpu"
+    has_gpu = bool(gpus()) if slurm is None else "gpu" in slurm
+    device = "cuda" if has_gpu and plans[0].config.machine.device != "cpu" else "cpu"
     speed = last_speed(device) if flops else 1.0
     seconds = sum(timed.values()) / _ASSUMED_SPEED + flops / speed if speed else None
     return Price(len(runs), len(tuned), flops, seconds, disk, device)
 
 
 def last_speed(device: str) -> float | None:
-    """FLOP/s, padding included, of the machine in its newest run of 100 steps on a kind of device, and in the runs
-    beside it; None without one.
-    """
+    """FLOP/s, with padding, of the newest run of 100 steps on a kind of device and the runs beside it; None without."""
     for file in sorted(paths.runs().glob(f"*/{results.RECORD}"), key=lambda file: file.stat().st_mtime, reverse=True):
         with suppress(ConfigError):  # of an earlier version
             record = results.read(file.parent)

@@ -36,3 +36,4 @@ def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device(corpus, ow
     assert last_speed("cuda") == pytest.approx(1e4 * speed)
     assert price([plan]).seconds == price([plan]).flops / speed
     assert str(price([plan])).startswith("1 run, about ")
+    assert price([toy_plan(corpus, "machine.device=auto")], "--gres=gpu:1").device == "cuda", "not of the login node"
