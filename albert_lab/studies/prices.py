@@ -60,13 +60,13 @@ def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
 
 
 def last_speed(device: str) -> float | None:
-    """FLOP/s, with padding, of the newest run of 100 steps on a kind of device and the runs beside it; None without."""
+    """FLOP/s, evaluations included, of the newest run of 100 steps on a device and the runs beside it; None without."""
     for file in sorted(paths.runs().glob(f"*/{results.RECORD}"), key=lambda file: file.stat().st_mtime, reverse=True):
         with suppress(ConfigError):  # of an earlier version
             record = results.read(file.parent)
             if record and record.training.steps >= _FEWEST_STEPS and record.provenance.device == device:
-                positions = record.training.tokens_per_second / (1 - record.data.padding_share)
-                return positions * record.train_flops_per_token * (record.provenance.jobs or 1)
+                seconds = record.training.total_seconds / (record.provenance.jobs or 1)
+                return record.training.tokens / (1 - record.data.padding_share) * record.train_flops_per_token / seconds
     return None
 
 

@@ -23,8 +23,8 @@ def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device(corpus, ow
     assert price([plan]).seconds is None
     assert "FLOPs (no speed known for cpu)" in str(price([plan]))
     record = toy_record()
-    for name, tokens_per_second, device in (("old", 50.0, "cpu"), ("new", 100.0, "cpu"), ("gpu", 1e6, "cuda")):
-        training = record.training.model_copy(update={"tokens_per_second": tokens_per_second, "steps": 100})
+    for name, tokens, device in (("old", 500, "cpu"), ("new", 1000, "cpu"), ("gpu", 10_000_000, "cuda")):
+        training = record.training.model_copy(update={"tokens": tokens, "total_seconds": 10.0, "steps": 100})
         provenance = record.provenance.model_copy(update={"device": device, "jobs": 2})
         folder = own_home / "runs" / name
         folder.mkdir(parents=True)
