@@ -142,7 +142,7 @@ def read_rows(file: Path, wanted: Sequence[str | None] = (), columns: Sequence[s
         raise ConfigError(f"{file}:{others[0]} is no object")
     names = dict.fromkeys(name for _, cells in rows for name in cells)
     if lacking := [name for name in wanted if name and name not in names]:
-        raise ConfigError(f"{file}: no column {', '.join(lacking)}; its columns: {', '.join(names)}")
+        raise ConfigError(f"{file}: no column {', '.join(lacking)}; its columns: {', '.join(map(repr, names))}")
     return [(f"{file.name}:{number}", cells) for number, cells in rows]
 
 
@@ -189,7 +189,7 @@ class TableFormat(Section):
 
     columns: tuple[str, ...] = ()
     label: str = "label"
-    labels: Annotated[tuple[Label, ...] | None, Distinct]
+    labels: Annotated[tuple[Label, ...] | None, Distinct] = Field(min_length=2)
 
 
 class GlueFormat(TableFormat):
@@ -239,7 +239,7 @@ class ChoicesFormat(TableFormat):
     name: Literal["choices"]
     passage: str | None = None
     question: str | None = None
-    labels: Annotated[tuple[Label, ...] | None, Distinct] = None
+    labels: Annotated[tuple[Label, ...] | None, Distinct] = Field(default=None, min_length=2)
     options: str | tuple[str, ...]
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
 

@@ -112,8 +112,6 @@ class TaskConfig(Section):
         data, form, like = self.data, self.format, KINDS[self.kind].like
         if "train" not in data or ("dev" in data) == (self.split is not None):
             raise ValueError(f"data={data}: train must be given, and either dev or instead of it `split: 0.2`")
-        if data["train"] == data.get("dev"):
-            raise ValueError(f"data.train and data.dev are both {data['dev']}: name two files, or for dev `split: 0.2`")
         allowed = {"format.name": ([form.name], FORMATS[like]), "settings": (self.settings, groups()["scale"])}
         for key, (names, known) in allowed.items():
             if unknown := [name for name in names if name not in known]:
@@ -166,12 +164,17 @@ class TaskConfig(Section):
         """Checks that the files of splits are there.
 
         Raises:
-            MissingDataError: one does not exist.
+            MissingDataError: one does not exist. ConfigError: train and dev are one file.
         """
-        for split in splits:
-            if not (file := self.file(folder, split)).exists():
+        files = [self.file(folder, split) for split in splits]
+        for split, file in zip(splits, files, strict=True):
+            if not file.exists():
                 places = f"{file} (nor in {self.folder})" if self.folder else file
                 raise MissingDataError(f"{self.name}: no {split} data at {places}: see docs/data-and-tasks.md")
+        if self.split is None and len(files) > 1 and files[0].samefile(files[1]):
+            raise ConfigError(
+                f"{self.name}: train and dev are both {files[1]}: name two files, or for dev `split: 0.2`"
+            )
 
     def read(self, folder: Path, split: str) -> tuple[list[Any], str]:
         """The examples of train or dev, in the class of its format, and the problems of others.

@@ -89,7 +89,7 @@ def test_short_lines_and_invalid_labels_are_left_out_of_training_and_named(read)
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("mnli", FILES["rte"], "gold_label.*index, sentence1, sentence2, label"),
+        ("mnli", FILES["rte"], "gold_label.*'index', 'sentence1', 'sentence2', 'label'"),
         ("sst2", "sentence\tlabel\n", r"train\.tsv"),
         ("cola", "", r"train\.tsv"),
         ("sst2", [1], r"train\.tsv"),

@@ -89,6 +89,9 @@ def test_lengths_never_exceed_the_pretraining_length():
         ("sst2", "format.name=glu", "format"),
         ("squad2", "settings.paper.beam_size=null", r"settings\.paper\.beam_size"),
         ("squad1", "settings.laptop.question_length=50", "question_length=50"),
+        ("sst2", "format.labels=[0]", "labels"),
+        ("sst2", "kind=[classification]", "kind="),
+        ("sst2", "kind=other", "kind="),
     ],
 )
 def test_an_invalid_setting_is_refused_with_its_key(name, override, says, own):
@@ -96,9 +99,7 @@ def test_an_invalid_setting_is_refused_with_its_key(name, override, says, own):
         own(name, override)
 
 
-@pytest.mark.parametrize(
-    "name", ["mlm_accuracy", "average", "seed", "inter_sentence", "parameters", "mnli", "sst2_loss"]
-)
+@pytest.mark.parametrize("name", ["mlm_accuracy", "average", "inter_sentence", "parameters", "mnli", "sst2_loss"])
 def test_a_task_cannot_be_named_like_a_score_a_column_a_setting_or_a_task(name, tmp_path):
     file = tmp_path / f"{name}.yaml"
     file.write_text(
@@ -108,11 +109,10 @@ def test_a_task_cannot_be_named_like_a_score_a_column_a_setting_or_a_task(name, 
         load_task(str(file))
 
 
-@pytest.mark.parametrize("kind", ["[classification]", "{}", "3", "null", "other"])
-def test_an_unknown_kind_of_task_is_refused(kind, tmp_path):
-    (tmp_path / "own.yaml").write_text(f"kind: {kind}\ndata: {{train: a.jsonl, dev: b.jsonl}}\n")
-    with pytest.raises(ConfigError, match="kind="):
-        load_task(str(tmp_path / "own.yaml"))
+def test_train_and_dev_of_a_task_are_two_files(own, tmp_path):
+    (tmp_path / "a.tsv").touch()
+    with pytest.raises(ConfigError, match="both"):
+        own("cola", "data.train=a.tsv", "data.dev=./a.tsv").check_data(tmp_path)
 
 
 @pytest.mark.parametrize("name", PRINTED["rows"])
