@@ -75,4 +75,4 @@ def suspected(error: BaseException) -> str | None:
     if not _included or not isinstance(error, Exception) or isinstance(error, (*FIXABLE, RuntimeError, OSError)):
         return None
     place = "ALBERT_LAB_TRACEBACK=1 or the run's folder has the place"
-    return f"own code ({', '.join(_included)}) may be wrong: {error!r}; {place}"
+    return f"own code ({', '.join(_included)}) may be wrong: {' '.join(repr(error).split())}; {place}"

@@ -79,15 +79,13 @@ def _fail(folder: Path, say: Say, error: Exception, *, is_recorded: bool) -> int
     own = own_code.suspected(error)
     text = own or str(error) or type(error).__name__
     say(f"failed: {text}")
-    if isinstance(error, FIXABLE):  # after the fix, the same command resumes the run
-        return 4 if isinstance(error, MissingDataError) else 2
     if is_full(error):
         return UNWRITTEN
     if is_recorded:
-        (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
-    if is_recorded and not own:
         write_atomically(folder / FAILURE, text + "\n")
-    return 2 if own else 1
+    if is_recorded and not isinstance(error, FIXABLE):
+        (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
+    return 4 if isinstance(error, MissingDataError) else 2 if own or isinstance(error, FIXABLE) else 1
 
 
 def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], rank: Rank) -> bool:

@@ -77,10 +77,11 @@ class Job(NamedTuple):
 
 @dataclass
 class Outcome:
-    """The outcome of a plan: its exit code, and the reasons of failures by run."""
+    """The outcome of a plan: its exit code, the reasons of failures by run, and the exit codes of their processes."""
 
     code: int = 0
     failures: dict[str, str] = field(default_factory=dict)
+    codes: set[int] = field(default_factory=set)
 
 
 def execute(plan: Plan, options: Options) -> Outcome:
@@ -109,7 +110,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
     outcome = _train(todo, options)
     if outcome.failures and not outcome.code:
         is_any_done = any(item.again().state == "done" for item in plan.points)
-        outcome.code = SOME_FAILED if is_any_done else 1
+        outcome.code = SOME_FAILED if is_any_done else max(outcome.codes) if outcome.codes <= {2, 4} else 1
     return outcome
 
 
@@ -150,6 +151,7 @@ def _train(todo: Sequence[Point], options: Options) -> Outcome:
             failed = {name: f"exit code {code} (-9 may mean out of memory); the same command resumes it"}
         outcome.failures |= failed
         for failing, reason in failed.items():
+            outcome.codes.add(code)
             to_stderr(f"{place}{failing.removeprefix(name)}: FAILED: {reason}")
         if not failed:
             to_stderr(f"{place}: done after {duration(time.monotonic() - started)} in all")
@@ -160,15 +162,12 @@ def _train(todo: Sequence[Point], options: Options) -> Outcome:
         to_stderr("a budget in seconds: runs are trained one at a time, despite --jobs, since others would slow them")
         at_once = 1
     outcome.code = launch(planned, at_once, on_end)
-    if outcome.code == UNWRITTEN:
-        to_stderr("no further run is started; the same command goes on when there is room")
-        outcome.code = 1
     return outcome
 
 
 def _failures(item: Point) -> dict[str, str]:
-    if item.pretraining == "failed":
-        return {item.run.name: runs.failure_in(item.run.folder / runs.FAILURE)}
+    if (file := item.run.folder / runs.FAILURE).exists():
+        return {item.run.name: runs.failure_in(file)}
     return {f"{item.run.name}, {name}": reason for name, reason in finetunings.failures(item.missing).items()}
 
 

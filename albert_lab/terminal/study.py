@@ -13,7 +13,7 @@ from rich.console import Console
 
 from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.errors import INTERRUPTED, STOPPED
+from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
 from albert_lab.messages import duration, to_stderr
 from albert_lab.report import report
 from albert_lab.studies import prices
@@ -44,6 +44,9 @@ def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
         return outcome.code, None
     if analysis is None and options.slurm is None:
         to_stderr("no run is finished: no report")
+    if outcome.code == UNWRITTEN:
+        to_stderr("the disk is full: no further run is started; the same command goes on when there is room")
+        return 1, analysis
     return outcome.code, analysis
 
 

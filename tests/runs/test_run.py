@@ -1,4 +1,3 @@
-import errno
 import os
 import signal
 import subprocess
@@ -14,7 +13,7 @@ from toy import toy_config, write_corpus
 from toy_training import quick_starts
 
 from albert_lab import storage
-from albert_lab.errors import UNWRITTEN, ConfigError
+from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
 
@@ -167,17 +166,6 @@ def test_a_stopped_run_saves_reports_it_and_resumes_to_the_same_weights(corpus, 
     (other / runs.RUN_FILE).write_text((folder / runs.RUN_FILE).read_text())
     assert Child(other).wait() == 0
     assert_same_weights(folder, other)
-
-
-def test_a_disk_that_is_full_is_no_failure_of_the_run(corpus, own_home, monkeypatch):
-    def fill(*_, **__):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    folder = runs.create(runs.plan(toy_config(corpus)))
-    monkeypatch.setattr(worker, "_pretrain", fill)
-    with own_signals():
-        assert worker.main(folder) == UNWRITTEN
-    assert states.state(folder) != "failed", "the same command goes on when there is room"
 
 
 def test_a_run_is_found_by_a_part_of_its_name_that_no_other_has_or_as_the_import_of_that_name(corpus, own_home):

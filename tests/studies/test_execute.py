@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from command import launch_here
@@ -47,17 +48,23 @@ def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_pat
     assert seen.read_text() == "[]"
 
 
-def test_a_study_stops_at_the_first_run_that_finds_the_disk_full_and_goes_on_when_there_is_room(
-    corpus, own_home, runs_here, monkeypatch
+@pytest.mark.parametrize(
+    ("error", "code", "states"),
+    [
+        (OSError(errno.ENOSPC, "disk full"), errors.UNWRITTEN, ["stopped", "missing"]),
+        (errors.ConfigError("no pairs"), 2, ["failed", "failed"]),
+    ],
+)
+def test_a_study_stops_at_the_first_run_that_finds_the_disk_full_names_other_reasons_and_goes_on_when_they_are_gone(
+    error, code, states, corpus, own_home, runs_here, monkeypatch
 ):
-    def fill(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     plan = toy_plan(corpus, "embedding_size=4,8")
-    with monkeypatch.context() as full:
-        full.setattr(worker, "_pretrain", fill)
-        assert train(plan).code == 1
-    assert states_of(plan) == ["stopped", "missing"]
+    with monkeypatch.context() as bad:
+        bad.setattr(worker, "_pretrain", Mock(side_effect=error))
+        outcome = train(plan)
+        assert outcome.code == code
+        assert {*outcome.failures.values()} <= {str(error)}
+    assert states_of(plan) == states
     assert train(plan.updated()).code == 0
     assert states_of(plan) == ["done", "done"]
 
