@@ -18,7 +18,7 @@ from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
 from albert_lab.studies.claims import Claim, check_known, number_in
-from albert_lab.tasks.task import task_names
+from albert_lab.tasks.task import COLUMNS, NUMBERS, task_names
 from albert_lab.training.layers import LAYER_NUMBERS
 
 # The columns on held-out text of an experiment that names none.
@@ -142,6 +142,8 @@ class Experiment(Record):
         keys = [*self.grid, *map(key_of, self.fixed)]
         if again := [key for number, key in enumerate(keys) if key in keys[:number]]:
             raise ValueError(f"fixed: {again[0]} is set twice, or is an axis of the grid, whose values are the rows")
+        if taken := [axis for axis in self.grid if axis in (*COLUMNS, *NUMBERS, *scores())]:
+            raise ValueError(f"grid: {taken[0]} names a column or a score of the tables: name the axis otherwise")
         known = {axis: [*values, *self.values_beyond(axis)] for axis, values in self.grid.items()}
         for column in self.columns:
             check_known("columns", column, [*scores(), *self.recorded_columns])
@@ -211,15 +213,17 @@ def read(file: Path, *, with_code: bool = False) -> Experiment:
     included = content.get("include") if with_code else None
     for own in included if isinstance(included, list) else ():  # of another form it is refused below
         own_code.include(file.parent / str(own))
-    return check(file, {"name": file.stem} | _as_text(content), Experiment)
+    return check(file, {"name": file.stem} | _as_text(content, file), Experiment)
 
 
-def _as_text(value: Any) -> Any:
+def _as_text(value: Any, file: Path) -> Any:
     """Every value as text: cells of the paper and labels of axes are printed as they were written, 1 is not true."""
     if isinstance(value, dict):
-        return {str(key): _as_text(item) for key, item in value.items()}
+        if len(texts := {str(key): _as_text(item, file) for key, item in value.items()}) < len(value):
+            raise ConfigError(f"{file}: two of {', '.join(map(repr, value))} are the same text: name one otherwise")
+        return texts
     if isinstance(value, list):
-        return [_as_text(item) for item in value]
+        return [_as_text(item, file) for item in value]
     return value if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

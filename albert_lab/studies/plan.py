@@ -148,8 +148,8 @@ class _Grid:
         self._own_fixed = dict(text.split("=", 1) for text in experiment.fixed)
         fixed = self._own_fixed | {key: values[0] for key, values in overridden.items() if len(values) == 1}
         self._links, self._start = experiment.links, None
-        if start := fixed.pop("start_from", experiment.start_from if not experiment.links else ""):
-            run = states.find_run(str(start).strip("'\""))
+        if isinstance(start := fixed.pop("start_from", experiment.start_from), str):
+            run = states.find_run(start.strip("'\""))
             self._links, self._start = (), Point({"run": run.name}, run.config)
             self._start.run = run
             fixed = {"scale": run.config.scale.name} | fixed
