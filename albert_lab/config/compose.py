@@ -25,7 +25,7 @@ from albert_lab import own_code, paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import BUILT_IN, AnySection
 from albert_lab.errors import ConfigError
-from albert_lab.files import describe
+from albert_lab.files import describe, read_bytes
 
 # Limit of a sweep: each run takes a hundredth of a second to compose, and has a separate folder.
 MAX_POINTS = 10_000
@@ -113,6 +113,9 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
         raise ConfigError(f"unknown key {error.full_key}; {_nearest(str(error.full_key), composed)}{remedy}") from error
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_in_one_line(error)) from error
+    except RecursionError as error:
+        said = "too many levels, or `defaults` of an option that name the option"
+        raise ConfigError(f"{' '.join(overrides)[:200]}: {said}") from error
     tokenizer, added = content["tokenizer"], content["added_corpus"]
     if tokenizer["model_file"] and "tokenizer.vocab_size" not in values:
         tokenizer["vocab_size"] = vocabulary_size(str(tokenizer["model_file"])) or tokenizer["vocab_size"]
@@ -135,14 +138,15 @@ def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
 
 @cache  # many configurations use one file
 def vocabulary_size(name: str) -> int | None:
-    """Number of tokens of tokenizer.model_file; None if it cannot be read (its first use says so).
+    """Number of tokens of tokenizer.model_file; None if there is no such file (its first use says so).
 
     Raises:
-        ConfigError: the file is neither a SentencePiece model nor a tokenizer.json.
+        ConfigError: the file cannot be read, or is neither a SentencePiece model nor a tokenizer.json.
     """
-    file = paths.expanded(name)
+    if not (file := paths.expanded(name)).exists():
+        return None
+    model = read_bytes(file)
     try:
-        model = file.read_bytes()
         if file.suffix == ".json":
             import tokenizers
 
@@ -150,8 +154,6 @@ def vocabulary_size(name: str) -> int | None:
         from sentencepiece import SentencePieceProcessor
 
         return SentencePieceProcessor(model_proto=model).GetPieceSize()
-    except OSError:
-        return None
     except (RuntimeError, ValueError) as error:  # of SentencePiece, and of tokenizers
         said = "is neither a SentencePiece model nor a tokenizer.json"
         raise ConfigError(f"tokenizer.model_file={name} {said}") from error
@@ -211,7 +213,7 @@ def _parse(text: str) -> Override:
     try:
         with hydra():
             (override,) = OverridesParser.create(GlobalHydra.instance().config_loader()).parse_overrides([text])
-    except (HydraException, ValueError) as error:  # ValueError: a number of thousands of digits
+    except (HydraException, ValueError, RecursionError) as error:  # ValueError: a number of thousands of digits
         remedy = "a value with other characters than letters, digits and ._/:- needs quotes of its own"
         said = f"{text[:200]!r} cannot be read as KEY=VALUE: {_in_one_line(error)}; {remedy}"
         raise ConfigError(f"{said}: \"{key}='...'\"") from error

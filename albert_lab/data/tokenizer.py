@@ -16,6 +16,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from albert_lab.config.data import CorpusConfig
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.files import read_bytes
 
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
 _SPECIAL = ("<pad>", "<unk>", *CONTROL_SYMBOLS)
@@ -145,12 +146,11 @@ def read_model(file: Path) -> bytes:
     """The content of a model file.
 
     Raises:
-        MissingDataError: the file cannot be read.
+        MissingDataError: there is no such file. DamagedFileError: it cannot be read.
     """
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise MissingDataError(f"tokenizer.model_file={file} cannot be read: {error.strerror}") from error
+    if not file.exists():
+        raise MissingDataError(f"tokenizer.model_file={file} does not exist")
+    return read_bytes(file)
 
 
 def fingerprint_of(model: bytes) -> str:

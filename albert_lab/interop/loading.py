@@ -191,7 +191,7 @@ class _Import(BaseModel):
 
 def read_import(folder: Path) -> _Import | None:
     file = folder / runs.IMPORT
-    return files.read_json(file, _Import, "remove the folder, and import the model again") if file.is_file() else None
+    return files.read_json(file, _Import, "remove the folder, and import the model again") if file.exists() else None
 
 
 def open_run(folder: Path) -> Opened:

@@ -155,7 +155,7 @@ def find(text: str) -> Path:
 
 
 def failure_in(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace").strip()
+    return files.read_bytes(file).decode(errors="replace").strip()
 
 
 def is_trained(folder: Path) -> bool:

@@ -93,7 +93,6 @@ def test_the_default_learning_rate_is_the_papers_scaled_by_the_root_of_the_batch
         ("hidden_size=64", "did you mean model.hidden_size?"),
         ("+sed=3", "config show"),
         ("inter_sentence=spo", "sop-release"),
-        ("model=3", "tiny"),
         ("optimizer.zzz=1", "optimizer.zzz"),
         ("hydra.run.dir=elsewhere", "unknown key hydra"),
         ("embedding_size=abc", "embedding_size=abc"),
@@ -122,6 +121,8 @@ def test_the_default_learning_rate_is_the_papers_scaled_by_the_root_of_the_batch
         ("added_corpus.path=x", "added_corpus=files"),
         ("tokenizer=model-file", "tokenizer.model_file"),
         ("seed=1,2", "seed=1,2"),
+        (f"corpus.path={'[' * 500}{']' * 500}", "corpus.path"),
+        ("tokenizer.model_file=/dev/zero", "no ordinary file"),
     ],
 )
 def test_an_invalid_override_is_refused_with_its_key_and_what_is_allowed(override, said):
