@@ -113,16 +113,17 @@ KINDS: dict[str, PairKind] = {
 }
 
 
-def check_kinds(spec: InterSentenceConfig, num_sources: int | None = None) -> None:
+def check_kinds(spec: InterSentenceConfig, shards: Shards | None = None) -> None:
     """Raises ConfigError if an objective names an unknown kind of pair, or one that needs more source documents."""
     for entry in spec.labels:
         if entry.kind not in KINDS:
             raise ConfigError(f"inter_sentence.labels: kind={entry.kind} is unknown (allowed: {', '.join(KINDS)})")
     kinds = {kind for _, kind, _ in _mix(spec)} | {spec.single_sentence_chunks} - {"drop"}
-    if num_sources is not None and num_sources < 2 and any(KINDS[kind].is_across for kind in kinds):
+    if shards and shards.num_sources < 2 and any(KINDS[kind].is_across for kind in kinds):
         raise ConfigError(
-            f"inter_sentence={spec.name} pairs text of different source documents, and the corpus has {num_sources}:"
-            " give two or more, or corpus.document_characters=N, which cuts a long text into several"
+            f"inter_sentence={spec.name} pairs text of different source documents, and the {shards.split} text has"
+            f" {shards.num_sources}: give more text, another corpus.dev_share, or corpus.document_characters=N, which"
+            " cuts a long text into several"
         )
 
 
@@ -139,7 +140,7 @@ def make_pairs(
     Raises:
         ConfigError: an unknown kind of pair, or a kind that cannot be made of this text.
     """
-    check_kinds(spec, shards.num_sources)
+    check_kinds(spec, shards)
     limit, short = config.max_sequence_length - SPECIAL_TOKENS, config.short_sequence_probability
     counts: Counter[str] = Counter()
     parts: list[Pairs] = []

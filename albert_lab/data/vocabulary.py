@@ -145,6 +145,7 @@ def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> No
         )
     except RuntimeError as error:
         reason = str(error).rpartition("] ")[2]  # before it: a line of SentencePiece's source code
+        reason = reason.replace("--character_coverage option", "tokenizer.character_coverage")
         raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size} does not fit this corpus: {reason}") from error
     file.write_bytes(model.getvalue())
 
