@@ -8,6 +8,9 @@ from typing import NoReturn
 from albert_lab import own_code, signals
 from albert_lab.errors import ConfigError, MissingDataError
 
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
+_REFUSED += (errno.ELOOP, errno.ENAMETOOLONG)
+
 
 def end(error: BaseException) -> NoReturn:
     """End the process: print an error that a user can cause in one line on stderr, and exit with its code.
@@ -27,18 +30,14 @@ def end(error: BaseException) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     if isinstance(error, OSError):
-        is_refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
-        wrong = f"{error}; ALBERT_LAB_HOME can name another folder" if is_refused else None
+        wrong = f"{error}; ALBERT_LAB_HOME can name another folder" if error.errno in _REFUSED else None
     else:
         is_text = isinstance(error, UnicodeEncodeError)
         wrong = f"{error.object[:200]!r} is not UTF-8" if is_text else own_code.suspected(error)
-    if wrong:
-        _say(wrong)
-        sys.exit(2)
-    if isinstance(error, ConfigError | MissingDataError | RuntimeError | OSError):
-        _say(str(error))
-        sys.exit(2 if isinstance(error, ConfigError) else 4 if isinstance(error, MissingDataError) else 1)
-    raise error
+    if not wrong and not isinstance(error, ConfigError | RuntimeError | OSError):
+        raise error
+    _say(wrong or str(error))
+    sys.exit(4 if isinstance(error, MissingDataError) else 2 if wrong or isinstance(error, ConfigError) else 1)
 
 
 def _say(text: str) -> None:

@@ -43,7 +43,7 @@ def _read_seeds(text: str | None) -> list[int] | None:
     from albert_lab.config.section import SEEDS
     from albert_lab.errors import ConfigError
 
-    seeds = [int(part) for part in (text or "").split(",") if part.isdecimal() and int(part) < SEEDS]
+    seeds = [int(part) for part in (text or "").split(",") if part.isdecimal() and len(part) < 19 and int(part) < SEEDS]
     if text is not None and len(set(seeds)) < len(text.split(",")):
         raise ConfigError(f"--seeds {text}: different whole numbers below {SEEDS} with commas between, as in 0,1,2")
     return seeds or None
