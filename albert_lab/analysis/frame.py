@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from albert_lab.runs.reported import FilledColumn, ReportedRun
+from albert_lab.runs.reported import ReportedRun
 from albert_lab.score import Score, loss_name
 from albert_lab.studies.claims import AXIS_NAMES, is_bare
 from albert_lab.studies.experiment import Experiment
@@ -180,7 +180,7 @@ def _numbers(run: ReportedRun, row: str, seed: int) -> Iterator[dict[str, Any]]:
     place = {"run": run.name, "row": row, "seed": seed}
     for metric, value in run.numbers.items():
         yield {**place, "metric": metric, "value": value, **_columns(run.scores.get(metric))}
-    for column in _random(run):
+    for column in (column for column in run.columns if column.is_random):
         of_random = {"run": run.name + RANDOM, "row": row + RANDOM, "seed": seed}
         yield {**of_random, "metric": column.task, "value": column.score.value, **_columns(column.score)}
 
@@ -189,11 +189,6 @@ def _columns(score: Score | None) -> dict[str, float | None]:
     if score is None:
         return {}
     return {"n": score.n, "floor": score.floor, "segments": score.segments_floor, "words": score.lexical_floor}
-
-
-def _random(run: ReportedRun) -> list[FilledColumn]:
-    """The columns of tasks that were fine-tuned from random weights of the run's shape."""
-    return [column for column in run.columns if column.is_random]
 
 
 def _curve(run: ReportedRun, row: str, seed: int) -> Iterator[dict[str, Any]]:

@@ -73,7 +73,7 @@ def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
     words = claim.words("points" if unit in ("%", "points") else unit, lambda labels: _name(frame, labels))
     line = {"quote": claim.quote, "section": claim.section or "", "metric": metric, "check": words, "why": ""}
     line |= {"compared": "", **dict.fromkeys(NUMBERS, math.nan), "verdict": CANNOT_TELL, "can_tell": False}
-    rows = {_key(labels): frame.row(labels) for labels in claim.rows(study.experiment.grid)}
+    rows = {tuple(labels.items()): frame.row(labels) for labels in claim.rows(study.experiment.grid)}
     known = set(frame.of(metric)["row"])
     if missing := [_name(frame, dict(key)) for key, row in rows.items() if row not in known]:
         what = "no average, for not all of its tasks were run" if metric == AVERAGE else f"no {metric}"
@@ -194,7 +194,3 @@ def _is_above_floor(frame: Frame, metric: str, row: str) -> bool:
 
 def _name(frame: Frame, labels: Labels) -> str:
     return frame.row(labels) or ", ".join(labels.values())
-
-
-def _key(labels: Labels) -> tuple[tuple[str, str], ...]:
-    return tuple(labels.items())

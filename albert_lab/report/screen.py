@@ -3,7 +3,6 @@
 import os
 import sys
 import textwrap
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich import box
@@ -41,7 +40,8 @@ def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | 
     table, shown, rows_left = _table(analysis, width)
     left = len(analysis.main) - len(shown)
     notes = [_seeds(analysis), "the paper's numbers in brackets" if analysis.experiment.paper else ""]
-    notes += [f"{numbers.BY_PROBE} by a probe: the model has no head for it" if _has_probe(analysis, shown) else ""]
+    has_probe = any(metric in shown for metric, _ in analysis.by_probe)
+    notes += [f"{numbers.BY_PROBE} by a probe: the model has no head for it" if has_probe else ""]
     notes += [f"{left} more columns" if left else "", f"{rows_left} more rows" if rows_left else ""]
     below = _wrapped("; ".join(filter(None, notes)) + (" in the report" if left or rows_left else ""), width, 2)
     claims = claim_lines(analysis)
@@ -97,10 +97,6 @@ def _seeds(analysis: Analysis) -> str:
     counts = sorted({*of_rows.astype(int)}) or [0]
     ends = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     return "one seed" if ends == "1" else f"mean of {ends} seeds"
-
-
-def _has_probe(analysis: Analysis, shown: Sequence[str]) -> bool:
-    return any(metric in shown for metric, _ in analysis.by_probe)
 
 
 def _paths(folder: Path) -> list[str]:
