@@ -96,8 +96,9 @@ def walk(folder: Path) -> Named:
     root, files = folder.absolute(), []
     for place, folders, names in os.walk(root, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        files += [Path(place, name) for name in names if not name.startswith(".")]
-    return sorted((file.relative_to(root).as_posix(), checked(file)) for file in files)
+        inside = Path(place).relative_to(root).as_posix() + "/"
+        files += [(inside + name, checked(Path(place, name))) for name in names if not name.startswith(".")]
+    return sorted((name.removeprefix("./"), file) for name, file in files)
 
 
 def checked(file: Path) -> Path:

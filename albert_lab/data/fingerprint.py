@@ -43,7 +43,7 @@ def digest_path(path: Path) -> str:
     Raises:
         MissingDataError: a file cannot be read.
     """
-    return _once(path, lambda: files.walk(path)) if path.is_dir() else _digest_file(path)
+    return _once(path, lambda: files.walk(path)) if path.is_dir() else _digest_file(files.checked(path))
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def _digest_file(file: Path) -> str:
 @cache
 def _digest_content(file: Path, *_state: int) -> str:
     try:
-        with open(files.checked(file), "rb") as stream:
+        with open(file, "rb", buffering=0) as stream:
             return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     except OSError as error:
         raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
