@@ -296,8 +296,7 @@ def plan_study(
         for point in planned:
             check_kinds(point.config.inter_sentence)
             point.tasks, point.seeds = chosen, experiment.finetuning_seeds
-            # The other seeds of a row have the same shape.
-            point.with_random = point.config.seed == planned[0].config.seed
+            point.with_random = point.config.seed == planned[0].config.seed  # the other seeds have the same shape
         return Plan(experiment, tuple(planned))
 
 
