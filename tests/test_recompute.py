@@ -6,7 +6,7 @@ with `ROW - ROW` a difference, after `mean` the mean alone, after `table REPORT;
 
 import json
 import re
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ MARKED = re.compile(r"(<!-- (value|mean|table) (.+?) -->)(.*?)(<!-- end -->)", r
 AXES = {"embedding_size": "E", "model.hidden_size": "H", "model.num_layers": "layers"}
 HEADINGS = {"mlm_accuracy": "MLM %", "nsp_accuracy": "NSP %", "sop_accuracy": "SOP %"}
 HEADINGS |= {"nsp_released": "NSP as released %", "last_degrees": "angle of the last layer", "blimp": "BLiMP %"}
+NONE = {"record": {"scores": {}}, "layers": [], "columns": []}  # of a run that is missing
 OTHERS = {"78.9", "3.11", "3.13", "0.04", "2.3", "2.0"}  # of the paper, of versions, and of models in general
 
 
@@ -28,16 +29,17 @@ def numbers(report: str) -> pd.DataFrame:
     folder, lines = ROOT / "reports" / report, []
     for point in json.loads((folder / "study.json").read_text())["points"]:
         file = folder / "runs" / f"{point['run']}.json"
-        content = json.loads(file.read_text()) if file.exists() else {"record": {"scores": {}}, "layers": []}
+        content = json.loads(file.read_text()) if file.exists() else NONE
         record, values = content["record"], {}
         for name, score in record["scores"].items():
             values |= {name: score["value"], f"{name} segments": score.get("segments_floor")}
             values |= {name.removesuffix("_accuracy") + "_loss": score.get("loss")}
+        tuned = {(its["column"], its["finetunings"][0]["weights"]): its["finetunings"] for its in content["columns"]}
         values |= {"last_degrees": content["layers"][-1]["degrees"]} if content["layers"] else {}  # of the mean token
+        values |= {" ".join(key): np.median([one["best"]["main"]["value"] for one in of]) for key, of in tuned.items()}
         ours = {axis: f"{AXES.get(axis, axis.rpartition('.')[2])}={value}" for axis, value in point["values"].items()}
-        row = ", ".join(
-            ours[axis] if its[0].isdigit() else its for axis, its in point["labels"].items() if its != "true"
-        )
+        labels = {axis: label for axis, label in point["labels"].items() if label != "true"}
+        row = ", ".join(ours[axis] if label[0].isdigit() else label for axis, label in labels.items())
         for metric, value in values.items():
             n, right = (record["documents"].get(metric, {}).get(key) for key in ("n", "sum"))
             n = record["documents"][n]["n"] if isinstance(n, str) else n  # the same as those of another score
@@ -55,7 +57,7 @@ def contrast(report: str, metric: str, weights: dict[str, float]) -> list[float]
         design = np.hstack([design, of_seeds.iloc[:, :-1].sub(of_seeds.iloc[:, -1], axis=0)])
         vector = np.append(vector, np.zeros(design.shape[1] - len(vector)))
     design, values = np.asarray(design), table["value"].to_numpy(float)
-    inverse, df = np.linalg.inv(design.T @ design), len(values) - design.shape[1]
+    inverse, df = np.linalg.inv(design.T @ design), max(len(values) - design.shape[1], 1)
     means = inverse @ design.T @ values
     parts, errors = [(((values - design @ means) ** 2).sum() / df * vector @ inverse @ vector, df)], np.zeros(1)
     for row, weight in weights.items():
@@ -72,11 +74,10 @@ def contrast(report: str, metric: str, weights: dict[str, float]) -> list[float]
 def made(kind: str, spec: str) -> str:
     report, metric, *rows = spec.split("; ")
     if kind == "table":
-        wanted = metric.split(", ")
-        cells = numbers(report).groupby(["row", "metric"], sort=False)["value"].agg(["mean", "std"])
+        wanted, table = metric.split(", "), numbers(report).groupby(["row", "metric"], sort=False)["value"]
+        cells = table.agg(lambda its: f"{its.mean():.1f} ± {its.std():.1f}")
         lines = [["row", *(HEADINGS[name] for name in wanted)], ["---"] * (len(wanted) + 1)]
-        for row in cells.index.unique("row"):
-            lines.append([str(row), *("{:.1f} ± {:.1f}".format(*cells.loc[(row, name)]) for name in wanted)])
+        lines += [[row, *(cells[row, name] for name in wanted)] for row in cells.index.unique("row")]
         return "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\n"
     weights: dict[str, float] = dict(zip(rows[0].split(" - "), (1.0, -1.0), strict=False))
     effect, *ends = (f"{number:.{2 if 'loss' in metric else 1}f}" for number in contrast(report, metric, weights))
@@ -84,8 +85,7 @@ def made(kind: str, spec: str) -> str:
     return f"{effect} {unit}" + (f" [{', '.join(ends)}]" if kind == "value" else "")
 
 
-def rewritten(text: str) -> str:
-    return MARKED.sub(lambda found: found[1] + made(found[2], found[3]) + found[5], text)
+rewritten = partial(MARKED.sub, lambda found: found[1] + made(found[2], found[3]) + found[5])
 
 
 def test_every_number_of_both_pages_is_that_of_the_records():
