@@ -1,5 +1,6 @@
 """Exit codes, and the errors that a user can fix."""
 
+import errno
 from pathlib import Path
 
 # Exit codes of a process that a signal stopped and whose work can be resumed.
@@ -31,5 +32,7 @@ class LostProcessError(RuntimeError):
     """Another process of the run ended, which is not a failure of the run. This process exits with code 75."""
 
 
-# Errors that a user can fix; then the same command resumes.
+# Errors that a user can fix, then the same command resumes; and those of them that the system finds.
 FIXABLE = (ConfigError, MissingDataError)
+REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
+REFUSED += (errno.ELOOP, errno.ENAMETOOLONG)

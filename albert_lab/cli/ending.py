@@ -1,15 +1,11 @@
 """The end of the program: errors in one line, and the exit code."""
 
-import errno
 import os
 import sys
 from typing import NoReturn
 
 from albert_lab import own_code, signals
-from albert_lab.errors import ConfigError, MissingDataError
-
-_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
-_REFUSED += (errno.ELOOP, errno.ENAMETOOLONG)
+from albert_lab.errors import REFUSED, ConfigError, MissingDataError
 
 
 def end(error: BaseException) -> NoReturn:
@@ -30,7 +26,7 @@ def end(error: BaseException) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     if isinstance(error, OSError):
-        wrong = f"{error}; ALBERT_LAB_HOME can name another folder" if error.errno in _REFUSED else None
+        wrong = f"{error}; ALBERT_LAB_HOME can name another folder" if error.errno in REFUSED else None
     else:
         is_text = isinstance(error, UnicodeEncodeError)
         wrong = f"{error.object[:200]!r} is not UTF-8" if is_text else own_code.suspected(error)

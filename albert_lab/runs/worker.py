@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from albert_lab import own_code, paths, signals
-from albert_lab.errors import FIXABLE, STOPPED, UNWRITTEN, LostProcessError, MissingDataError
+from albert_lab.errors import FIXABLE, REFUSED, STOPPED, UNWRITTEN, LostProcessError, MissingDataError
 from albert_lab.machine import Rank, read_rank
 from albert_lab.messages import Say, to_stderr
 from albert_lab.runs import preparing, results
@@ -77,15 +77,16 @@ def main(
 
 def _fail(folder: Path, say: Say, error: Exception, *, is_recorded: bool) -> int:
     own = own_code.suspected(error)
+    is_fixable = isinstance(error, FIXABLE) or getattr(error, "errno", None) in REFUSED
     text = own or str(error) or type(error).__name__
     say(f"failed: {text}")
     if is_full(error):
         return UNWRITTEN
     if is_recorded:
         write_atomically(folder / FAILURE, text + "\n")
-    if is_recorded and not isinstance(error, FIXABLE):
+    if is_recorded and not is_fixable:
         (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
-    return 4 if isinstance(error, MissingDataError) else 2 if own or isinstance(error, FIXABLE) else 1
+    return 4 if isinstance(error, MissingDataError) else 2 if own or is_fixable else 1
 
 
 def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], rank: Rank) -> bool:
