@@ -88,7 +88,7 @@ def _last_line(file: Path) -> dict[str, Any]:
 
 
 def _tail(file: Path) -> list[str]:
-    if not file.exists():
+    if not file.is_file():
         return []
     with file.open("rb") as log:
         log.seek(max(0, file.stat().st_size - TAIL_BYTES))

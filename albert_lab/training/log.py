@@ -79,8 +79,10 @@ class MetricsLog:
         """Truncate the log to its size (bytes) at a checkpoint, so that a resumed run has the same log.
 
         Raises:
-            DamagedFileError: lines from before the checkpoint are gone.
+            DamagedFileError: lines from before the checkpoint are gone, or it is no ordinary file.
         """
+        if self._file.exists() and not self._file.is_file():
+            raise DamagedFileError(self._file, "is no ordinary file", REMEDY)
         with self._file.open("ab") as file:
             if file.tell() < size:
                 gone = f"has {file.tell():,} of the {size:,} bytes that it had at the last checkpoint"
