@@ -127,6 +127,6 @@ def extremes(analysis: Analysis, metric: str) -> str:
         return f"{heading}: {shown[best]}"
     if best == worst:
         return f"{heading} is the same in all rows: {shown[best]}"
-    is_clear = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0}).low > 0
-    noise = "" if is_clear else "; the difference is within the noise of these seeds"
+    is_noise = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0}).low <= 0  # of one seed nothing is known
+    noise = "; the difference is within the noise of these seeds" if is_noise else ""
     return f"{heading} is highest for {best} ({shown[best]}) and lowest for {worst} ({shown[worst]}){noise}"

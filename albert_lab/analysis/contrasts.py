@@ -35,7 +35,7 @@ class Contrast:
 
 
 def contrast(
-    frame: Frame, metric: str, weights: Mapping[str, float], bound: float = 0.0, *, log: bool = False
+    frame: Frame, metric: str, weights: Mapping[str, float], bound: float = 0, *, log: bool = False, alone: bool = False
 ) -> Contrast:
     """A weighted sum of row means: {"sop": 1, "nsp": -1} is their difference, {"sop": 1} a level.
 
@@ -48,6 +48,7 @@ def contrast(
         weights: by the names of rows that have values of the metric.
         bound: what the p-values are about.
         log: sum the logarithms of values, so that the effect is that of a ratio.
+        alone: where no row has several seeds, give the interval over documents: that of these models alone.
 
     Raises:
         KeyError: a row without a value of the metric.
@@ -64,8 +65,9 @@ def contrast(
     column = column[column["row"].isin(list(first.values()))]
     effect, variance, df, seeds = _over_seeds(column, of_rows, log=log)
     parts = [(variance, df), *_over_documents(frame, metric, {row: runs[row] for row in of_rows}, of_rows, log=log)]
+    parts = (parts[1:] or parts) if alone and not df else parts
     total = sum(part for part, _ in parts)
-    if not df or math.isnan(total):
+    if math.isnan(total):
         return Contrast(effect, seeds=seeds)
     joint = total**2 / sum(part**2 / of_part for part, of_part in parts) if total else df
     low, high = t_distribution.interval(LEVEL, joint, effect, math.sqrt(total)) if total else (effect, effect)
@@ -128,7 +130,7 @@ def counts(frame: Frame, metric: str) -> bool:
     """Whether a score says something about pre-training here: losses and scores on held-out text do.
 
     A task does if the mean of its best row is above random weights of the same shape and above words alone, with 95 %
-    intervals that exclude them; without these two it does not. The average does if each of its tasks does.
+    intervals that exclude them (of one seed: over examples); without these two it does not. The average does if all do.
     """
     if metric == AVERAGE:
         return all(counts(frame, task) for task in AVERAGED)
@@ -137,13 +139,11 @@ def counts(frame: Frame, metric: str) -> bool:
         return True
     column: Any = frame.of(task)
     means = column[~column["row"].str.endswith(RANDOM)].groupby("row")["value"].mean()
-    if means.empty or column["words"].isna().all():
+    best = str(means.idxmax()) if len(means) else ""
+    if best + RANDOM not in set(column["row"]) or column["words"].isna().all():
         return False
-    best = str(means.idxmax())
-    if best + RANDOM not in set(column["row"]):
-        return False
-    above_words = contrast(frame, task, {best: 1.0}).low > float(column["words"].max())
-    return above_words and contrast(frame, task, {best: 1.0, best + RANDOM: -1.0}).low > 0
+    above_words = contrast(frame, task, {best: 1.0}, alone=True).low > float(column["words"].max())
+    return above_words and contrast(frame, task, {best: 1.0, best + RANDOM: -1.0}, alone=True).low > 0
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

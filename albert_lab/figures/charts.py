@@ -142,7 +142,7 @@ def _tradeoff(analysis: Analysis, metric: str) -> str:
     if small == large or not {(metric, small), (metric, large)} <= set(table.index):
         return extremes(analysis, metric)
     change = contrast(analysis.frame, metric, {small: 1.0, large: -1.0})
-    sure = "" if change.low > 0 or change.high < 0 else ", within the noise"
+    sure = ", within the noise" if change.low <= 0 <= change.high else ""
     less = f"{abs(change.effect):.1f} points {'more' if change.effect > 0 else 'less'} {analysis.heading(metric)}"
     return f"{small} has {sizes[large] / sizes[small]:.3g} times fewer parameters than {large} and {less}{sure}"
 

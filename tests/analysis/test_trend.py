@@ -10,7 +10,7 @@ from albert_lab.studies.study import Study
 
 RUNGS = {"1": 1e9, "2": 1e10, "3": 1e11, "4": 1e12}
 ROWS = pd.DataFrame(
-    [{"row": f"{loss}, {rung}", "loss": loss, "rung": rung} for rung in RUNGS for loss in ("none", "sop")]
+    [{"row": f"{loss}, {rung}", "variant": loss, "rung": rung} for rung in RUNGS for loss in ("none", "sop")]
 )
 
 
@@ -27,7 +27,7 @@ def ladder(effects, noise=0.05):
 
 
 def test_a_line_through_the_effects_has_the_slope_for_ten_times_the_compute():
-    found = trend(ladder([1, 3, 5, 7]), "sop_accuracy", {"loss": "sop"}, {"loss": "none"})
+    found = trend(ladder([1, 3, 5, 7]), "sop_accuracy", {"variant": "sop"}, {"variant": "none"})
     assert found.slope.effect == pytest.approx(2, abs=0.1)
     assert found.slope.low < 2 < found.slope.high
     assert found.at_one + 9 * found.slope.effect == pytest.approx(1, abs=0.3)
@@ -37,7 +37,9 @@ def test_a_line_through_the_effects_has_the_slope_for_ten_times_the_compute():
 def test_two_rungs_have_effects_and_no_trend():
     frame = ladder([1, 3, 5, 7])
     numbers = frame.numbers[frame.numbers["row"].str.contains("1|2")]
-    found = trend(type(frame)(**{**vars(frame), "numbers": numbers}), "sop_accuracy", {"loss": "sop"}, {"loss": "none"})
+    found = trend(
+        type(frame)(**{**vars(frame), "numbers": numbers}), "sop_accuracy", {"variant": "sop"}, {"variant": "none"}
+    )
     assert len(found.points) == 2
     assert np.isnan(found.slope.effect)
 
@@ -46,8 +48,8 @@ def test_two_rungs_have_effects_and_no_trend():
     ("effects", "word"), [([1, 3, 5, 7], "supported"), ([7, 5, 3, 1], "not supported"), ([1, 3, 1, 3], "undecided")]
 )
 def test_a_claim_on_a_trend_is_decided_by_the_slope(effects, word):
-    rows = {"row": {"loss": "sop"}, "than": {"loss": "none"}}
+    rows = {"row": {"variant": "sop"}, "than": {"variant": "none"}}
     claim = {"quote": "q", "metric": "sop_accuracy", "check": "trend", "direction": "rising", **rows}
-    grid = {"loss": ["none", "sop"], "rung": list(RUNGS)}
+    grid = {"variant": ["none", "sop"], "rung": list(RUNGS)}
     asked = Experiment.model_validate({"name": "toy", "title": "", "source": "", "grid": grid, "claims": [claim]})
     assert verdicts(Study(asked, [], []), ladder(effects)).loc[0, "verdict"] == word
