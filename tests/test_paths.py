@@ -34,9 +34,6 @@ def test_a_single_folder_can_be_elsewhere(monkeypatch, tmp_path, name):
 
 
 def test_variables_may_be_relative_empty_or_start_with_the_home_folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("ALBERT_LAB_HOME", "there")
-    assert paths.home() == tmp_path / "there"
-    monkeypatch.setenv("ALBERT_LAB_HOME", "")
-    assert paths.home() == tmp_path / "lab"
-    monkeypatch.setenv("ALBERT_LAB_HOME", "~/there")
-    assert paths.home() == Path.home() / "there"
+    for given, meant in {"there": tmp_path / "there", "": tmp_path / "lab", "~/there": Path.home() / "there"}.items():
+        monkeypatch.setenv("ALBERT_LAB_HOME", given)
+        assert paths.home() == meant

@@ -169,5 +169,10 @@ def test_a_task_counts_if_its_best_row_is_above_random_weights_and_words_alone(b
     assert counts(frame, "mnli_loss") is says
 
 
-def test_scores_on_held_out_text_count():
-    assert counts(toy_frame({"sop_accuracy": {"a": [50, 51]}}), "sop_accuracy")
+def test_a_task_of_one_model_counts_by_its_examples():
+    by_document = {"a": np.arange(10) % 2 * 2 + 8, f"a{RANDOM}": np.arange(10) % 3 + 5}
+    kept = {(row, 0, "mnli"): (np.full(10, 10), right) for row, right in by_document.items()}
+    values = {row: [float(right.sum())] for row, right in by_document.items()}
+    for words, says in ((69, True), (89, False)):
+        frame = toy_frame({"mnli": values, "mlm_accuracy": values}, documents=kept, tasks={"mnli": "mnli"}, words=words)
+        assert (counts(frame, "mnli"), counts(frame, "mlm_accuracy")) == (says, True), "held-out text always counts"

@@ -170,9 +170,8 @@ def test_a_stopped_run_saves_reports_it_and_resumes_to_the_same_weights(corpus, 
 
 def test_a_run_is_found_by_a_part_of_its_name_that_no_other_has_or_as_the_import_of_that_name(corpus, own_home):
     folders = [runs.create(runs.plan(toy_config(corpus, f"seed={seed}"))) for seed in range(2)]
-    names = [folder.name for folder in folders]
-    assert [runs.find(name[:-4]) for name in names] == folders
-    with pytest.raises(ConfigError, match=min(names)):
+    assert [runs.find(folder.name[:-4]) for folder in folders] == folders
+    with pytest.raises(ConfigError, match=min(folder.name for folder in folders)):
         runs.find("tiny")
     (folders[1] / runs.IMPORT).write_text("{}\n")
     assert runs.find("tiny") == folders[1]
