@@ -60,7 +60,9 @@ def test_an_answer_is_recovered_exactly(text, gold):
 def test_at_least_985_of_1000_gold_answers_of_squad_are_recovered_exactly(shared_data, tmp_path):
     tokenizer = load_model(shared_data / "sentencepiece/30k-clean.model", UNCASED)
     with tarfile.open(shared_data / "squad.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extractall(
+            tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {})
+        )  # from 3.11.4 on
     examples = subsample(load_task("squad1").read(tmp_path, "dev")[0], 2000)
     right = 0
     for example in examples:

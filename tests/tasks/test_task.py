@@ -109,12 +109,6 @@ def test_a_task_cannot_be_named_like_a_score_a_column_a_setting_or_a_task(name, 
         load_task(str(file))
 
 
-def test_train_and_dev_of_a_task_are_two_files(own, tmp_path):
-    (tmp_path / "a.tsv").touch()
-    with pytest.raises(ConfigError, match="both"):
-        own("cola", "data.train=a.tsv", "data.dev=./a.tsv").check_data(tmp_path)
-
-
 @pytest.mark.parametrize("name", PRINTED["rows"])
 def test_the_settings_of_a_task_at_full_scale_are_those_of_the_papers_table_14(name):
     settings = load_task(name).at("paper")
