@@ -1,5 +1,3 @@
-import tarfile
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,10 +57,7 @@ def test_an_answer_is_recovered_exactly(text, gold):
 
 def test_at_least_985_of_1000_gold_answers_of_squad_are_recovered_exactly(shared_data, tmp_path):
     tokenizer = load_model(shared_data / "sentencepiece/30k-clean.model", UNCASED)
-    with tarfile.open(shared_data / "squad.tar.xz") as archive:
-        archive.extractall(
-            tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {})
-        )  # from 3.11.4 on
+    subprocess.run(["tar", "-xJf", shared_data / "squad.tar.xz", "-C", tmp_path], check=True)
     examples = subsample(load_task("squad1").read(tmp_path, "dev")[0], 2000)
     right = 0
     for example in examples:
