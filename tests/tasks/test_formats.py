@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import subprocess
 from typing import Any
 
 import pandas
