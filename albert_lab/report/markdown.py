@@ -69,6 +69,7 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
     table = as_table(tables.main_table(analysis))
     others = [tables.ensembles_table(analysis), tables.tasks_table(analysis), *tables.other_tables(analysis)]
     commands = dict.fromkeys(point.command for point in study.points)
+    of_paper = ", the paper’s in brackets" if experiment.paper and "(" in table else ""
     parts = [
         f"# {plain(experiment.title)}",
         f"**{plain(answer(analysis))}** " + plain(f"{experiment.source}; scale {study.scale}, corpus {study.corpus}."),
@@ -76,7 +77,7 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
         f"![{plain(picture[1])}]({picture[0]})" if picture else "",
         "## Results",
         table,
-        f"Means over seeds ± their standard deviation{', the paper’s in brackets' if '(' in table else ''}."
+        f"Means over seeds ± their standard deviation{of_paper}."
         + (f" {plain(PROBE_NOTE)}" if plain(BY_PROBE) in table else ""),
         folded("Other measures", *(as_table(other) for other in others if other.body)),
         "## What to know",

@@ -31,7 +31,9 @@ def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
         lines[MOST_ROWS:] = [f"  and {len(lines) - MOST_ROWS} more rows"]
     if how.slurm is not None:
         scripts = list(execute.scripts(jobs_of(plan.to_train), preparing.lacking(p.run for p in plan.to_train), how))
-        names = ", ".join(f"{file.name} ({len(of)} runs)" if of else file.name for file, _, of in scripts)
+        names = ", ".join(
+            f"{file.name} ({len(of)} run{'s' * (len(of) > 1)})" if of else file.name for file, _, of in scripts
+        )
         lines += [f"scripts in {scripts[0][0].parent}: {names}"] if scripts else []
     return lines
 

@@ -138,6 +138,8 @@ def file_of(report: Path, run: str) -> Path:
 def write(report: Path, run: ReportedRun) -> None:
     """Write a run into a report's folder, atomically: a line of JSON a part, with ten digits, which no mean shows."""
     content = json.loads(run.model_dump_json(), parse_float=lambda text: float(f"{float(text):.10g}"))
+    tokenizer = content["record"]["config"]["tokenizer"]  # its file may be in a folder of this machine alone
+    tokenizer["model_file"] = tokenizer["model_file"] and Path(tokenizer["model_file"]).name
     parts = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in content.items())
     write_atomically(file_of(report, run.name), "{\n" + ",\n".join(parts) + "\n}\n")
 

@@ -146,8 +146,10 @@ def _train(todo: Sequence[Point], options: Options) -> Outcome:
     def on_end(job: Job, code: int) -> None:
         item = items[job.folder].again()
         name, place = item.run.name, f"[{next(ended)}/{len(items)}] {item.title}"
-        failed = _failures(item)
-        if not failed and item.state != "done":
+        failed = {f"{name}, {task}": reason for task, reason in finetunings.failures(item.missing).items()}
+        if (mark := item.run.folder / runs.FAILURE).exists():
+            failed = {name: runs.failure_in(mark)}
+        elif not failed and item.state != "done":
             failed = {name: f"exit code {code} (-9 may mean out of memory); the same command resumes it"}
         outcome.failures |= failed
         for failing, reason in failed.items():
@@ -163,12 +165,6 @@ def _train(todo: Sequence[Point], options: Options) -> Outcome:
         at_once = 1
     outcome.code = launch(planned, at_once, on_end)
     return outcome
-
-
-def _failures(item: Point) -> dict[str, str]:
-    if (file := item.run.folder / runs.FAILURE).exists():
-        return {item.run.name: runs.failure_in(file)}
-    return {f"{item.run.name}, {name}": reason for name, reason in finetunings.failures(item.missing).items()}
 
 
 def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], None]) -> int:

@@ -39,9 +39,9 @@ class Price:
 
     def __str__(self) -> str:
         tuned = f", {self.finetunings} fine-tunings" if self.finetunings else ""
-        unknown = f"{self.flops:.1e} FLOPs (no speed known for {self.device})"
-        known = f"about {duration(self.seconds or 0)} {'of a GPU' if self.device == 'cuda' else 'here'}"
-        took = unknown if self.seconds is None else known
+        took = f"{self.flops:.1e} FLOPs (no speed known for {self.device})"
+        if self.seconds is not None:
+            took = f"about {duration(self.seconds)} {'of a GPU' if self.device == 'cuda' else 'here'}"
         return f"{self.runs} run{'s' * (self.runs != 1)}{tuned}, {took}, {decimal(self.disk_bytes)}"
 
 

@@ -4,6 +4,7 @@ import subprocess
 import pytest
 from records import toy_record
 
+from albert_lab.config.compose import load
 from albert_lab.errors import DamagedFileError
 from albert_lab.runs import reported, results
 from albert_lab.runs.reported import ReportedRun
@@ -40,6 +41,13 @@ def test_a_record_without_timed_inference_and_commit_can_be_read(tmp_path):
     result = results.read(tmp_path)
     assert result is not None
     assert "inference_tokens_per_second" not in ReportedRun(record=result).numbers
+
+
+def test_a_report_has_no_folder_of_the_machine_where_a_tokenizer_was(tmp_path):
+    config = load(["scale=smoke", "tokenizer=model-file", f"tokenizer.model_file={tmp_path}/a.json"])
+    run = ReportedRun(record=toy_record(config))
+    reported.write(tmp_path, run)
+    assert str(tmp_path) not in reported.file_of(tmp_path, run.name).read_text()
 
 
 def test_a_metrics_line_cut_off_by_a_kill_is_left_out(tmp_path):
