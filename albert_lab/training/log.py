@@ -49,11 +49,9 @@ def tracked(
                     writer = stack.enter_context(to_files(str(folder / "tensorboard")))
                 if "wandb" in trackers:
                     project = os.environ.get("WANDB_PROJECT") or "albert-lab"
-                    kept = {"project": project, "id": run, "name": run, "dir": folder, "resume": "allow"}
+                    kept = {"project": project, "id": run, "name": run, "dir": folder, "config": dict(config)}
                     settings = {"silent": True, "console": "off"}
-                    wandb = stack.enter_context(
-                        import_module("wandb").init(config=dict(config), settings=settings, **kept)
-                    )
+                    wandb = stack.enter_context(import_module("wandb").init(resume="allow", settings=settings, **kept))
         except Exception as error:  # of a package and a service that are not ours
             raise ConfigError(f"machine.report_to={','.join(trackers)}: {' '.join(str(error).split())}") from error
 

@@ -35,8 +35,7 @@ def test_numbers_that_no_run_can_have_are_refused(tmp_path, keys, value):
 
 def test_a_record_without_timed_inference_and_commit_can_be_read(tmp_path):
     content = json.loads(toy_record().model_dump_json())
-    del content["training"]["inference_tokens_per_second"]
-    del content["provenance"]["commit"]
+    del content["training"]["inference_tokens_per_second"], content["provenance"]["commit"]
     (tmp_path / results.RECORD).write_text(json.dumps(content))
     result = results.read(tmp_path)
     assert result is not None
