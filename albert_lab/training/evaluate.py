@@ -293,9 +293,8 @@ def _score(margins: np.ndarray, labels: np.ndarray, by: str) -> Score:
 
 def auc_of(margins: np.ndarray, labels: np.ndarray) -> float | None:
     """The share of pairs of a positive and a negative that the margins order correctly, in percent (ties: half)."""
-    from scipy.stats import rankdata
-
-    ranks, positive = rankdata(margins), labels == 1
+    _, order, counts = np.unique(margins, return_inverse=True, return_counts=True)
+    ranks, positive = (np.cumsum(counts) - (counts - 1) / 2)[order], labels == 1
     n, others = int(positive.sum()), int((~positive).sum())
     return 100 * float(ranks[positive].sum() - n * (n + 1) / 2) / (n * others) if n and others else None
 

@@ -118,7 +118,7 @@ def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(
     assert (cluster / "scontrol.said").exists() == requeued
 
 
-def test_the_same_command_submits_runs_once_and_reports_those_that_are_done(cluster, corpus, empty_figures):
+def test_the_same_command_submits_runs_once_and_reports_those_that_are_done(cluster, corpus, empty_figures, runs_here):
     command = ["sop-vs-nsp", *toy_overrides(corpus, "budget.value=2", "seed=0"), "--tasks", "none"]
     first = here(*command, "--slurm", "--time=5")
     assert (first.returncode, first.stdout) == (0, ""), first.stderr
