@@ -6,7 +6,7 @@ from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis, read
 from albert_lab.analysis.answers import answer
-from albert_lab.report.tables import PROBE_NOTE, main_table
+from albert_lab.report.tables import legend, main_table
 from albert_lab.storage import write_atomically
 
 FILE = "report.tex"
@@ -28,8 +28,8 @@ def table(analysis: Analysis, name: str) -> str:
     main = main_table(analysis)
     align = ("left", *["right"] * (len(main.header) - 1))
     grid = tabulate(main.body, main.header, tablefmt="latex_booktabs", disable_numparse=True, colalign=align)
-    probe = f" {PROBE_NOTE}" if "*" in grid else ""
-    caption, foot = (_escaped(text) for text in (f"{analysis.experiment.title} {answer(analysis)}", _FOOT + probe))
+    title = f"{analysis.experiment.title} {answer(analysis)}"
+    caption, foot = (_escaped(text) for text in (title, legend(analysis, main)))
     return "\n".join(
         [
             r"% In the preamble: \usepackage{booktabs}",
@@ -43,9 +43,6 @@ def table(analysis: Analysis, name: str) -> str:
             "",
         ]
     )
-
-
-_FOOT = "Means over seeds ± their standard deviation; the paper’s numbers in brackets."
 
 
 def _escaped(text: str) -> str:

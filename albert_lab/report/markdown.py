@@ -7,9 +7,8 @@ from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.answers import answer, claim_lines
-from albert_lab.analysis.numbers import BY_PROBE
 from albert_lab.report import notes, tables
-from albert_lab.report.tables import PROBE_NOTE, Table
+from albert_lab.report.tables import Table
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&!$])")
 
@@ -66,19 +65,17 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
         + (f" (!) {plain(line.warning)}" * bool(line.warning))
         for line in claim_lines(analysis)
     ]
-    table = as_table(tables.main_table(analysis))
+    main = tables.main_table(analysis)
     others = [tables.ensembles_table(analysis), tables.tasks_table(analysis), *tables.other_tables(analysis)]
     commands = dict.fromkeys(point.command for point in study.points)
-    of_paper = ", the paper’s in brackets" if experiment.paper and "(" in table else ""
     parts = [
         f"# {plain(experiment.title)}",
         f"**{plain(answer(analysis))}** " + plain(f"{experiment.source}; scale {study.scale}, corpus {study.corpus}."),
         listed(claims),
         f"![{plain(picture[1])}]({picture[0]})" if picture else "",
         "## Results",
-        table,
-        f"Means over seeds ± their standard deviation{of_paper}."
-        + (f" {plain(PROBE_NOTE)}" if plain(BY_PROBE) in table else ""),
+        as_table(main),
+        plain(tables.legend(analysis, main)),
         folded("Other measures", *(as_table(other) for other in others if other.body)),
         "## What to know",
         listed([plain(line) for line in notes.notes(analysis)]),

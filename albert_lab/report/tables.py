@@ -6,11 +6,10 @@ from typing import Any
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.frame import RANDOM
-from albert_lab.analysis.numbers import cell, value
+from albert_lab.analysis.numbers import BY_PROBE, cell, value
 
 MOST_COLUMNS = 8
 OF_THE_MACHINE = ("total_seconds", "data_wait_share", "peak_memory_bytes")  # of no interest to a reader
-PROBE_NOTE = "* By a probe: a linear classifier on the frozen output, since the model has no head for this task."
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,14 @@ class Table:
 def main_table(analysis: Analysis, *, spread: bool = True) -> Table:
     """A line a row: the means over seeds of the first metrics, with the paper's numbers in brackets."""
     return _of_metrics(analysis, analysis.main[: MOST_COLUMNS - 1], spread=spread)
+
+
+def legend(analysis: Analysis, main: Table) -> str:
+    """What the marks in the cells of a main table mean."""
+    text = "".join(cell for row in main.body for cell in row[1:])
+    of_paper = ", the paper’s in brackets" if analysis.experiment.paper and "(" in text else ""
+    probe = " * By a probe: a linear classifier on the frozen output, since the model has no head for this task."
+    return f"Means over seeds ± their standard deviation{of_paper}." + probe * (BY_PROBE in text)
 
 
 def other_tables(analysis: Analysis) -> list[Table]:
