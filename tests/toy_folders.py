@@ -9,8 +9,7 @@ import torch
 from parity import random_model
 from records import toy_record
 
-from albert_lab.config.compose import load, load_option, validate
-from albert_lab.config.data import InterSentenceConfig
+from albert_lab.config.compose import load, validate
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import MODEL_FILE, train
@@ -57,9 +56,7 @@ def toy_run(tokenizer_file: Path, shape: EncoderShape, inter_sentence: str = "so
         "attention_groups": shape.attention_groups,
         "ffn_groups": shape.ffn_groups,
     }
-    content["inter_sentence"] = load_option("inter_sentence", inter_sentence, InterSentenceConfig).model_dump(
-        mode="json"
-    )
+    content["inter_sentence"] = load([f"inter_sentence={inter_sentence}"]).inter_sentence.model_dump(mode="json")
     content["tokenizer"] |= {
         "name": "model-file",
         "model_file": str(tokenizer_file),

@@ -6,42 +6,39 @@ import itertools
 import json
 import operator
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from hydra import compose, initialize_config_dir
+from hydra import initialize_config_dir
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 from pydantic import ValidationError
 
 from albert_lab import own_code, paths
 from albert_lab.config.schema import RunConfig
-from albert_lab.config.section import BUILT_IN, AnySection
+from albert_lab.config.section import BUILT_IN
 from albert_lab.errors import ConfigError
-from albert_lab.files import describe, read_bytes
+from albert_lab.files import check_distinct, describe, read_bytes
 
 # Limit of a sweep: each run takes a hundredth of a second to compose, and has a separate folder.
 MAX_POINTS = 10_000
 
 
-@contextmanager
-def hydra() -> Iterator[None]:
-    """A context in which Hydra reads conf/, with the functions that interpolations in it call; can be nested."""
-    if GlobalHydra.instance().is_initialized():  # nested initialisation is an error in Hydra
-        yield
-        return
+@cache
+def hydra() -> ConfigLoader:
+    """Hydra's reader of conf/, with the functions that interpolations in it call."""
     functions = {"hidden_over": _hidden_over, "scale_budgets": _scale_budgets, "multiply": operator.mul}
     for name, function in functions.items():
         OmegaConf.register_new_resolver(name, function, replace=True)
     with initialize_config_dir(str(paths.CONF), version_base="1.3"):
-        yield
+        return GlobalHydra.instance().config_loader()
 
 
 def _hidden_over(divisor: int, *, _root_: Any) -> int:
@@ -128,8 +125,8 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
 def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     """conf/ with options of groups, composed by Hydra, and the option of each group."""
     own = ", ".join(quoted(f"file://{folder}") for folder in paths.own_conf)
-    with hydra():
-        composed = compose("config", overrides=[*options, f"hydra.searchpath=[{own}]"], return_hydra_config=True)
+    overrides = [*options, f"hydra.searchpath=[{own}]"]
+    composed = hydra().load_configuration("config", overrides, RunMode.RUN, from_shell=False)
     choices = {key: str(value) for key, value in composed.hydra.runtime.choices.items() if "/" not in key}
     with open_dict(composed):
         del composed["hydra"]
@@ -177,13 +174,6 @@ def validate(content: Any) -> RunConfig:
         raise ConfigError("\n".join(map(describe, error.errors()))) from error
 
 
-def load_option(group: str, option: str, section: type[AnySection]) -> AnySection:
-    """A single option of a group, such as the pairs of `inter_sentence: nsp`, on which other runs are scored."""
-    content = OmegaConf.to_container(OmegaConf.load(paths.conf_file(f"{group}/{option}.yaml")), resolve=True)
-    assert isinstance(content, dict)
-    return section.model_validate_json(json.dumps(content | {"name": option}))
-
-
 def _nearest(key: str, composed: DictConfig) -> str:
     known = [*_keys(OmegaConf.to_container(composed))]
     near = [name for name in known if name.endswith(f".{key}")] or difflib.get_close_matches(key, known, n=1)
@@ -211,8 +201,7 @@ def _parse(text: str) -> Override:
     if not key or "=" not in text:
         raise ConfigError(f"{text!r} is not of the form KEY=VALUE")
     try:
-        with hydra():
-            (override,) = OverridesParser.create(GlobalHydra.instance().config_loader()).parse_overrides([text])
+        (override,) = OverridesParser.create(hydra()).parse_overrides([text])
     except (HydraException, ValueError, RecursionError) as error:  # ValueError: a number of thousands of digits
         remedy = "a value with other characters than letters, digits and ._/:- needs quotes of its own"
         said = f"{text[:200]!r} cannot be read as KEY=VALUE: {_in_one_line(error)}; {remedy}"
@@ -239,13 +228,11 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
             continue
         try:
             values[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
-        except (HydraException, ValueError, TypeError) as error:  # an interval, or range() with a step of 0
+            check_distinct(values[key])
+        except (HydraException, ValueError, TypeError) as error:  # also an interval, or range() with a step of 0
             raise ConfigError(f"{line}: {error}; list the values: a,b,c") from error
         if not 0 < len(values[key]) <= MAX_POINTS:
             raise ConfigError(f"{line} must have from 1 to {MAX_POINTS:,} values")
-        value, count = Counter(values[key]).most_common(1)[0]
-        if count > 1:
-            raise ConfigError(f"{line}: {key}={value} is given twice")
     return values
 
 
@@ -258,5 +245,4 @@ def complete(incomplete: str) -> list[str]:
     """Overrides that begin with a text, for shell completion; empty if there are none."""
     from hydra.plugins.completion_plugin import DefaultCompletionPlugin
 
-    with hydra():
-        return DefaultCompletionPlugin(GlobalHydra.instance().config_loader())._query("config", incomplete)
+    return DefaultCompletionPlugin(hydra())._query("config", incomplete)

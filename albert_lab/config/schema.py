@@ -8,13 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from albert_lab.config.data import (
-    AddedCorpusConfig,
-    CorpusConfig,
-    InterSentenceConfig,
-    MaskingConfig,
-    TokenizerConfig,
-)
+from albert_lab.config.data import AddedCorpusConfig, CorpusConfig, InterSentenceConfig, MaskingConfig, TokenizerConfig
 from albert_lab.config.section import MIN_SEQUENCE_LENGTH, PARTS, PositiveInt, Section, Seed, Share, default
 from albert_lab.config.training import (
     BudgetConfig,
@@ -71,22 +65,6 @@ class SharingConfig(Section):
     name: Name
     attention_groups: Groups
     ffn_groups: Groups
-
-    def check(self, num_layers: int) -> None:
-        """Check that an encoder of so many layers can be shared in this way.
-
-        Raises:
-            ValueError: it cannot; names the key.
-        """
-        for key, groups in (("attention_groups", self.attention_groups), ("ffn_groups", self.ffn_groups)):
-            if isinstance(groups, int):
-                if groups > num_layers:
-                    raise ValueError(f"sharing.{key}={groups} is more than model.num_layers={num_layers}")
-            elif {*groups} != {*range(len({*groups}))} or num_layers % (len(groups) or 1) or not groups:
-                raise ValueError(
-                    f"sharing.{key}={list(groups)} at model.num_layers={num_layers}: one number of a block a layer is"
-                    " needed, from 0 without gaps, or a shorter list that fits a whole number of times"
-                )
 
 
 class ScaleConfig(Section):
@@ -147,7 +125,17 @@ class RunConfig(Section):
                 f"max_sequence_length={self.max_sequence_length} is more than"
                 f" model.max_position_embeddings={self.model.max_position_embeddings}"
             )
-        self.sharing.check(self.model.num_layers)
+        layers = self.model.num_layers
+        for key, groups in self.sharing.model_dump(exclude={"name"}).items():
+            if isinstance(groups, int):
+                fits = groups <= layers
+            else:
+                fits = groups and layers % len(groups) == 0 and {*groups} == {*range(len({*groups}))}
+            if not fits:
+                raise ValueError(
+                    f"sharing.{key}={groups} at model.num_layers={layers}: at most as many groups as layers, or one"
+                    " number of a block a layer, from 0 without gaps (a shorter list that fits a whole number of times)"
+                )
         head_size = self.model.hidden_size // self.model.num_attention_heads
         if self.position_encoding == "rope" and head_size % 2:
             raise ValueError(f"position_encoding=rope needs heads of an even size, but they have {head_size} numbers")
@@ -199,11 +187,9 @@ class RunConfig(Section):
         It excludes the scale's name (the keys it sets are included), paths (replaced by fingerprints of the files), and
         machine.*, unless the budget is in seconds, since the machine then determines the number of steps.
         """
-        content = self.model_dump(mode="json", exclude={"scale": True, "machine": {"report_to"}})
-        if self.budget.unit != "seconds":
-            del content["machine"]
-        del content["corpus"]["path"], content["added_corpus"]["path"], content["tokenizer"]["model_file"]
-        return content
+        of_machine = {"report_to": True} if self.budget.unit == "seconds" else True
+        paths = {"corpus": {"path"}, "added_corpus": {"path"}, "tokenizer": {"model_file"}}
+        return self.model_dump(mode="json", exclude={"scale": True, "machine": of_machine, **paths})
 
 
 def digest(content: Any) -> str:

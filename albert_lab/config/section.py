@@ -1,6 +1,6 @@
 """What all sections of a configuration share: their base, common fields, and the names that own code can add to."""
 
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,7 +13,6 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
 
 
-AnySection = TypeVar("AnySection", bound=Section)
 PositiveInt = Field(gt=0)
 Share = Field(ge=0, le=1)
 SEEDS = 2**32  # every random number generator accepts seeds below this

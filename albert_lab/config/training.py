@@ -7,12 +7,8 @@ from pydantic import Field, model_validator
 from albert_lab.config.section import BUILT_IN, PositiveInt, Section, Seed, Share, default
 from albert_lab.files import Distinct, Name
 
-MAX_THREADS = 2**16
-
-
+_MAX_THREADS = 2**16
 _Decay = Annotated[float, Field(ge=0, lt=1)]
-
-
 # An option that not every optimizer has. Without it, a run keeps the name that it had before the option existed.
 _Optional = default(None)
 
@@ -106,8 +102,8 @@ class MachineConfig(Section):
     compile: Literal[False] = Field(default=False, exclude=True)  # of older records
     cuda_graphs: bool = default(True)
     processes: int = PositiveInt
-    threads: int | None = Field(gt=0, le=MAX_THREADS)
-    workers: int | None = Field(gt=0, le=MAX_THREADS)
+    threads: int | None = Field(gt=0, le=_MAX_THREADS)
+    workers: int | None = Field(gt=0, le=_MAX_THREADS)
     micro_batch_size: Annotated[int, Field(gt=0)] | None
     checkpoint_seconds: float = Field(ge=0)
     log_every_steps: int = PositiveInt

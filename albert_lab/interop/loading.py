@@ -14,8 +14,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from albert_lab import files, own_code
-from albert_lab.config.compose import content_of, groups, load_option, parse, quoted, validate
-from albert_lab.config.data import InterSentenceConfig
+from albert_lab.config.compose import content_of, groups, parse, quoted, validate
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import MIN_SEQUENCE_LENGTH
 from albert_lab.data.build import find_or_build
@@ -131,9 +130,9 @@ def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
     """The inter_sentence option with these labels; options of the paper come first."""
     options = sorted(groups()["inter_sentence"], key=lambda name: (name not in ("none", "nsp", "sop"), name))
     for name in options:
-        option = load_option("inter_sentence", name, InterSentenceConfig)
-        if tuple(label.kind for label in option.labels) == tuple(labels):
-            return option.model_dump(mode="json")
+        option = content_of([f"inter_sentence={name}"])["inter_sentence"]
+        if [label["kind"] for label in option["labels"]] == [*labels]:
+            return option
     raise ConfigError(f"pair_labels={list(labels)}: no inter_sentence option has these labels")
 
 

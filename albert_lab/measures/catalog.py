@@ -1,9 +1,10 @@
 """The held-out measures by name, which every run takes; own code can add others."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeVar
 
-from albert_lab.config.compose import load_option
+from albert_lab.config.compose import load
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.measures.measure import Difference, Measure, OwnTextMeasure, PairMeasure, TokenMeasure
 from albert_lab.measures.sop_across_documents import across_documents
@@ -11,8 +12,9 @@ from albert_lab.measures.sop_across_documents import across_documents
 _Kind = TypeVar("_Kind", bound=Measure)
 
 
+@cache
 def _objective(name: str) -> InterSentenceConfig:
-    return load_option("inter_sentence", name, InterSentenceConfig)
+    return load([f"inter_sentence={name}"]).inter_sentence
 
 
 def _nsp_released() -> InterSentenceConfig:
