@@ -66,7 +66,7 @@ class Batches:
         self._planned: tuple[int, Pairs] | None = None  # the last epoch that was planned
         # Number of examples before each epoch planned so far and before the next one; statistics of the first epoch.
         self._starts = [0]
-        self._first_stats: Mapping[str, Any] | None = None
+        self._first_stats: dict[str, Any] | None = None
         self._lock = threading.Lock()
 
     def batch(self, step: int) -> Batch:
@@ -84,12 +84,12 @@ class Batches:
     def stats(self) -> dict[str, Any]:
         """Statistics of the first epoch: see pairs.make_pairs."""
         with self._lock:
-            return dict(self._first_stats or self._plan(0).stats)
+            return self._first_stats or self._plan(0).stats
 
     def state_dict(self) -> dict[str, Any]:
         """The first example of each epoch planned so far, for a checkpoint: a resumed run need not plan them again."""
         starts = list(self._starts)  # the thread that makes batches may add to them
-        return {"of": self._identity(), "starts": starts, "stats": self._first_stats and dict(self._first_stats)}
+        return {"of": self._identity(), "starts": starts, "stats": self._first_stats}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> bool:
         """Restores the state; False, and nothing is restored, if it is of other text or other pairs."""

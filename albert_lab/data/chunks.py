@@ -49,19 +49,12 @@ class Rows:
 
 @dataclass(frozen=True)
 class Chunks(Rows):
-    """Runs of consecutive sentences of one document."""
+    """Runs of consecutive sentences of one document. A stretch is one that is cut into others, of its target."""
 
     document: np.ndarray  # [chunks] int64: the document that the chunk was cut from
     first: np.ndarray  # [chunks] int64: the first sentence
     end: np.ndarray  # [chunks] int64: the sentence after the last
     target: np.ndarray  # [chunks] int64: intended length in tokens
-
-
-@dataclass(frozen=True)
-class Stretches(Chunks):
-    """Parts of a document that are cut into chunks separately; target is the target of their chunks."""
-
-    backwards: np.ndarray  # [stretches] bool: cut from the last sentence to the first
 
 
 def blocks_of(shards: Shards, most: int | None = None) -> list[tuple[int, int, int]]:
@@ -80,8 +73,8 @@ def blocks_of(shards: Shards, most: int | None = None) -> list[tuple[int, int, i
 
 def draw_stretches(
     shards: Shards, first: int, end: int, limit: int, short_probability: float, is_released: bool, rng: Generator
-) -> Stretches:
-    """Stretches of the documents first to end - 1, with the target length of their chunks and direction of cutting.
+) -> tuple[Chunks, np.ndarray]:
+    """Stretches of the documents first to end - 1, and whether each is cut from its last sentence to the first, bool.
 
     Source: create_instances_from_document; is_released follows it: one stretch per document, from the front.
     """
@@ -99,23 +92,23 @@ def draw_stretches(
     # Differs from the release: half of the text is cut from the back. The sentence that reaches the target is longer
     # than average; if all text is cut from the front, it is always in the second segment, and lengths reveal the order.
     starts_backwards = rng.random(num_documents) < (0 if is_released else 0.5)
-    return Stretches(
+    stretches = Chunks(
         document=row + first,
         first=bounds[row] + num_sentences * number // num_stretches[row],
         end=bounds[row] + num_sentences * (number + 1) // num_stretches[row],
         target=target[row],
-        backwards=(number % 2 == 1) ^ starts_backwards[row],
     )
+    return stretches, (number % 2 == 1) ^ starts_backwards[row]
 
 
-def cut_chunks(stretches: Stretches, sentence_offsets: np.ndarray) -> Chunks:
+def cut_chunks(stretches: Chunks, backwards: np.ndarray, sentence_offsets: np.ndarray) -> Chunks:
     """The chunks of adjacent stretches: consecutive sentences up to the target length or to the end of the stretch."""
     base = stretches.first[0]
     lengths = np.diff(sentence_offsets[base : stretches.end[-1] + 1])
     first, end = stretches.first - base, stretches.end - base
     stretch = np.repeat(np.arange(len(stretches)), end - first)  # stretch of each sentence, in the order of cutting
     sentence = np.arange(len(stretch))
-    sentence = np.where(stretches.backwards[stretch], (first + end)[stretch] - 1 - sentence, sentence)
+    sentence = np.where(backwards[stretch], (first + end)[stretch] - 1 - sentence, sentence)
     offsets = np.concatenate([[0], np.cumsum(lengths[sentence])])
     reached = np.searchsorted(offsets, offsets[:-1] + stretches.target[stretch])
     next_cut = np.minimum(reached, end[stretch]).tolist()
@@ -124,11 +117,11 @@ def cut_chunks(stretches: Stretches, sentence_offsets: np.ndarray) -> Chunks:
         cuts.append(next_cut[cuts[-1]])
 
     cut = np.array(cuts)
-    of = stretches.take(stretch[cut[:-1]])
+    row = stretch[cut[:-1]]
+    of, is_backwards = stretches.take(row), backwards[row]
     low, high = cut[:-1] + base, cut[1:] + base
-    return Chunks(
-        document=of.document,
-        first=np.where(of.backwards, of.first + of.end - high, low),
-        end=np.where(of.backwards, of.first + of.end - low, high),
-        target=of.target,
+    return replace(
+        of,
+        first=np.where(is_backwards, of.first + of.end - high, low),
+        end=np.where(is_backwards, of.first + of.end - low, high),
     )

@@ -6,11 +6,7 @@ import numpy as np
 
 from albert_lab.config.data import MaskingConfig
 
-# Arguments and results are those of mask().
-Mask = Callable[
-    [np.ndarray, np.ndarray, np.ndarray, np.ndarray, MaskingConfig, int, np.random.Generator],
-    tuple[np.ndarray, np.ndarray, np.ndarray],
-]
+Mask = Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]  # with the arguments and results of mask()
 
 
 def mask(

@@ -1,7 +1,7 @@
 """From documents to segment pairs: the kinds of pair, and the plan of one epoch."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -27,7 +27,7 @@ class Pairs(Rows):
     b_length: np.ndarray
     label: np.ndarray  # [pairs] int8: index into the labels of the objective, -1 where it has none
     kind: np.ndarray  # [pairs] int8: index into KINDS
-    stats: Mapping[str, Any]
+    stats: dict[str, Any]
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
@@ -122,8 +122,7 @@ def check_kinds(spec: InterSentenceConfig, shards: Shards | None = None) -> None
     if shards and shards.num_sources < 2 and any(KINDS[kind].is_across for kind in kinds):
         raise ConfigError(
             f"inter_sentence={spec.name} pairs text of different source documents, and the {shards.split} text has"
-            f" {shards.num_sources}: give more text, another corpus.dev_share, or corpus.document_characters=N, which"
-            " cuts a long text into several"
+            f" {shards.num_sources}: give more text, another share, or corpus.document_characters=N to cut a long text"
         )
 
 
@@ -147,13 +146,20 @@ def make_pairs(
     for number, first, end in blocks_of(shards, most_blocks):
         rng = generator(Stream.PAIRS, seed, epoch, number)
         stretches = draw_stretches(shards, first, end, limit, short, spec.cutting == "released", rng)
-        chunks = cut_chunks(stretches, shards.sentence_offsets)
+        chunks = cut_chunks(*stretches, shards.sentence_offsets)
         counts["chunks"] += len(chunks)
         counts["first_chunks"] += int(np.count_nonzero(chunks.first == shards.document_offsets[chunks.document]))
         for segments, label, kind in _make_kinds(shards, spec, chunks, counts, rng, limit):
             parts.append(_truncate(segments, label, kind, limit, counts, rng))
     pairs = Pairs.join(parts)
-    _check_labels(spec, pairs, counts, shards, limit)
+    missing = [entry.kind for label, entry in enumerate(spec.labels) if not np.any(pairs.label == label)]
+    if missing or not len(pairs):
+        raise ConfigError(
+            f"inter_sentence={spec.name}: the {shards.split} text gives {len(pairs):,} pairs, and none of kind"
+            f" {' or '.join(missing) or 'consecutive'}: {counts['dropped_chunks']:,} of {counts['chunks']:,} chunks of"
+            f" {config.max_sequence_length} tokens have one sentence. Give more text, a larger max_sequence_length (a"
+            " stage of length_schedule has a shorter one), or for single sentences inter_sentence=none"
+        )
     order = generator(Stream.ORDER, seed, epoch).permutation(len(pairs))
     return replace(pairs.take(order), stats=_stats(pairs, counts, shards, limit))
 
@@ -168,8 +174,11 @@ def _make_kinds(
     middle = offsets[rng.integers(several.first + 1, several.end)]
     segments = _segments(shards, several, middle)
 
+    # Exactly these shares, up to rounding, so that chance is known; pairs without a second segment are left out later.
+    # Differs from the release, which draws each label at random.
     mix = _mix(spec)
-    assigned = rng.permutation(_quotas([share for _, _, share in mix], len(segments), rng))
+    upper, drawn = np.cumsum([share for _, _, share in mix])[:-1], np.arange(len(segments)) + rng.random()
+    assigned = rng.permutation(np.searchsorted(upper, drawn / max(len(segments), 1), side="right"))
     for part, (label, kind, _) in enumerate(mix):
         candidates = segments.take(assigned == part)
         pairs = KINDS[kind].make(candidates, rng, shards)
@@ -194,16 +203,6 @@ def _mix(spec: InterSentenceConfig) -> list[tuple[int, str, float]]:
         kinds[spec.negative] = label, kind, share - spec.random_share
         kinds.append((label, "random-document", spec.random_share))
     return kinds
-
-
-def _quotas(shares: Sequence[float], num_pairs: int, rng: Generator) -> np.ndarray:
-    """The part of each of num_pairs pairs, in exactly these shares, up to rounding, so that chance is known.
-
-    Pairs for which the text has no second segment are left out afterwards.
-    """
-    # Differs from the release, which draws each label at random.
-    upper = np.cumsum(shares)[:-1]
-    return np.searchsorted(upper, (np.arange(num_pairs) + rng.random()) / max(num_pairs, 1), side="right")
 
 
 def _segments(shards: Shards, chunks: Chunks, middle: np.ndarray) -> Segments:
@@ -247,17 +246,6 @@ def _truncate(segments: Segments, label: int, kind: str, limit: int, counts: Cou
         kind=np.full(len(segments), [*KINDS].index(kind), dtype=np.int8),
         stats={},
     )
-
-
-def _check_labels(spec: InterSentenceConfig, pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> None:
-    missing = [entry.kind for label, entry in enumerate(spec.labels) if not np.any(pairs.label == label)]
-    if missing or not len(pairs):
-        raise ConfigError(
-            f"inter_sentence={spec.name}: the {shards.split} text gives {len(pairs):,} pairs, and none of kind"
-            f" {' or '.join(missing) or 'consecutive'}: {counts['dropped_chunks']:,} of {counts['chunks']:,} chunks of"
-            f" {limit + SPECIAL_TOKENS} tokens have one sentence. Give more text, a larger max_sequence_length (a stage"
-            " of length_schedule has a shorter one), or for single sentences inter_sentence=none"
-        )
 
 
 def _stats(pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from albert_lab.config import compose as config
 from albert_lab.config.data import InterSentenceConfig, PairLabel
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import chunks as module
-from albert_lab.data.chunks import Stretches, cut_chunks
+from albert_lab.data.chunks import Chunks, cut_chunks
 from albert_lab.data.pairs import (
     KINDS,
     Pairs,
@@ -113,7 +113,7 @@ def test_chunks_are_those_of_a_loop_over_sentences(stretches):
             expected += [(first + low, first + high) for low, high in literal_chunks(lengths, target)]
 
     targets, directions = (np.array(column) for column in list(zip(*stretches, strict=True))[1:])
-    chunks = cut_chunks(Stretches(np.arange(len(ends)), firsts, ends, targets, directions), offsets)
+    chunks = cut_chunks(Chunks(np.arange(len(ends)), firsts, ends, targets), directions, offsets)
 
     assert list(zip(chunks.first.tolist(), chunks.end.tolist(), strict=True)) == expected
     np.testing.assert_array_equal(chunks.target, targets[chunks.document])
