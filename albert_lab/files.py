@@ -4,6 +4,7 @@ The formats are JSON, YAML and arrays of numbers. A file may be truncated, overw
 or malicious: none of these leads to a traceback, and no content of a file is executed.
 """
 
+import hashlib
 import io
 import json
 import textwrap
@@ -50,6 +51,11 @@ def read_bytes(file: Path, remedy: str = "") -> bytes:
         return file.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
         raise DamagedFileError(file, f"cannot be read: {getattr(error, 'strerror', error)}", remedy) from error
+
+
+def digest_of(content: bytes) -> str:
+    """Short hash of a file's content."""
+    return hashlib.blake2b(content, digest_size=6).hexdigest()
 
 
 def read_json(file: Path, form: type[T], remedy: str = "") -> T:

@@ -1,6 +1,5 @@
 """Own code: a file that a user names is executed, and puts its functions and classes into the dicts of this package."""
 
-import hashlib
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -8,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from albert_lab.errors import FIXABLE, ConfigError
-from albert_lab.files import read_bytes
+from albert_lab.files import digest_of, read_bytes
 
 # The dicts that a file can add to, by the setting that chooses from them; those of whole tasks and studies come last.
 DICTS = {
@@ -24,10 +23,6 @@ DICTS = {
     "check": "studies.claims.CHECKS",
 }
 _included: dict[str, tuple[Path, bytes]] = {}  # what this process executed, by the names of the files
-
-
-def digest_of(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=6).hexdigest()
 
 
 def include(path: Path) -> None:

@@ -12,6 +12,7 @@ from unittest import mock
 
 from albert_lab import cli, paths
 from albert_lab.config import compose
+from albert_lab.data.files import known_digests
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
 from albert_lab.runs import worker
 from albert_lab.runs.run import is_trained
@@ -42,6 +43,7 @@ def use_conf(*folders: Path) -> None:
 
 def here(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The output and exit code of `albert-lab ARGUMENTS`, executed in this process; its runs are separate processes."""
+    known_digests.clear()  # as in a new process
     out, err = io.StringIO(), io.StringIO()
     code: object = 0
     with (

@@ -12,7 +12,7 @@ import sentencex
 
 from albert_lab.config.data import AddedCorpusConfig, AddedText, CorpusConfig
 from albert_lab.data.files import READERS, Records, files_of, lines_of, reader_of, suffixes, text_of
-from albert_lab.data.words import Overlap
+from albert_lab.data.words import repeated
 from albert_lab.errors import ConfigError
 
 Split = Literal["train", "dev"]
@@ -157,24 +157,23 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
         yield document
 
 
-def without_repeated(documents: Iterable[Document], held_out: Overlap, counts: Counter[str]) -> Iterator[Document]:
+def without_repeated(documents: Iterable[Document], held_out: set[int], counts: Counter[str]) -> Iterator[Document]:
     """The documents without paragraphs that repeat held-out text, and without those of which nothing is left.
 
     Args:
+        held_out: Hashes of the n-grams of words of held-out text.
         counts: Receives REPEATED (number of paragraphs dropped).
     """
     for document in documents:
-        repeated = held_out.repeated(document)
-        counts[REPEATED] += sum(repeated)
-        own = [text for text, is_repeated in zip(document, repeated, strict=True) if not is_repeated]
-        if own or not document:
-            yield own
+        is_repeated = repeated(document, held_out)
+        counts[REPEATED] += sum(is_repeated)
+        if not document or not all(is_repeated):
+            yield [text for text, drop in zip(document, is_repeated, strict=True) if not drop]
 
 
 def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> ConfigError:
     """The error for a split without documents."""
     return ConfigError(
-        f"corpus.dev_share={corpus.dev_share} leaves the {split} split of corpus={corpus.name} empty, which has"
-        f" {num_documents} documents without repetitions: give more text, another share, corpus.repeats=keep, or"
-        " corpus.document_characters=N, which cuts a long text into several"
+        f"corpus.dev_share={corpus.dev_share} leaves the {split} split of {num_documents} different documents empty:"
+        " give more text, another share, corpus.repeats=keep, or corpus.document_characters=N to cut a long text"
     )

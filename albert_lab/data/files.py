@@ -1,7 +1,8 @@
-"""The text files of a corpus, and their lines and records, decompressed and decoded as they are read."""
+"""The text files of a corpus: their identity, and their lines and records, unpacked and decoded as they are read."""
 
 import bz2
 import gzip
+import hashlib
 import importlib.util
 import json
 import lzma
@@ -16,6 +17,7 @@ from typing import Any
 
 from albert_lab import paths
 from albert_lab.config.data import CorpusConfig
+from albert_lab.config.schema import digest
 from albert_lab.errors import ConfigError, MissingDataError
 
 Named = list[tuple[str, Path]]
@@ -89,16 +91,14 @@ def walk(folder: Path) -> Named:
         ConfigError: a path that cannot be read as a file: a link that leads nowhere, a FIFO or a socket.
         OSError: a folder below it may not be read.
     """
-
-    def fail(error: OSError) -> None:
-        raise error
-
-    root, files = folder.absolute(), []
-    for place, folders, names in os.walk(root, onerror=fail):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        inside = Path(place).relative_to(root).as_posix() + "/"
-        files += [(inside + name, checked(Path(place, name))) for name in names if not name.startswith(".")]
-    return sorted((name.removeprefix("./"), file) for name, file in files)
+    files, folders = [], [folder.absolute()]
+    for place in folders:  # to which those inside are added
+        for entry in list(os.scandir(place)):
+            if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                folders.append(Path(entry))
+            elif not entry.name.startswith(".") and not os.path.isdir(entry):
+                files.append(checked(Path(entry)))
+    return sorted((file.relative_to(folders[0]).as_posix(), file) for file in files)
 
 
 def checked(file: Path) -> Path:
@@ -108,11 +108,55 @@ def checked(file: Path) -> Path:
         ConfigError: a link that leads nowhere, a FIFO, a socket or a device; or a name that is not UTF-8.
     """
     if not file.is_file() and (file.exists() or file.is_symlink()):
-        what = "no ordinary file" if file.exists() else "a link that leads to no file"
-        raise ConfigError(f"{file.absolute()} is {what}: remove it, or hide it by a dot at the beginning of its name")
+        raise ConfigError(f"{file.absolute()} is no file, nor a link to one: remove it, or put a dot before its name")
     if file.name.encode(errors="ignore").decode() != file.name:
         raise ConfigError(f"the name of the file {str(file)!r} is not UTF-8: rename it")
     return file.absolute()
+
+
+# ---- identity ----
+
+# A process looks at files once, as many take seconds and a study has many runs; clear() lets it look again.
+known_digests: dict[CorpusConfig | Path, str] = {}
+
+
+def text_settings(corpus: CorpusConfig) -> dict[str, Any]:
+    """The settings that determine a corpus's documents; fingerprint() covers the text itself."""
+    return corpus.model_dump(mode="json", exclude={"name", "path", "datasets"})
+
+
+def fingerprint(corpus: CorpusConfig) -> str:
+    """Short hash of the text of the corpus: of the names and contents of its files.
+
+    Raises:
+        MissingDataError: the path does not exist, or a package is not available.
+    """
+    if corpus not in known_digests:
+        known_digests[corpus] = _digest_files(files_of(corpus))
+    return known_digests[corpus]
+
+
+def digest_path(path: Path) -> str:
+    """Short hash of a file, or of the names and contents of the files in a folder.
+
+    Raises:
+        MissingDataError: a file cannot be read.
+    """
+    if path not in known_digests:
+        known_digests[path] = _digest_files(walk(path)) if path.is_dir() else _digest_file(checked(path))
+    return known_digests[path]
+
+
+def _digest_files(named: Named) -> str:
+    return digest([[name, _digest_file(file)] for name, file in named])
+
+
+def _digest_file(file: Path) -> str:
+    try:
+        with open(file, "rb", buffering=0) as stream:
+            return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    except OSError as error:
+        raise MissingDataError(f"{file} cannot be read: {error.strerror}") from error
 
 
 # ---- lines ----
@@ -164,10 +208,11 @@ def _json(file: Path) -> Records:
     return enumerate(content if isinstance(content, list) else [content], 1)
 
 
-def _table(file: Path, separator: str = ",") -> Records:
-    """The rows of a .parquet, or of a file whose first line has the names of the columns."""
+def _table(file: Path) -> Records:
+    """The rows of a .parquet, or of a .csv or .tsv whose first line has the names of the columns."""
+    form = suffixes(file)[0]
     try:
-        if suffixes(file)[0] == ".parquet":
+        if form == ".parquet":
             from pyarrow.parquet import ParquetFile
 
             with ParquetFile(file) as table:
@@ -175,6 +220,7 @@ def _table(file: Path, separator: str = ",") -> Records:
             return
         import pandas
 
+        separator = "\t" if form == ".tsv" else ","
         with pandas.read_csv(file, sep=separator, dtype=str, keep_default_na=False, chunksize=1000) as parts:
             yield from enumerate((row for part in parts for row in part.to_dict("records")), 1)
     except ImportError as error:
@@ -185,9 +231,7 @@ def _table(file: Path, separator: str = ",") -> Records:
 
 READERS: dict[str, Callable[[Path], Records]] = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), _json),
-    ".csv": _table,
-    ".tsv": lambda file: _table(file, "\t"),
-    ".parquet": _table,
+    **dict.fromkeys((".csv", ".tsv", ".parquet"), _table),
 }
 
 

@@ -6,7 +6,6 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import accumulate, chain, islice
 from pathlib import Path
 
@@ -19,15 +18,14 @@ from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build
 from albert_lab.data.corpus import Split, sentences
-from albert_lab.data.files import files_of, walk
-from albert_lab.data.fingerprint import fingerprint, settings
+from albert_lab.data.files import files_of, fingerprint, known_digests, text_settings, walk
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.data.vocabulary import find_or_train, load_tokenizer, tokenizer_fingerprint
-from albert_lab.data.words import Overlap
+from albert_lab.data.words import ngrams
 from albert_lab.errors import ConfigError
 from albert_lab.machine import cores
-from albert_lab.messages import EVERY_SECONDS, Say, duration
+from albert_lab.messages import EVERY_SECONDS, Say
 
 # Increment them with every change that writes other shards from the same text, settings and tokenizer.
 SHARDS_VERSION = 5
@@ -46,7 +44,7 @@ def find_shards(config: RunConfig) -> Path:
         MissingDataError: the text or the model file does not exist.
     """
     corpora = _corpora(config)
-    content = [part for corpus in corpora for part in (settings(corpus), fingerprint(corpus))]
+    content = [part for corpus in corpora for part in (text_settings(corpus), fingerprint(corpus))]
     return paths.cache() / "shards" / digest([SHARDS_VERSION, *content, tokenizer_fingerprint(config)])
 
 
@@ -63,9 +61,9 @@ def prepare(config: RunConfig, say: Say) -> Path:
         MissingDataError: the text or the model file does not exist.
         OSError: no space for the shards; no part of them is kept.
     """
-    fingerprints, folder = [fingerprint(corpus) for corpus in _corpora(config)], find_shards(config)
+    folder = find_shards(config)
     find_or_train(config, say)
-    find_or_build(folder, lambda part: _build(config, fingerprints, part, say), say)
+    find_or_build(folder, lambda part: _build(config, part, say), say)
     meta = read_meta(folder)
     if (share := max(meta[split].get("unknown_share", 0) for split in SPLITS)) > _MANY_UNKNOWN:
         say(
@@ -80,13 +78,13 @@ def without_added(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"added_corpus": config.added_corpus.model_copy(update={"source": "none"})})
 
 
-def _build(config: RunConfig, fingerprints: list[str], folder: Path, say: Say) -> None:
-    corpora, start = _corpora(config), time.monotonic()
-    corpus, *added = corpora
+def _build(config: RunConfig, folder: Path, say: Say) -> None:
+    corpora = _corpora(config)
+    fingerprints, (corpus, *added) = [fingerprint(source) for source in corpora], corpora
     tokenizer, threads = load_tokenizer(config), config.machine.workers or min(cores(), _MAX_THREADS)
     counts: Counter[str] = Counter()
     skipped: list[str] = []
-    writers, spoken = {split: ShardWriter(folder, split) for split in SPLITS}, start
+    writers, spoken = {split: ShardWriter(folder, split) for split in SPLITS}, time.monotonic()
     for split, of, sources in _batches(corpora, counts, skipped):
         tokens, lengths = _encode(sources, of, tokenizer, threads, counts)
         counts[f"unknown {split}"] += int(np.count_nonzero(tokens == tokenizer.unk_id))
@@ -100,12 +98,13 @@ def _build(config: RunConfig, fingerprints: list[str], folder: Path, say: Say) -
     for split in SPLITS:
         if not written[split]["documents"]:
             raise texts.empty_split(split, documents, corpus)
+    known_digests.clear()  # to look at the files again
     if [fingerprint(source) for source in corpora] != fingerprints:
         raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")
     meta = {
         "version": SHARDS_VERSION,
-        "corpus": settings(corpus),
-        "added_corpus": [settings(other) for other in added],
+        "corpus": text_settings(corpus),
+        "added_corpus": [text_settings(other) for other in added],
         "corpus_fingerprints": fingerprints,
         "tokenizer_fingerprint": tokenizer_fingerprint(config),
         "model_fingerprint": tokenizer.fingerprint,
@@ -123,8 +122,7 @@ def _build(config: RunConfig, fingerprints: list[str], folder: Path, say: Say) -
     dropped = ", ".join(f"{count:,} {what}" for what, count in meta["dropped"].items())
     say(
         f"prepared {documents:,} documents ({written['dev']['documents']:,} held out), {tokens:,} tokens:"
-        f" {decimal(meta['disk_bytes'])} in {duration(time.monotonic() - start)}"
-        + (f"; dropped {dropped}" if dropped else "")
+        f" {decimal(meta['disk_bytes'])}; dropped: {dropped or 'nothing'}"
     )
     if skipped:
         named = "; ".join(skipped[:5])
@@ -145,16 +143,15 @@ def _batches(
     in two source documents must not be both trained on and held out.
     """
     seen: set[int] = set()
-    held_out = Overlap()
+    held_out: set[int] = set()
     parts: list[tuple[Split, CorpusConfig]] = [("dev", corpora[0]), *(("train", corpus) for corpus in corpora)]
     for split, corpus in parts:
-        of_split = partial(texts.split_of, dev_share=corpus.dev_share, seed=corpus.split_seed)
-        read = texts.iterate(corpus, skipped if split == "train" else [])
-        found = (source for source in read if of_split("\n".join(source)) == split)
+        read, chosen = texts.iterate(corpus, skipped if split == "train" else []), (corpus.dev_share, corpus.split_seed)
+        found = (source for source in read if texts.split_of("\n".join(source), *chosen) == split)
         while sources := list(islice(found, _BATCH)):
             documents: list[Iterable[texts.Document]] = [texts.documents_of(source, corpus) for source in sources]
             if split == "dev":
-                held_out.add(map("\n".join, sources))
+                held_out.update(*(ngrams("\n".join(source)) for source in sources))
             elif corpus.repeats == "drop":
                 documents = [texts.without_repeated(of, held_out, counts) for of in documents]
             yield split, corpus, [[*map("\n".join, texts.distinct(of, counts, seen))] for of in documents]

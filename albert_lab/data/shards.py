@@ -11,12 +11,11 @@ from pydantic import BaseModel, NonNegativeInt
 from albert_lab import files
 from albert_lab.data.corpus import Split
 from albert_lab.data.tokenizer import Tokenizer
-from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
+from albert_lab.errors import ConfigError, DamagedFileError
 
 SPLITS: tuple[Split, ...] = ("train", "dev")
 OFFSET = np.dtype("<i8")
 _PARTS = ("tokens", "sentences", "documents", "sources")
-_MAX_UINT16_TOKENS = 2**16
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,7 @@ def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) 
 
     Raises:
         ConfigError: another tokenizer made the shards.
-        MissingDataError: the folder does not exist.
-        DamagedFileError: a file in it is incomplete or contradicts the others.
+        DamagedFileError: a file is missing, is incomplete or contradicts the others.
     """
     meta = read_meta(folder)
     if tokenizer and (tokenizer.fingerprint, tokenizer.vocab_size) != (meta["model_fingerprint"], meta["vocab_size"]):
@@ -100,16 +98,8 @@ class _Meta(BaseModel, extra="allow"):
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """The content of meta.json of prepared shards: counts, fingerprints, settings.
-
-    Raises:
-        MissingDataError: the folder does not exist.
-        DamagedFileError: its meta.json cannot be read.
-    """
-    file = folder / "meta.json"
-    if not file.exists():
-        raise MissingDataError(f"{folder} has no token shards; albert-lab data prepare makes them")
-    return files.read_json(file, _Meta, _remedy(folder)).model_dump()
+    """The content of meta.json of prepared shards: counts, fingerprints, settings; or DamagedFileError."""
+    return files.read_json(folder / "meta.json", _Meta, _remedy(folder)).model_dump()
 
 
 def _remedy(folder: Path) -> str:
@@ -143,4 +133,4 @@ class ShardWriter:
 
 def token_dtype(vocab_size: int) -> np.dtype:
     """The integer type for the ids of a vocabulary: uint16 if they fit, else uint32."""
-    return np.dtype("<u2" if vocab_size <= _MAX_UINT16_TOKENS else "<u4")
+    return np.dtype("<u2" if vocab_size <= 2**16 else "<u4")

@@ -1,6 +1,5 @@
 """Cleaned text to token ids: by a SentencePiece model, such as ALBERT's, or by a tokenizer.json, such as BERT's."""
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
 from albert_lab.config.data import CorpusConfig
-from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.files import read_bytes
+from albert_lab.errors import ConfigError
+from albert_lab.files import digest_of, read_bytes
 
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
 _SPECIAL = ("<pad>", "<unk>", *CONTROL_SYMBOLS)
@@ -102,7 +101,7 @@ class Tokenizer:
         self._aligned.no_truncation()
         self._aligned.no_padding()
         self._aligned.encode_special_tokens = True  # the word [MASK] in a text is text
-        self.fingerprint = fingerprint_of(model)
+        self.fingerprint = digest_of(model)
         vocabulary = self._aligned.get_vocab()
         self.vocab_size = 1 + max(vocabulary.values())  # ids may have gaps
         ids = [next((vocabulary[name] for name in names if name in vocabulary), -1) for names in _JSON_SPECIAL]
@@ -142,31 +141,15 @@ def starts_word(token: str) -> bool:
     return token.startswith(("▁", "<")) or token in _PUNCTUATION or not _JOINING.issuperset(token.lower())
 
 
-def read_model(file: Path) -> bytes:
-    """The content of a model file.
-
-    Raises:
-        MissingDataError: there is no such file. DamagedFileError: it cannot be read.
-    """
-    if not file.exists():
-        raise MissingDataError(f"tokenizer.model_file={file} does not exist")
-    return read_bytes(file)
-
-
-def fingerprint_of(model: bytes) -> str:
-    """Short hash of an existing model file, which determines the tokens."""
-    return hashlib.blake2b(model, digest_size=6).hexdigest()
-
-
 def load(file: Path, cleaning: Cleaning = Cleaning()) -> Tokenizer:
     """The tokenizer of a model file: a tokenizer.json (by its suffix), which has its own cleaning, or a SentencePiece
     model, for which text is cleaned as given.
 
     Raises:
-        MissingDataError: the file does not exist.
-        ConfigError: the file is not such a model, or a special token is missing or could come from text.
+        ConfigError: the file cannot be read or is not such a model, or a special token is missing or could come from
+            text.
     """
-    model = read_model(file)
+    model = read_bytes(file)
     return Tokenizer(model, str(file)) if file.suffix == ".json" else SentencePieceTokenizer(model, str(file), cleaning)
 
 
@@ -189,16 +172,13 @@ class SentencePieceTokenizer(Tokenizer):
             self._processor.LoadFromSerializedProto(model)
         except RuntimeError as error:
             raise ConfigError(f"{origin} is not a SentencePiece model") from error
-        self._model, self._clean, self.fingerprint = model, cleaning, fingerprint_of(model)
+        self._model, self._clean, self.fingerprint = model, cleaning, digest_of(model)
         self.vocab_size = self._processor.GetPieceSize()
         ids = [self._processor.PieceToId(token) for token in _SPECIAL]
         for token, number in zip(_SPECIAL, ids, strict=True):
-            is_special = self._processor.IsUnknown if token == "<unk>" else self._processor.IsControl
-            if self._processor.IdToPiece(number) != token or not is_special(number):
-                raise ConfigError(
-                    f"{origin} has no control symbol {token}, which cannot come from text; it must have"
-                    f" {', '.join(_SPECIAL)}"
-                )
+            is_special = self._processor.IsControl(number) or self._processor.IsUnknown(number)
+            if self._processor.IdToPiece(number) != token or not is_special:
+                raise ConfigError(f"{origin} must have the control symbols {', '.join(_SPECIAL)}, but has no {token}")
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
 
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:

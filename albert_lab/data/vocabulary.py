@@ -2,7 +2,6 @@
 
 import io
 import math
-import time
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
@@ -16,10 +15,11 @@ from albert_lab.config.data import TokenizerConfig
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build
-from albert_lab.data.fingerprint import fingerprint, source_settings
-from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer, cleaning_of, fingerprint_of, load, read_model
+from albert_lab.data.files import fingerprint, text_settings
+from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer, cleaning_of, load
 from albert_lab.errors import ConfigError
-from albert_lab.messages import Say, duration
+from albert_lab.files import digest_of, read_bytes
+from albert_lab.messages import Say
 
 # Increment it with every change that gives other models from the same text and settings.
 TOKENIZER_VERSION = 2
@@ -36,12 +36,15 @@ def tokenizer_fingerprint(config: RunConfig) -> str:
     """Short hash of what determines the tokens: the model file, or the text and settings from which it is trained.
 
     Raises:
-        MissingDataError: the model file or the text does not exist.
+        MissingDataError: the text does not exist. ConfigError: the model file cannot be read.
     """
     if config.tokenizer.model_file is not None:
-        return fingerprint_of(read_model(find_tokenizer(config)))
-    settings = config.tokenizer.model_dump(exclude={"name", "model_file"})
-    return digest([TOKENIZER_VERSION, settings, source_settings(config.corpus), fingerprint(config.corpus)])
+        return digest_of(read_bytes(find_tokenizer(config), "tokenizer.model_file names it"))
+    # Of the text, what determines its source documents, their sentences and their split: not the documents in them.
+    text = text_settings(config.corpus) | ({"source_documents": "file"} if config.corpus.documents == "file" else {})
+    text = {key: value for key, value in text.items() if key not in ("documents", "document_tokens")}
+    own = config.tokenizer.model_dump(exclude={"name", "model_file"})
+    return digest([TOKENIZER_VERSION, own, text, fingerprint(config.corpus)])
 
 
 def find_tokenizer(config: RunConfig) -> Path:
@@ -59,7 +62,7 @@ def load_tokenizer(config: RunConfig) -> Tokenizer:
     """The tokenizer of a run; its model file must exist.
 
     Raises:
-        MissingDataError, ConfigError: see load().
+        ConfigError: see load(). MissingDataError: the training text does not exist.
     """
     return load(find_tokenizer(config), cleaning_of(config.corpus))
 
@@ -70,11 +73,10 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
     Raises:
         ConfigError: the file is not a suitable model, its size is not tokenizer.vocab_size, or the corpus does not
             yield that many tokens.
-        MissingDataError: the model file or the text does not exist.
+        MissingDataError: the text does not exist.
         OSError: no space for the model.
     """
-    settings = config.tokenizer
-    file = find_tokenizer(config)
+    settings, file = config.tokenizer, find_tokenizer(config)
     if settings.model_file is None:
         find_or_build(file.parent, lambda folder: _train_on_corpus(config, folder / MODEL_FILE, say), say)
     size = load_tokenizer(config).vocab_size
@@ -84,16 +86,12 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
 
 
 def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
-    corpus, settings, start = config.corpus, config.tokenizer, time.monotonic()
+    corpus, settings = config.corpus, config.tokenizer
     if settings.training_sentences is None or settings.character_coverage is None:
         raise ConfigError("tokenizer.training_sentences or character_coverage is null: a tokenizer is trained by both")
     say(f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences")
-    documents = texts.distinct(texts.iterate(corpus), counts := Counter[str]())
-    training = (
-        text
-        for text in map("\n".join, documents)
-        if texts.split_of(text, corpus.dev_share, corpus.split_seed) == "train"
-    )
+    documents = map("\n".join, texts.distinct(texts.iterate(corpus), counts := Counter[str]()))
+    training = (text for text in documents if texts.split_of(text, corpus.dev_share, corpus.split_seed) == "train")
     sentences = (sentence for text in training for sentence in texts.raw_sentences(text, corpus))
     sampled = sample(sentences, settings.training_sentences)
     if not sampled:
@@ -101,7 +99,6 @@ def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
     clean = cleaning_of(corpus)
     # Taken from the sample one by one, which may be large.
     train((line for _ in range(len(sampled)) for line in short_lines(clean(sampled.pop()))), settings, file)
-    say(f"trained the tokenizer in {duration(time.monotonic() - start)}")
 
 
 def short_lines(sentence: str) -> list[str]:

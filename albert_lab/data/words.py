@@ -1,8 +1,7 @@
 """Words of any script, or characters where a script has no spaces between words; and texts that repeat others."""
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 
 # Han, kana, Thai, Lao, Tibetan, Myanmar and Khmer.
 _UNSPACED = re.compile(
@@ -22,35 +21,13 @@ def is_unspaced(text: str) -> bool:
     return 2 * len(apart(text)) > 3 * len(text)
 
 
-class Overlap:
-    """Finds texts that repeat some others: more than half of their n-grams of words, in any case, are in one of those.
-
-    A text of fewer words than an n-gram has repeats none.
-    """
-
-    def __init__(self) -> None:
-        self._known: set[int] = set()  # hashes of n-grams
-
-    def add(self, texts: Iterable[str]) -> None:
-        """Adds texts, before the first question about others."""
-        for text in texts:
-            self._known.update(_ngrams(_words(text)))
-
-    def repeated(self, document: Sequence[str]) -> list[bool]:
-        """Which parts of a document repeat the texts, by themselves or with the whole of the document."""
-        parts = [_words(part) for part in document]
-        is_whole = self._repeats(list(chain.from_iterable(parts)))
-        return [is_whole or self._repeats(part) for part in parts]
-
-    def _repeats(self, words: Sequence[str]) -> bool:
-        ngrams = _ngrams(words)
-        return 2 * sum(map(self._known.__contains__, ngrams)) > len(ngrams)
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(apart(text).lower())
-
-
-def _ngrams(words: Sequence[str]) -> list[int]:
-    """Hashes of the n-grams of words, the same only within this process [words - NGRAM + 1]."""
+def ngrams(text: str) -> list[int]:
+    """Hashes of the n-grams of words of a text, in any case, the same only within this process [words - NGRAM + 1]."""
+    words = _WORD.findall(apart(text).lower())
     return list(map(hash, zip(*(words[start:] for start in range(NGRAM)), strict=False)))
+
+
+def repeated(document: Sequence[str], known: set[int]) -> list[bool]:
+    """Which parts of a document have more than half of their n-grams among known ones, or are of such a document."""
+    whole, *parts = (list(map(known.__contains__, ngrams(text))) for text in (" ".join(document), *document))
+    return [any(2 * sum(found) > len(found) for found in (whole, part)) for part in parts]

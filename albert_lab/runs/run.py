@@ -90,7 +90,7 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
         ConfigError: text cannot be read. MissingDataError: text or a file is missing.
     """
     from albert_lab.data.corpus import added_to
-    from albert_lab.data.fingerprint import fingerprint
+    from albert_lab.data.files import fingerprint
     from albert_lab.data.vocabulary import tokenizer_fingerprint
 
     fingerprints = {"corpus": fingerprint(config.corpus), "tokenizer": tokenizer_fingerprint(config)}

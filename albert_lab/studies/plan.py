@@ -237,11 +237,8 @@ class Plan:
     points: tuple[Point, ...]
 
     def __post_init__(self) -> None:
-        from albert_lab.data.fingerprint import fingerprints_taken_once
-
-        with fingerprints_taken_once():  # one look at all runs, before any of them changes
-            for point in (*self.points, *self.family.values()):
-                _ = point.state
+        for point in (*self.points, *self.family.values()):  # one look at all runs, before any of them changes
+            _ = point.state
 
     @property
     def config(self) -> RunConfig:
@@ -287,17 +284,15 @@ def plan_study(
         ConfigError: a configuration that does not fit.
         MissingDataError: text, or the data of a task given by its name, is missing.
     """
-    from albert_lab.data.fingerprint import fingerprints_taken_once
     from albert_lab.data.pairs import check_kinds
 
-    with fingerprints_taken_once():
-        planned = points(experiment, overrides)
-        chosen = finetunings.choose_tasks(experiment.columns, say, tasks)
-        for point in planned:
-            check_kinds(point.config.inter_sentence)
-            point.tasks, point.seeds = chosen, experiment.finetuning_seeds
-            point.with_random = point.config.seed == planned[0].config.seed  # the other seeds have the same shape
-        return Plan(experiment, tuple(planned))
+    planned = points(experiment, overrides)
+    chosen = finetunings.choose_tasks(experiment.columns, say, tasks)
+    for point in planned:
+        check_kinds(point.config.inter_sentence)
+        point.tasks, point.seeds = chosen, experiment.finetuning_seeds
+        point.with_random = point.config.seed == planned[0].config.seed  # the other seeds have the same shape
+    return Plan(experiment, tuple(planned))
 
 
 def plan_all(

@@ -6,7 +6,7 @@ from operator import attrgetter
 from albert_lab.config.compose import validate
 from albert_lab.config.schema import Keep, RunConfig
 from albert_lab.config.section import complete
-from albert_lab.data.fingerprint import fingerprint
+from albert_lab.data.files import fingerprint
 from albert_lab.data.vocabulary import find_tokenizer, tokenizer_fingerprint
 from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape, check_deepening

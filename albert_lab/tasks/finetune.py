@@ -15,7 +15,7 @@ from torch import nn
 from torch.optim import AdamW, Optimizer
 
 from albert_lab.config.schema import digest
-from albert_lab.data.fingerprint import digest_path
+from albert_lab.data.files import digest_path
 from albert_lab.messages import Say
 from albert_lab.score import Score, by_block, wilson
 from albert_lab.storage import write_atomically

@@ -9,7 +9,7 @@ from pydantic import ConfigDict
 
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
-from albert_lab.data.fingerprint import digest_path
+from albert_lab.data.files import digest_path
 from albert_lab.files import Record
 from albert_lab.score import Documents, Score, wilson
 from albert_lab.tasks.task import KINDS, SPLITS, TaskConfig, TaskSettings, load_start

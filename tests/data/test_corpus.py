@@ -16,7 +16,7 @@ from albert_lab.config.compose import load
 from albert_lab.config.data import CorpusConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data.corpus import sentences
-from albert_lab.data.fingerprint import fingerprint
+from albert_lab.data.files import fingerprint
 from albert_lab.errors import ConfigError, MissingDataError
 
 TWO_DOCUMENTS = "One line.\nAnother, naïve one.\n\nA second document.\n"

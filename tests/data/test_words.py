@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_lab.data.words import NGRAM, Overlap, apart
+from albert_lab.data.words import NGRAM, apart, ngrams, repeated
 from albert_lab.tasks.metrics import _words
 
 
@@ -26,10 +26,8 @@ def test_characters_of_scripts_without_spaces_are_words(text, count):
     "held_out", ["这座桥建于一九三五年，是当地最古老的建筑之一。", "橋は一九三五年に建てられた古い建物です。"]
 )
 def test_a_repeated_text_is_found_without_spaces(held_out):
-    overlap = Overlap()
-    overlap.add([f"新的开头。{held_out}"])
-    assert overlap.repeated([held_out]) == [True]
-    assert overlap.repeated(["没有关系的另外一段文字在这里。"]) == [False]
+    known = {*ngrams(f"新的开头。{held_out}")}
+    assert repeated([held_out, "没有关系的另外一段文字在这里。"], known) == [True, False]
 
 
 words = st.lists(st.sampled_from("abc"), max_size=40)
@@ -37,17 +35,16 @@ words = st.lists(st.sampled_from("abc"), max_size=40)
 
 @given(st.lists(words, max_size=4), st.lists(st.lists(words, max_size=3), max_size=4))
 def test_a_part_repeats_texts_that_have_most_of_its_n_grams_or_of_its_documents(held_out, documents):
-    def ngrams(text):
+    def grams(text):
         return [tuple(text[at : at + NGRAM]) for at in range(len(text) - NGRAM + 1)]
 
     def repeats(text):
-        return 2 * sum(ngram in known for ngram in ngrams(text)) > len(ngrams(text))
+        return 2 * sum(gram in known for gram in grams(text)) > len(grams(text))
 
-    known = {ngram for text in held_out for ngram in ngrams(text)}
+    known = {gram for text in held_out for gram in grams(text)}
     expected = [[repeats(part) or repeats([*chain(*document)]) for part in document] for document in documents]
-    overlap = Overlap()
-    overlap.add(map(" ".join, held_out))
-    assert [overlap.repeated([", ".join(part).upper() for part in of]) for of in documents] == expected
+    hashes = {ngram for text in held_out for ngram in ngrams(" ".join(text))}
+    assert [repeated([", ".join(part).upper() for part in of], hashes) for of in documents] == expected
 
 
 def test_the_floor_of_bags_of_words_sees_the_character_that_decides():
