@@ -99,7 +99,7 @@ class Muon(Optimizer):
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         self._adamw.param_groups, self._adamw.state = self._others(), self.state  # load_state_dict replaces them
-        unwrap(AdamW.step)(self._adamw)
+        unwrap(type(self._adamw).step)(self._adamw)
         for group in self.param_groups:
             matrices = [parameter for parameter in group["params"] if parameter.grad is not None]
             if "momentum" in group and matrices:
