@@ -13,7 +13,7 @@ from albert_lab.cli.options import HOUSEKEEPING, Json, shown
 from albert_lab.messages import duration
 
 app = typer.Typer()
-_REPORT = "Only the runs of this study, by the folder of its report, which exists before its first run."
+_STUDY = "Only the runs of this study: its name, or the folder of its report, which exists before its first run."
 
 # How `status` shows the numbers of OF_LINE (runs/states.py).
 _OF_LINE: dict[str, Callable[[Any], str]] = {
@@ -27,9 +27,9 @@ _OF_LINE: dict[str, Callable[[Any], str]] = {
 }
 
 
-@app.command(**shown(HOUSEKEEPING, "albert-lab status", "albert-lab status lab/reports/laptop-sotu/sop-vs-nsp"))
+@app.command(**shown(HOUSEKEEPING, "albert-lab status", "albert-lab status sop-vs-nsp"))
 def status(
-    report: Annotated[Path | None, typer.Argument(metavar="[REPORT]", file_okay=False, help=_REPORT)] = None,
+    study: Annotated[Path | None, typer.Argument(metavar="[STUDY]", file_okay=False, help=_STUDY)] = None,
     as_json: Json = False,
 ) -> None:
     """List all runs, or those of a study, with their progress: rate, losses and time left."""
@@ -37,9 +37,10 @@ def status(
     from albert_lab.studies.study import read_points, titles_of_runs
 
     titles = titles_of_runs(paths.reports())
-    names = None if report is None else {point.run for point in read_points(report).points}
+    reports = [] if study is None else [*paths.reports().glob(f"*/{study}")] or [study]
+    names = {point.run for report in reports for point in read_points(report).points}
     files = sorted(paths.runs().glob("*/run.yaml"), key=lambda file: file.stat().st_mtime)
-    folders = [file.parent for file in files if names is None or file.parent.name in names]
+    folders = [file.parent for file in files if study is None or file.parent.name in names]
     listed = [row_of(folder, titles.get(folder.name, "")) for folder in folders]
     print(json.dumps(listed, indent=2) if as_json else as_text(listed))
 

@@ -18,6 +18,7 @@ from albert_lab.messages import duration, to_stderr
 from albert_lab.runs import finetunings, preparing, results, states
 from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
+from albert_lab.studies import study
 from albert_lab.studies.plan import Plan, Point
 from albert_lab.training.log import check_installed
 
@@ -107,6 +108,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
         for item in todo:
             check_memory(item.config)
         preparing.prepare_all((item.run for item in todo if item.lacks_pretraining), to_stderr)
+    study.begin(plan)
     outcome = _train(todo, options)
     if outcome.failures and not outcome.code:
         is_any_done = any(item.again().state == "done" for item in plan.points)

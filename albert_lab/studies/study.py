@@ -95,6 +95,13 @@ class Study:
         return self.points[0].corpus
 
 
+def begin(plan: Plan) -> None:
+    """Note the rows of a plan in the folder of its report, unless a report is there: its runs are known by them."""
+    if not (file := plan.report_folder / STUDY).exists():
+        points = tuple(_point(item, {}, "") for item in plan.points)
+        write_atomically(file, _StudyFile(points=points, ensembles=()).model_dump_json(indent=1) + "\n")
+
+
 def write(folder: Path, study: Study) -> None:
     """Write a study into a report's folder: experiment.yaml, study.json, and one file per run in runs/.
 

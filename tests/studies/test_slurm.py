@@ -123,6 +123,7 @@ def test_the_same_command_submits_runs_once_and_reports_those_that_are_done(clus
     first = here(*command, "--slurm", "--time=5")
     assert (first.returncode, first.stdout) == (0, ""), first.stderr
     assert here(*command, "--slurm", "--time=5").stdout == "", "they are in the queue"
+    assert "inter_sentence=nsp seed 0" in here("status", "sop-vs-nsp").stdout
     (cluster / "queue").unlink()
     assert here(*command).returncode == 0  # as the jobs would
     assert "sop-vs-nsp/report." in here(*command, "--slurm", "--time=5").stdout
