@@ -102,7 +102,7 @@ class Batches:
         """Hash of everything that the plans depend on."""
         config = self._config
         content = {
-            "shards": [self._shards.num_tokens, self._shards.num_documents, self._shards.meta],
+            "shards": [len(self._shards.tokens), self._shards.num_documents, self._shards.meta],
             "inter_sentence": config.inter_sentence.model_dump(),
             "lengths": [config.max_sequence_length, config.short_sequence_probability],
             "seed": config.seed,
@@ -124,7 +124,6 @@ class Batches:
         return Pairs.join(parts)
 
     def _plan(self, epoch: int) -> Pairs:
-        """The pairs of an epoch, in the order of training."""
         if self._planned is None or self._planned[0] != epoch:
             self._planned = None  # before the next one is made, to hold one at a time
             config, number = self._config, self._first_epoch + epoch

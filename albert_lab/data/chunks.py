@@ -66,8 +66,7 @@ def blocks_of(shards: Shards, most: int | None = None) -> list[tuple[int, int, i
     num_blocks = -(-num_sentences // BLOCK_SENTENCES)
     bounds = np.searchsorted(shards.document_offsets, np.arange(num_blocks + 1) * num_sentences // num_blocks)
     blocks = [(number, *ends) for number, ends in enumerate(itertools.pairwise(np.unique(bounds).tolist()))]
-    if most is None or len(blocks) <= most:
-        return blocks
+    most = min(most or len(blocks), len(blocks))
     return [blocks[place * len(blocks) // most] for place in range(most)]
 
 

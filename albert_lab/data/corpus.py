@@ -139,22 +139,20 @@ def sentences(text: str, corpus: CorpusConfig) -> Iterator[str]:
 # ---- repetitions ----
 
 
-def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int] | None = None) -> Iterator[Document]:
+def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]) -> Iterator[Document]:
     """The documents whose text did not occur before, in any white space, in order.
 
     Args:
         counts: Receives "documents" (number read) and DUPLICATES (number dropped).
-        seen: Hashes of earlier texts; receives the hashes of these documents. None: no earlier texts.
+        seen: Hashes of earlier texts; receives the hashes of these documents.
     """
-    seen = set() if seen is None else seen
     for document in documents:
         key = _hash(" ".join(" ".join(document).split()))
         counts["documents"] += 1
-        if key in seen:
-            counts[DUPLICATES] += 1
-            continue
-        seen.add(key)
-        yield document
+        counts[DUPLICATES] += key in seen
+        if key not in seen:
+            seen.add(key)
+            yield document
 
 
 def without_repeated(documents: Iterable[Document], held_out: set[int], counts: Counter[str]) -> Iterator[Document]:

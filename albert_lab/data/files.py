@@ -24,7 +24,6 @@ Named = list[tuple[str, Path]]
 # Number (of a line or of a record, from 1) and content: a record, or a line of JSON.
 Records = Iterator[tuple[int, Any]]
 COMPRESSION: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_NEL = "\x85".encode()  # the end of a line on mainframes
 _MARKUP = ("<?xml", "<!doctype", "<html", "<mediawiki", "<tei", "<rss", "<doc ")
 _REMEDY = "name files *.gz, *.bz2, *.xz or *.parquet as what they are, and convert encodings by iconv -t UTF-8"
 
@@ -192,7 +191,7 @@ def _split_lines(content: Iterable[bytes]) -> Iterator[bytes]:
         if line.endswith(b"\n"):
             yield line[:-1]
         else:  # the last line; or a whole file, whose lines end as on old Macs or mainframes
-            yield from line.replace(_NEL, b"\r").splitlines()
+            yield from line.replace("\x85".encode(), b"\r").splitlines()
 
 
 # ---- records ----
@@ -229,10 +228,8 @@ def _table(file: Path) -> Records:
         raise ConfigError(f"{file} cannot be read as a table: {error}") from error
 
 
-READERS: dict[str, Callable[[Path], Records]] = {
-    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _json),
-    **dict.fromkeys((".csv", ".tsv", ".parquet"), _table),
-}
+READERS: dict[str, Callable[[Path], Records]] = dict.fromkeys((".jsonl", ".ndjson", ".json"), _json)
+READERS |= dict.fromkeys((".csv", ".tsv", ".parquet"), _table)
 
 
 def reader_of(file: Path) -> Callable[[Path], Records] | None:
@@ -268,14 +265,11 @@ def text_of(record: Any, field: str, key: str) -> str:
     """The text of a record, or of a line of JSON; key names the setting of the field in errors.
 
     Raises:
-        ConfigError: not a record, or none with text in this field.
+        ConfigError: not a record, or none with text in this field; with its beginning.
     """
     try:
-        record = json.loads(record) if isinstance(record, str) else record
-        if isinstance(record, dict) and isinstance(text := record.get(field), str):
-            text.encode()
-            return text
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"no JSON with text in UTF-8: {error}") from error
-    has = ", ".join(map(str, record)) if isinstance(record, dict) else f"none, a {type(record).__name__}"
-    raise ConfigError(f"{key}={field} is missing or no text; fields: {has}")
+        content = json.loads(record) if isinstance(record, str) else record
+        content[field].encode()
+        return content[field]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigError(f"{key}={field} names no text in UTF-8; the record: {str(record)[:200]}") from error

@@ -115,14 +115,13 @@ KINDS: dict[str, PairKind] = {
 
 def check_kinds(spec: InterSentenceConfig, shards: Shards | None = None) -> None:
     """Raises ConfigError if an objective names an unknown kind of pair, or one that needs more source documents."""
-    for entry in spec.labels:
-        if entry.kind not in KINDS:
-            raise ConfigError(f"inter_sentence.labels: kind={entry.kind} is unknown (allowed: {', '.join(KINDS)})")
     kinds = {kind for _, kind, _ in _mix(spec)} | {spec.single_sentence_chunks} - {"drop"}
-    if shards and shards.num_sources < 2 and any(KINDS[kind].is_across for kind in kinds):
+    if unknown := kinds - KINDS.keys():
+        raise ConfigError(f"inter_sentence.labels: kind={min(unknown)} is unknown (allowed: {', '.join(KINDS)})")
+    if shards and len(shards.source_offsets) <= 2 and any(KINDS[kind].is_across for kind in kinds):
         raise ConfigError(
-            f"inter_sentence={spec.name} pairs text of different source documents, and the {shards.split} text has"
-            f" {shards.num_sources}: give more text, another share, or corpus.document_characters=N to cut a long text"
+            f"inter_sentence={spec.name} pairs text of different source documents, and the {shards.split} text is one:"
+            " give more text, another share, or corpus.document_characters=N to cut a long text"
         )
 
 
@@ -257,11 +256,9 @@ def _stats(pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> di
     is_across = np.array([kind.is_across for kind in KINDS.values()])
     return {
         "pairs": len(pairs),
-        "chunks": counts["chunks"],
-        "dropped_chunks": counts["dropped_chunks"],
-        "unmatched_pairs": counts["unmatched_pairs"],
-        "dropped_text_share": counts["dropped_tokens"] / shards.num_tokens,
-        "truncated_text_share": counts["truncated_tokens"] / shards.num_tokens,
+        **{name: counts[name] for name in ("chunks", "dropped_chunks", "unmatched_pairs")},
+        "dropped_text_share": counts["dropped_tokens"] / len(shards.tokens),
+        "truncated_text_share": counts["truncated_tokens"] / len(shards.tokens),
         "document_start_share": counts["first_chunks"] / counts["chunks"],
         "median_document_sequences": float(np.median(document_tokens)) / limit,
         "cross_document_share": float(is_across[pairs.kind].mean()),

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.filesize import decimal
@@ -17,9 +18,9 @@ from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build
-from albert_lab.data.corpus import Split, sentences
+from albert_lab.data.corpus import Split
 from albert_lab.data.files import files_of, fingerprint, known_digests, text_settings, walk
-from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, read_meta, token_dtype
+from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, token_dtype
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.data.vocabulary import find_or_train, load_tokenizer, tokenizer_fingerprint
 from albert_lab.data.words import ngrams
@@ -63,14 +64,7 @@ def prepare(config: RunConfig, say: Say) -> Path:
     """
     folder = find_shards(config)
     find_or_train(config, say)
-    find_or_build(folder, lambda part: _build(config, part, say), say)
-    meta = read_meta(folder)
-    if (share := max(meta[split].get("unknown_share", 0) for split in SPLITS)) > _MANY_UNKNOWN:
-        say(
-            f"warning: {100 * share:.1f} % of the tokens of corpus={config.corpus.name} are unknown, <unk>: a larger"
-            " tokenizer.vocab_size or tokenizer.character_coverage=1 knows more characters"
-        )
-    return folder
+    return find_or_build(folder, lambda part: _build(config, part, say), say)
 
 
 def without_added(config: RunConfig) -> RunConfig:
@@ -93,11 +87,12 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
             spoken = time.monotonic()
             say(f"encoding text: {counts['documents']:,} documents")
 
-    written = {split: writers[split].counts for split in SPLITS}
+    written: dict[Split, dict[str, Any]] = {split: writers[split].counts for split in SPLITS}
     documents, tokens = (sum(count[part] for count in written.values()) for part in ("documents", "tokens"))
-    for split in SPLITS:
-        if not written[split]["documents"]:
+    for split, count in written.items():
+        if not count["documents"]:
             raise texts.empty_split(split, documents, corpus)
+        count["unknown_share"] = counts[f"unknown {split}"] / count["tokens"]
     known_digests.clear()  # to look at the files again
     if [fingerprint(source) for source in corpora] != fingerprints:
         raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")
@@ -109,10 +104,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         "tokenizer_fingerprint": tokenizer_fingerprint(config),
         "model_fingerprint": tokenizer.fingerprint,
         "vocab_size": tokenizer.vocab_size,
-        **{
-            split: {**count, "unknown_share": counts[f"unknown {split}"] / max(1, count["tokens"])}
-            for split, count in written.items()
-        },
+        **written,
         "documents_found": counts["documents"],
         "dropped": {what: counts[what] for what in _DROPPED if counts[what]},
         "records_skipped": len(skipped),
@@ -124,6 +116,11 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         f"prepared {documents:,} documents ({written['dev']['documents']:,} held out), {tokens:,} tokens:"
         f" {decimal(meta['disk_bytes'])}; dropped: {dropped or 'nothing'}"
     )
+    if (share := max(count["unknown_share"] for count in written.values())) > _MANY_UNKNOWN:
+        say(
+            f"warning: {100 * share:.1f} % of the tokens are unknown, <unk>: a larger tokenizer.vocab_size or"
+            " tokenizer.character_coverage=1 knows more characters"
+        )
     if skipped:
         named = "; ".join(skipped[:5])
         say(f"warning: corpus.on_error=skip left {len(skipped):,} records out, such as {named}")
@@ -161,7 +158,7 @@ def _encode(
     sources: list[list[str]], corpus: CorpusConfig, tokenizer: Tokenizer, threads: int, counts: Counter[str]
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """The token ids of source documents, each given by its documents; and the lengths that ShardWriter takes."""
-    split = [[list(sentences(text, corpus)) for text in source] for source in sources]
+    split = [[list(texts.sentences(text, corpus)) for text in source] for source in sources]
     # All in one call: many calls with a few sentences take twice the time.
     encoded = iter(tokenizer.encode([text for source in split for document in source for text in document], threads))
     fewest = 2 if corpus.documents == "paragraph" else 1

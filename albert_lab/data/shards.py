@@ -38,16 +38,8 @@ class Shards:
     meta: dict[str, Any]
 
     @property
-    def num_tokens(self) -> int:
-        return len(self.tokens)
-
-    @property
     def num_documents(self) -> int:
         return len(self.document_offsets) - 1
-
-    @property
-    def num_sources(self) -> int:
-        return len(self.source_offsets) - 1
 
     @cached_property
     def is_of_single_sentences(self) -> bool:

@@ -3,7 +3,7 @@
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -27,8 +27,6 @@ TOKENIZER_VERSION = 2
 MODEL_FILE = "spiece.model"
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 _SEED = 149
-# Sums over sentences are divided among the threads, so another number of threads gives another model.
-_TRAINING_THREADS = 4
 _LONGEST_BYTES = 4192  # SentencePiece leaves longer lines out, without a word
 
 
@@ -90,7 +88,7 @@ def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
     if settings.training_sentences is None or settings.character_coverage is None:
         raise ConfigError("tokenizer.training_sentences or character_coverage is null: a tokenizer is trained by both")
     say(f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences")
-    documents = map("\n".join, texts.distinct(texts.iterate(corpus), counts := Counter[str]()))
+    documents = map("\n".join, texts.distinct(texts.iterate(corpus), counts := Counter[str](), set()))
     training = (text for text in documents if texts.split_of(text, corpus.dev_share, corpus.split_seed) == "train")
     sentences = (sentence for text in training for sentence in texts.raw_sentences(text, corpus))
     sampled = sample(sentences, settings.training_sentences)
@@ -101,15 +99,14 @@ def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
     train((line for _ in range(len(sampled)) for line in short_lines(clean(sampled.pop()))), settings, file)
 
 
-def short_lines(sentence: str) -> list[str]:
+def short_lines(sentence: str) -> Iterator[str]:
     """The sentence, cut at spaces (in a part without any, between characters) where it is too long for the trainer."""
-    lines = []
     while len(sentence.encode()) > _LONGEST_BYTES:
         head = sentence.encode()[:_LONGEST_BYTES].decode(errors="ignore")
         end = head.rfind(" ") + 1 or len(head)
-        lines.append(sentence[:end].strip())
+        yield sentence[:end].strip()
         sentence = sentence[end:]
-    return [*lines, sentence]
+    yield sentence
 
 
 def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> None:
@@ -137,7 +134,7 @@ def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> No
             user_defined_symbols=list(USER_DEFINED_SYMBOLS),
             shuffle_input_sentence=True,
             input_sentence_size=settings.training_sentences,
-            num_threads=_TRAINING_THREADS,
+            num_threads=4,  # which add up parts of the sentences: another number gives another model
             minloglevel=2,
         )
     except RuntimeError as error:

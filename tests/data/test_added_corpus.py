@@ -35,7 +35,7 @@ def test_tokenizer_and_held_out_text_stay_those_of_the_corpus(base_and_both):
 def test_training_reads_the_corpus_and_what_is_new_in_the_added_text(base_and_both):
     base, both, added = base_and_both
     one, other = (open_shards(prepare(config, print), "train") for config in (base, both))
-    assert np.array_equal(other.tokens[: one.num_tokens], one.tokens)
+    assert np.array_equal(other.tokens[: len(one.tokens)], one.tokens)
     own = {*map("\n".join, iterate(base.corpus))}
     others = map("\n".join, iterate(base.corpus.model_copy(update={"path": str(added / "toy.txt")})))
     new = [text for text in others if text not in own]

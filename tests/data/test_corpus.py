@@ -219,7 +219,7 @@ def test_a_path_of_the_users_own_is_not_taken_for_a_package(path, section, optio
 def test_a_repeated_text_is_dropped_and_counted_in_any_white_space():
     counts = Counter()
     documents = [[text] for text in ["a  b", "c", "a\nb", "A b", "a b"]]
-    kept = list(texts.distinct(documents, counts))
+    kept = list(texts.distinct(documents, counts, set()))
     assert kept == [["a  b"], ["c"], ["A b"]]
     assert counts == {"documents": 5, texts.DUPLICATES: 2}
 

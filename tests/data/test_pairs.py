@@ -204,9 +204,9 @@ def test_an_epoch_visits_each_token_once_except_the_counted_ones(even, option, b
     pairs = plan(even, load_spec(option), length=63)
     result = spans(pairs)
     assert all(end <= start for (_, end), (start, _) in itertools.pairwise(result))
-    visited = sum(end - start for start, end in result) / even.num_tokens
+    visited = sum(end - start for start, end in result) / len(even.tokens)
     most = 1 - pairs.stats["dropped_text_share"] - pairs.stats["truncated_text_share"]
-    assert most - 60 * pairs.stats["unmatched_pairs"] / even.num_tokens <= visited + 1e-9 <= most + 2e-9
+    assert most - 60 * pairs.stats["unmatched_pairs"] / len(even.tokens) <= visited + 1e-9 <= most + 2e-9
     assert visited > 0.95
 
 

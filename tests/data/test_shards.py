@@ -46,7 +46,7 @@ def test_tokens_written_in_batches_are_read_back_completely(tmp_path_factory, ba
         assert np.diff(result.source_offsets).tolist() == sizes
         assert result.source_of(np.arange(len(documents))).tolist() == np.repeat(np.arange(len(sizes)), sizes).tolist()
         assert len(result.sentence_offsets) - 1 == sum(map(len, documents))
-        assert result.num_tokens == sum(len(sentence) for document in documents for sentence in document)
+        assert len(result.tokens) == sum(len(sentence) for document in documents for sentence in document)
         sentences = np.split(result.tokens, result.sentence_offsets[1:-1])
         for document, first, end in zip(documents, result.document_offsets, result.document_offsets[1:], strict=False):
             assert [sentence.tolist() for sentence in sentences[first:end]] == [ids.tolist() for ids in document]
