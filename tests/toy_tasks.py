@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import sentencepiece
+import torch
 from omegaconf import OmegaConf
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Cleaning, SentencePieceTokenizer, Tokenizer
 from albert_lab.tasks.formats import Answer, ChoiceExample, GlueFormat, SpanExample, SquadFormat, TextExample
-from albert_lab.tasks.model import InitialModel
+from albert_lab.tasks.model import InitialModel, TaskBatch, TaskModel
 from albert_lab.tasks.records import Evaluation
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
@@ -140,6 +141,14 @@ def choice_examples(task: TaskConfig) -> list[ChoiceExample]:
         )
         for number in range(12)
     ]
+
+
+def loss_of(model: TaskModel, batch: TaskBatch) -> torch.Tensor:
+    return model.head.loss(*model(batch), batch)
+
+
+def scores_of(model: TaskModel, batch: TaskBatch) -> dict[str, torch.Tensor]:
+    return model.head.scores(*model(batch), batch)
 
 
 def values_of(evaluation: Evaluation) -> dict[str, float]:

@@ -10,18 +10,12 @@ import numpy as np
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks import metrics
-from albert_lab.tasks.formats import GlueFormat, TextExample
+from albert_lab.tasks.formats import TextExample
 from albert_lab.tasks.model import Features, NaProbs, PooledHead, Predictions, Scored, Scores, TaskKind, cut_pair, join
 
 
 class Kind(TaskKind):
     """Classification, or regression if the task's format has no labels."""
-
-    @property
-    def labels(self) -> tuple[str, ...] | None:
-        """The names of the classes; None: the label is a number."""
-        assert isinstance(self.task.format, GlueFormat)
-        return self.task.format.labels
 
     def make_features(self, examples: Sequence[TextExample], tokenizer: Tokenizer, *, training: bool) -> Features:
         """One row per example: `[CLS] a [SEP] b [SEP]`; the longer of two texts is truncated first."""
@@ -32,35 +26,37 @@ class Kind(TaskKind):
             first, second = cut_pair(first, second, self.settings.max_sequence_length - (3 if is_pair else 2))
             rows.append(join(tokenizer, first, second if is_pair else None))
         labels: Any = [example.label for example in examples]
-        if (known := self.labels) is not None:
+        if (known := self.form.labels) is not None:
             labels = [known.index(label) for label in labels]
         targets = np.array(labels, dtype=np.float32 if known is None else np.int64)
         return Features(rows, {"labels": targets}, tokenizer.pad_id)
 
     def build_head(self, shape: EncoderShape) -> PooledHead:
-        return PooledHead(shape.hidden_size, len(self.labels or "1"), self.settings.classifier_dropout)
+        return PooledHead(shape.hidden_size, len(self.form.labels or "1"), self.settings.classifier_dropout)
 
     def chance_loss(self, features: Features) -> float:
         """The entropy of the labels, or the variance of the numbers."""
         labels = features.targets["labels"]
-        if self.labels is None:
+        if self.form.labels is None:
             return float(labels.var())
         shares = np.bincount(labels) / len(labels)
         return float(-sum(share * math.log(share) for share in shares if share))
 
     def predict(self, examples: Sequence[TextExample], scores: Scores) -> Predictions:
         """The most probable label, or the number."""
-        values, labels = scores["values"], self.labels
+        values, labels = scores["values"], self.form.labels
         return values[:, 0].tolist() if labels is None else [labels[at] for at in values.argmax(axis=1)], None
 
     def constant(self, examples: Sequence[TextExample]) -> Sequence[Any]:
         """The most frequent label of the examples, or the mean of their numbers."""
         labels = [example.label for example in examples]
-        most: Any = Counter(labels).most_common(1)[0][0] if self.labels else float(np.mean(np.array(labels, float)))
+        most: Any = (
+            Counter(labels).most_common(1)[0][0] if self.form.labels else float(np.mean(np.array(labels, float)))
+        )
         return [most] * len(examples)
 
     def score(self, examples: Sequence[TextExample], answers: Sequence[Any], na_probs: NaProbs = None) -> Scored:
-        labels, names, known = [example.label for example in examples], self.task.format.scores, self.labels
+        labels, names, known = [example.label for example in examples], self.task.format.scores, self.form.labels
         right = [float(label == answer) for label, answer in zip(labels, answers, strict=True)]
         sides: Any = [[known.index(label) for label in side] if known else side for side in (labels, answers)]
         values = {name: metrics.of_glue(name, *sides) for name in names}

@@ -104,8 +104,7 @@ def finetune(
         seed=seed,
         scale=start.config.scale.name,
         settings=tuning.settings,
-        train=tuning.sets["train"],
-        dev=tuning.sets["dev"],
+        **tuning.sets,
         best=best,
         last=tuning.evaluations[-1],
         documents=by_block(shares) if shares else None,
@@ -135,7 +134,7 @@ def build_optimizer(model: nn.Module, name: str, learning_rate: float) -> Optimi
 def take_step(model: TaskModel, optimizer: Optimizer, batch: TaskBatch, autocast: Callable[[], Any]) -> torch.Tensor:
     """Updates the weights by one batch; returns its loss on the device, for which it does not wait."""
     with autocast():
-        loss = model.loss(batch)
+        loss = model.head.loss(*model(batch), batch)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_GRAD_NORM)
     optimizer.step()
@@ -181,11 +180,11 @@ class _Finetuning:
         without_head = TaskModel(model.encoder, model.pooler, nn.Identity())  # what passes from one task to another
         if before := kind.task.start_from:
             checkpoint.load_weights(output_folder(self.start.folder, before, self.seed) / WEIGHTS, without_head)
-        model, losses, end_loss, answers, signs = model.to(self.device), [], None, [], ()
+        model, losses, answers = model.to(self.device), [], []
         chance_loss = kind.chance_loss(self.features["train"])
         steps = self._steps(model, rate, is_stopped)
         self.evaluations = []
-        while len(losses) < settings.steps and not signs:
+        while len(losses) < settings.steps:
             count = min(settings.checkpoint_steps, settings.steps - len(losses))
             with self.clock.training():
                 taken = [float(loss) for loss in [*islice(steps, count)]]  # waits for the device once
@@ -195,14 +194,13 @@ class _Finetuning:
             # The loss of a step is that of the weights before it.
             if not math.isfinite(sum(taken)) or not all(weights.isfinite().all() for weights in model.parameters()):
                 signs = (f"loss or weights are not finite at step {len(losses):,}",)
-            else:
-                evaluation, shares, scores, answers = self._evaluate(model, len(losses))
-                if all(evaluation.main.value > earlier.main.value for earlier in self.evaluations):
-                    self.best = evaluation, shares, scores, deepcopy(without_head) if keep_weights else None
-                self.evaluations.append(evaluation)
-        if not signs:
-            end_loss = float(np.mean(losses[-max(1, math.floor(END_SHARE * settings.steps)) :]))
-            signs = signs_of(end_loss, chance_loss, self.evaluations[-1].main, answers)
+                return Attempt(learning_rate=rate, end_loss=None, chance_loss=chance_loss, diverged=signs)
+            evaluation, shares, scores, answers = self._evaluate(model, len(losses))
+            if all(evaluation.main.value > earlier.main.value for earlier in self.evaluations):
+                self.best = evaluation, shares, scores, deepcopy(without_head) if keep_weights else None
+            self.evaluations.append(evaluation)
+        end_loss = float(np.mean(losses[-max(1, math.floor(END_SHARE * settings.steps)) :]))
+        signs = signs_of(end_loss, chance_loss, self.evaluations[-1].main, answers)
         return Attempt(learning_rate=rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs)
 
     def _steps(self, model: TaskModel, rate: float, is_stopped: Callable[[], bool]) -> Iterator[torch.Tensor]:
@@ -230,7 +228,8 @@ class _Finetuning:
         model.eval()
         for items in np.split(places, range(_BATCH_ITEMS, len(places), _BATCH_ITEMS)):
             with torch.no_grad(), self.autocast():
-                outputs.append(model.scores(features.batch(items, self.device)))
+                batch = features.batch(items, self.device)
+                outputs.append(model.head.scores(*model(batch), batch))
         model.train()
         back = np.argsort(places)
         gathered = {name: torch.cat([of[name] for of in outputs]).cpu().numpy()[back] for name in outputs[0]}

@@ -115,8 +115,8 @@ def subsample(examples: Sequence[T], size: int | None) -> list[T]:
 def read_rows(file: Path, wanted: Sequence[str | None] = (), columns: Sequence[str] = ()) -> list[tuple[str, Any]]:
     """The rows of a file by the end of its name: JSON, JSON Lines, CSV, parquet; any other name is tab-separated.
 
-    Each is its place, file:number, and its values by column, none if it has more or fewer of them. In tab-separated
-    files quotation marks are text, as in GLUE's.
+    Each is its place, file:number, and its values by column, none if it has more or fewer of them or is no object. In
+    tab-separated files quotation marks are text, as in GLUE's.
 
     Args:
         wanted: columns that the file must have.
@@ -138,12 +138,11 @@ def read_rows(file: Path, wanted: Sequence[str | None] = (), columns: Sequence[s
         raise ConfigError(f"{file} cannot be read as {suffix or 'a table'}: {error}") from error
     if not rows:
         raise ConfigError(f"{file} has no examples")
-    if others := [number for number, row in rows if not isinstance(row, dict)]:
-        raise ConfigError(f"{file}:{others[0]} is no object")
+    rows = [(f"{file.name}:{number}", row if isinstance(row, dict) else {}) for number, row in rows]
     names = dict.fromkeys(name for _, cells in rows for name in cells)
     if lacking := [name for name in wanted if name and name not in names]:
         raise ConfigError(f"{file}: no column {', '.join(lacking)}; its columns: {', '.join(map(repr, names))}")
-    return [(f"{file.name}:{number}", cells) for number, cells in rows]
+    return rows
 
 
 def _table(file: Path, is_csv: bool, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -349,16 +348,13 @@ class SquadFormat(Section):
     def read(self, file: Path, training: bool) -> tuple[list[SpanExample], str]:
         """The questions of a file, in order; for training, only those with a usable answer."""
         of_one = ({"paragraphs": [{"context": row.get("context"), "qas": [row]}]} | row for _, row in read_rows(file))
-        articles, seen = files.check(file, [*of_one], list[_Article], SQUAD), set()
+        articles = files.check(file, [*of_one], list[_Article], SQUAD)
         asked = [
             (one.id, (of.title, part.context, one)) for of in articles for part in of.paragraphs for one in part.qas
         ]
 
         def example(_: int, parts: tuple[str, str, _Question]) -> SpanExample:
             title, context, question = parts
-            if question.id in seen:
-                raise ValueError("its id occurs twice")
-            seen.add(question.id)
             if not question.answers and not self.unanswerable:
                 raise ValueError("no answer")
             answers = []

@@ -9,7 +9,7 @@ from functools import cached_property
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.files import read_arrays
 from albert_lab.model.encoder import Encoder, Pooler, PretrainingModel, initialize
 from albert_lab.model.shape import EncoderShape
+from albert_lab.tasks.formats import subsample
 from albert_lab.tasks.records import REMEDY
 from albert_lab.tasks.task import KINDS, TaskConfig, TaskSettings
 from albert_lab.training import checkpoint
@@ -182,8 +183,8 @@ class TaskKind(ABC):
     """
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
-        self.task = task
-        self.settings = settings
+        self.task, self.form = task, cast(Any, task.format)  # its format is one of those that the kind reads,
+        self.settings = cast(Any, settings)  # and what the kind reads of its settings is not None
 
     @abstractmethod
     def make_features(self, examples: Sequence[Any], tokenizer: Tokenizer, *, training: bool) -> Features:
@@ -277,15 +278,8 @@ class TaskModel(nn.Module):
         super().__init__()
         self.encoder, self.pooler, self.head = encoder, pooler, head
 
-    def loss(self, batch: TaskBatch) -> torch.Tensor:
-        """Mean loss of a batch."""
-        return self.head.loss(*self(batch), batch)
-
-    def scores(self, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """The scores from which the kind makes predictions, [items, ...]."""
-        return self.head.scores(*self(batch), batch)
-
     def forward(self, batch: TaskBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """What the head reads: hidden states [rows, sequence, hidden] and pooled output [rows, hidden]."""
         mask = batch.attention_mask if batch.is_masked else None
         hidden_states = self.encoder(batch.input_ids, batch.token_type_ids, mask).last_hidden_state
         return hidden_states, self.pooler(hidden_states)
@@ -329,10 +323,9 @@ def ensemble(
         ConfigError: members with scores of different examples, or examples that are not in the data.
     """
     kind, members = load_kind(task, task.at(scale)), [read_arrays(file, REMEDY) for file in files]
-    ids, by_id = [*members[0]["ids"].tolist()], {example.id: example for example in task.read(data, "dev")[0]}
-    if not by_id.keys() >= {*ids} or any(scores["ids"].tolist() != ids for scores in members):
+    examples = subsample(task.read(data, "dev")[0], kind.settings.dev_examples)
+    if any(scores["ids"].tolist() != [example.id for example in examples] for scores in members):
         raise ConfigError(f"{', '.join(map(str, files))}: scores of other examples than those of {task.name} today")
-    examples = [by_id[id] for id in ids]
 
     def scored(scores: Scores) -> Scored:
         return kind.score(examples, *kind.predict(examples, scores))

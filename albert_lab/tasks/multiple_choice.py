@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ class Kind(TaskKind):
         option is empty, and its score is ignored.
         """
         longest = self.settings.question_length
-        assert longest is not None
         passages = dict.fromkeys(example.passage for example in examples)
         tokens = dict(zip(passages, tokenizer.encode(list(passages)), strict=True))
         asked = iter(tokenizer.encode([fill_in(of.question, option) for of in examples for option in of.options]))
@@ -58,20 +58,15 @@ class Kind(TaskKind):
 
     def score(self, examples: Sequence[ChoiceExample], answers: Sequence[Any], na_probs: NaProbs = None) -> Scored:
         """The accuracy of all questions, and of those of each of RACE's levels."""
-        shares: dict[str, list[float]] = {"accuracy": []}
-        for example, answer in zip(examples, answers, strict=True):
-            right = float(answer == example.label)
-            shares["accuracy"].append(right)
-            level = example.id.rsplit("/", 2)[0] if example.id.count("/") > 1 else ""  # RACE's sub-folder
-            shares.setdefault(f"accuracy_{level}", []).append(right)
-        if len(shares) < 3:  # one level
-            shares = {"accuracy": shares["accuracy"]}
-        values = {name: 100 * (sum(of) / len(of)) for name, of in sorted(shares.items())}
+        shares = {"accuracy": [float(answer == one.label) for one, answer in zip(examples, answers, strict=True)]}
+        levels = sorted({one.id.rsplit("/", 2)[0] for one in examples if one.id.count("/") > 1})  # RACE's sub-folders
+        for level in levels if len(levels) > 1 else ():
+            is_in = [one.id.startswith(f"{level}/") for one in examples]
+            shares[f"accuracy_{level}"] = [*compress(shares["accuracy"], is_in)]
+        values = {name: 100 * (sum(of) / len(of)) for name, of in shares.items()}
         return Scored(answers, values, shares)
 
 
 def fill_in(question: str, option: str) -> str:
     """The question with the option in its blank, or after the question (race_utils.py of the release)."""
-    if not question:
-        return option
-    return question.replace(BLANK, option) if BLANK in question else f"{question} {option}"
+    return question.replace(BLANK, option) if BLANK in question else " ".join(filter(None, (question, option)))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks import metrics
 from albert_lab.tasks.formats import SpanExample
 from albert_lab.tasks.model import Features, NaProbs, Predictions, Scored, Scores, TaskBatch, TaskKind, align, join
-from albert_lab.tasks.task import NUM_SPECIAL_TOKENS, TaskSettings
+from albert_lab.tasks.task import NUM_SPECIAL_TOKENS
 
 _THINNING_SEED = 1606
 NO_SPAN = 0  # position of [CLS], the target of a window without the answer
@@ -48,18 +49,12 @@ def windows(num_tokens: int, size: int, stride: int) -> list[tuple[int, ...]]:
 class Kind(TaskKind):
     """Span extraction; an item is a window of a context after the question."""
 
-    @property
-    def unanswerable(self) -> bool:
-        """Whether questions may have no answer, as in SQuAD 2.0."""
-        return "NoAns_f1" in self.task.format.scores
-
     def make_features(self, examples: Sequence[SpanExample], tokenizer: Tokenizer, *, training: bool) -> Features:
         """One row per window: `[CLS] question [SEP] context [SEP]`; truncation keeps the question's first tokens.
 
         For training, only the share empty_windows of the windows without the answer is kept, if set.
         """
         settings = self.settings
-        assert settings.question_length and settings.stride  # noqa: PT018
         aligned = {text: align(text, tokenizer) for text in {example.context for example in examples}}
         questions = tokenizer.encode([example.question for example in examples])
         rng = np.random.Generator(np.random.Philox(key=_THINNING_SEED))
@@ -86,7 +81,7 @@ class Kind(TaskKind):
 
     def build_head(self, shape: EncoderShape) -> "SpanHead | SpanOrNothingHead":
         """The head of SQuAD 2.0 if questions may be unanswerable, else that of 1.1."""
-        return (SpanOrNothingHead if self.unanswerable else SpanHead)(shape, self.settings)
+        return (SpanOrNothingHead if self.form.unanswerable else SpanHead)(shape, self.settings)
 
     def chance_loss(self, features: Features) -> float:
         """The loss of a model that knows only how often a window contains the answer, not where."""
@@ -96,7 +91,7 @@ class Kind(TaskKind):
         share = float(is_span.mean())
         entropy = -sum(part * math.log(part) for part in (share, 1 - share) if part)
         position = share * float(np.log(lengths[is_span]).mean()) if share else 0.0
-        return entropy + position + (entropy / 2 if self.unanswerable else 0.0)
+        return entropy + position + (entropy / 2 if self.form.unanswerable else 0.0)
 
     def collect(self, examples: Sequence[SpanExample], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
         """The n best spans of each example, and the logit of no answer, the minimum over the windows: see pack()."""
@@ -116,7 +111,7 @@ class Kind(TaskKind):
                 score = float(outputs["score"][row, column] - norms[rows[row]].sum())
                 of[start, end] = max(score, of.get((start, end), -math.inf))
         lowest = np.full(count, np.inf)
-        if self.unanswerable:
+        if self.form.unanswerable:
             np.minimum.at(lowest, rows, outputs["no_answer"])
         return self.pack(np.array([example.id for example in examples]), spans, lowest)
 
@@ -126,7 +121,7 @@ class Kind(TaskKind):
         places = np.array([place for of in best for place, _ in of], dtype=np.int64).reshape(-1, 2)
         packed = {"ids": ids, "offsets": np.cumsum([0, *map(len, best)]), "starts": places[:, 0], "ends": places[:, 1]}
         packed["scores"] = np.array([score for of in best for _, score in of], dtype=np.float64)
-        return packed | ({"no_answer": no_answer} if self.unanswerable else {})
+        return packed | ({"no_answer": no_answer} if self.form.unanswerable else {})
 
     def average(self, members: Sequence[Scores]) -> Scores:
         """The means of the spans' probabilities (0 for a member that does not list the span) and of no_answer.
@@ -139,14 +134,18 @@ class Kind(TaskKind):
             for span, score in (item for of in of_members for item in of.items()):
                 sums[span] = np.logaddexp(sums.get(span, -math.inf), score)
             merged.append({span: float(score - math.log(len(members))) for span, score in sums.items()})
-        no_answer = np.mean([member["no_answer"] for member in members], axis=0) if self.unanswerable else np.zeros(0)
+        no_answer = (
+            np.mean([member["no_answer"] for member in members], axis=0) if self.form.unanswerable else np.zeros(0)
+        )
         return self.pack(members[0]["ids"], merged, no_answer)
 
     def predict(self, examples: Sequence[SpanExample], scores: Scores) -> Predictions:
         """The text of the most probable span (empty if there is none) and the probability of no answer."""
         places = [next(iter(spans), (0, 0)) for spans in _unpack(scores)]
         answers = [example.context[slice(*place)] for example, place in zip(examples, places, strict=True)]
-        no_answer = (1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))).tolist() if self.unanswerable else None
+        no_answer = (
+            (1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))).tolist() if self.form.unanswerable else None
+        )
         return answers, no_answer
 
     def constant(self, examples: Sequence[SpanExample]) -> Sequence[str]:
@@ -164,7 +163,7 @@ class Kind(TaskKind):
         if na_probs is not None:
             threshold = metrics.best_threshold(gold, answers, na_probs)
             answers = ["" if of > threshold else text for of, text in zip(na_probs, answers, strict=True)]
-        shares = metrics.match_squad(gold, answers, self.unanswerable)
+        shares = metrics.match_squad(gold, answers, self.form.unanswerable)
         values = {name: metrics.percent(of) for name, of in shares.items()}
         return Scored(answers, values, shares, threshold)
 
@@ -179,7 +178,7 @@ def _unpack(scores: Scores) -> Iterator[Spans]:
 class SpanHead(nn.Module):
     """A linear layer for the start and the end of the span (run_squad_v1.py of the release)."""
 
-    def __init__(self, shape: EncoderShape, settings: TaskSettings) -> None:
+    def __init__(self, shape: EncoderShape, settings: Any) -> None:
         super().__init__()
         self.settings = settings
         self.output = nn.Linear(shape.hidden_size, 2)
@@ -196,7 +195,6 @@ class SpanHead(nn.Module):
         norms [rows, 2] are the logarithms of the normalizers of start and end probabilities.
         """
         logits = self._logits(hidden_states, batch)
-        assert self.settings.n_best is not None
         count = min(self.settings.n_best, hidden_states.shape[1])
         starts, ends = (values.masked_fill(~_in_context(batch), _MASKED).topk(count) for values in logits)
         best = _best_spans(starts, [of[:, None] for of in ends], batch, self.settings)
@@ -211,7 +209,7 @@ class SpanHead(nn.Module):
 class SpanOrNothingHead(nn.Module):
     """Start, end given the start, and answerability (XLNet's head, run_squad_v2.py)."""
 
-    def __init__(self, shape: EncoderShape, settings: TaskSettings) -> None:
+    def __init__(self, shape: EncoderShape, settings: Any) -> None:
         super().__init__()
         size = shape.hidden_size
         self.settings = settings
@@ -240,7 +238,6 @@ class SpanOrNothingHead(nn.Module):
         no_answer [rows] is the logit of no answer.
         """
         start_logits = self._start_logits(hidden_states, batch)
-        assert self.settings.beam_size is not None
         count = min(self.settings.beam_size, hidden_states.shape[1])
         starts = start_logits.log_softmax(-1).topk(count)
         ends = self.end_logits(hidden_states, starts.indices, batch).log_softmax(-1).topk(count)
@@ -271,7 +268,7 @@ def _in_context(batch: TaskBatch, *, or_none: bool = False) -> torch.Tensor:
 
 
 def _best_spans(
-    of_starts: Sequence[torch.Tensor], of_ends: Sequence[torch.Tensor], batch: TaskBatch, settings: TaskSettings
+    of_starts: Sequence[torch.Tensor], of_ends: Sequence[torch.Tensor], batch: TaskBatch, settings: Any
 ) -> dict[str, torch.Tensor]:
     """The best spans; those that cannot be answers have a score of minus infinity.
 
@@ -279,7 +276,6 @@ def _best_spans(
         of_starts: scores and positions of the starts, [rows, starts].
         of_ends: scores and positions of the ends, [rows, starts or 1, ends].
     """
-    assert settings.answer_length and settings.n_best  # noqa: PT018
     scores = of_starts[0][:, :, None] + of_ends[0]
     starts, ends = of_starts[1][:, :, None].expand_as(scores), of_ends[1].expand_as(scores)
     # A token of two windows counts in the window where it has more context.

@@ -232,7 +232,6 @@ BAD = squad(
     question("one bad", [("cat", 4), ("cat", 5)]),
     question("all bad", [("cow", 4), ("cat", -40), ("", 0)]),
     question("none", ()),
-    question("good"),
 )
 
 
@@ -240,7 +239,7 @@ def test_answers_that_are_not_in_the_context_are_left_out_of_training_and_named(
     examples, issues = read(SQUAD1, BAD, "train.json")
     assert [example.id for example in examples] == ["good", "one bad"]
     assert [answer.start for answer in examples[1].answers] == [4, None]
-    assert all(f": 1 ({id})" in issues for id in ("all bad", "none", "good"))
+    assert all(f": 1 ({id})" in issues for id in ("all bad", "none"))
     examples, _ = read(SQUAD1, BAD, "dev.json", training=False)
     assert [example.id for example in examples] == ["good", "one bad", "all bad"]
     assert [answer.text for answer in examples[2].answers] == ["cow", "cat", ""]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from toy_tasks import toy_start, toy_tokenizer
+from toy_tasks import loss_of, scores_of, toy_start, toy_tokenizer
 
 from albert_lab.tasks.formats import ChoiceExample
 from albert_lab.tasks.model import build_model
@@ -42,10 +42,10 @@ def test_the_loss_is_that_of_the_right_option_and_does_not_depend_on_padding(tmp
     features = KIND.make_features(examples, TOKENIZER, training=True)
     model = build_model(toy_start(tmp_path), KIND, 0).eval()
     cpu = torch.device("cpu")
-    probabilities = model.scores(features.batch(np.array([0, 1]), cpu))["values"].detach()
+    probabilities = scores_of(model, features.batch(np.array([0, 1]), cpu))["values"].detach()
     expected = -np.log(probabilities[[0, 1], [1, 3]].numpy()).mean()
-    assert model.loss(features.batch(np.array([0, 1]), cpu)).item() == pytest.approx(float(expected), rel=1e-5)
-    apart = [model.loss(features.batch(np.array([i]), cpu)).item() for i in (0, 1)]
+    assert loss_of(model, features.batch(np.array([0, 1]), cpu)).item() == pytest.approx(float(expected), rel=1e-5)
+    apart = [loss_of(model, features.batch(np.array([i]), cpu)).item() for i in (0, 1)]
     assert sum(apart) / 2 == pytest.approx(float(expected), rel=1e-5)
 
 
@@ -54,7 +54,7 @@ def test_a_question_with_fewer_options_never_gets_a_missing_option(tmp_path):
     many = ChoiceExample("1", "the cat", "it was", (*OPTIONS, "bad"), 4)
     features = KIND.make_features([few, many], TOKENIZER, training=True)
     model = build_model(toy_start(tmp_path), KIND, 0).eval()
-    values = model.scores(features.batch(np.array([0, 1]), torch.device("cpu")))["values"].detach().numpy()
+    values = scores_of(model, features.batch(np.array([0, 1]), torch.device("cpu")))["values"].detach().numpy()
     assert values.sum(axis=1) == pytest.approx([1, 1])
     assert values[0, 2:].tolist() == [0, 0, 0]
     assert KIND.chance_loss(features) == pytest.approx(np.log([2, 5]).mean())

@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_tasks import span_examples, toy_config, toy_start, toy_tokenizer
+from toy_tasks import loss_of, scores_of, span_examples, toy_config, toy_start, toy_tokenizer
 
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.formats import Answer, SpanExample
@@ -82,8 +82,8 @@ def test_the_loss_and_the_spans_do_not_depend_on_padding(tmp_path, name):
     assert len(set(features.lengths[items])) == 2
     together = features.batch(items, CPU)
     apart = [features.batch(items[[i]], CPU) for i in (0, 1)]
-    assert model.loss(together).item() == pytest.approx(sum(model.loss(b).item() for b in apart) / 2, rel=1e-5)
-    result, alone = model.scores(together), model.scores(apart[0])
+    assert loss_of(model, together).item() == pytest.approx(sum(loss_of(model, b).item() for b in apart) / 2, rel=1e-5)
+    result, alone = scores_of(model, together), scores_of(model, apart[0])
     count = int(torch.isfinite(alone["score"]).sum())
     assert count
     assert result["score"][0, :count].tolist() == pytest.approx(alone["score"][0, :count].tolist(), rel=1e-4)
@@ -117,7 +117,7 @@ def test_answers_are_substrings_of_the_context_up_to_the_maximal_length(tmp_path
     examples = span_examples(task)
     features = kind.make_features(examples, TOKENIZER, training=False)
     model = build_model(toy_start(tmp_path), kind, 0).eval()
-    result = model.scores(features.batch(np.arange(len(features.rows)), CPU))
+    result = scores_of(model, features.batch(np.arange(len(features.rows)), CPU))
     scores = kind.collect(examples, features, {key: value.detach().numpy() for key, value in result.items()})
     lengths = result["end"] - result["start"] + 1
     assert (lengths[torch.isfinite(result["score"])] <= 3).all()

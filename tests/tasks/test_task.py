@@ -81,7 +81,6 @@ def test_lengths_never_exceed_the_pretraining_length():
     ("name", "override", "says"),
     [
         ("sst2", "colour=red", "colour"),
-        ("sst2", f"settings.smoke.steps={10**22}", r"smoke\.steps=10{22}"),
         ("sst2", "settings.laptop.warmup_steps=500", "warmup_steps=500"),
         ("sst2", "settings.laptop.steps=1,2", r"settings\.laptop\.steps"),
         ("sst2", "settings.smok.retries=1", "settings=smok"),
@@ -99,7 +98,7 @@ def test_an_invalid_setting_is_refused_with_its_key(name, override, says, own):
         own(name, override)
 
 
-@pytest.mark.parametrize("name", ["mlm_accuracy", "average", "inter_sentence", "parameters", "mnli", "sst2_loss"])
+@pytest.mark.parametrize("name", ["mlm_accuracy", "average", "seed", "parameters", "mnli", "mine_loss"])
 def test_a_task_cannot_be_named_like_a_score_a_column_a_setting_or_a_task(name, tmp_path):
     file = tmp_path / f"{name}.yaml"
     file.write_text(

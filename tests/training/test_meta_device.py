@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.optim import AdamW
 from toy import toy_config
-from toy_tasks import toy_start, toy_task
+from toy_tasks import scores_of, toy_start, toy_task
 from toy_training import pretrainer
 
 from albert_lab.measures.catalog import of_kind
@@ -83,7 +83,7 @@ def test_a_fine_tuning_step_and_its_evaluation_never_wait_and_mix_no_devices(tmp
     batches = training_items(features.lengths, settings.batch_size, 0)
     losses = [take_step(model, optimizer, features.batch(next(batches), META), nullcontext) for _ in range(2)]
     assert all(loss.device == META for loss in losses)
-    result = model.eval().scores(features.batch(next(batches), META))
+    result = scores_of(model.eval(), features.batch(next(batches), META))
     assert all(values.device == META for values in result.values())
 
 
