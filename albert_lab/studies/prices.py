@@ -54,19 +54,27 @@ def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
     disk = sum(_costs(item.config)[0] for item in runs.values()) * _CHECKPOINT_BYTES_PER_PARAMETER
     has_gpu = bool(gpus()) if slurm is None else "gpu" in slurm
     device = "cuda" if has_gpu and plans[0].config.machine.device != "cpu" else "cpu"
-    speed = last_speed(device) if flops else 1.0
-    seconds = sum(timed.values()) / _ASSUMED_SPEED + flops / speed if speed else None
+    seconds = sum(timed.values()) / _ASSUMED_SPEED
+    if flops:
+        speed, beside = last_speed(device) or (0.0, 0.0)
+        evaluations = beside * sum(_costs(item.config)[1] for item in runs.values())
+        seconds = seconds + flops / speed + evaluations if speed else None
     return Price(len(runs), len(tuned), flops, seconds, disk, device)
 
 
-def last_speed(device: str) -> float | None:
-    """FLOP/s, evaluations included, of the newest run of 100 steps on a device and the runs beside it; None without."""
+def last_speed(device: str) -> tuple[float, float] | None:
+    """FLOP/s in training of the newest run of 100 steps on a device, with the runs beside it; None without one.
+
+    Then its other seconds, which are evaluations, for each FLOP of training on a token: those grow with the model.
+    """
     for file in sorted(paths.runs().glob(f"*/{results.RECORD}"), key=lambda file: file.stat().st_mtime, reverse=True):
         with suppress(ConfigError):  # of an earlier version
             record = results.read(file.parent)
             if record and record.training.steps >= _FEWEST_STEPS and record.provenance.device == device:
-                seconds = record.training.total_seconds / (record.provenance.jobs or 1)
-                return record.training.tokens / (1 - record.data.padding_share) * record.train_flops_per_token / seconds
+                taken, jobs, per_token = record.training, record.provenance.jobs or 1, record.train_flops_per_token
+                flops = taken.tokens / (1 - record.data.padding_share) * per_token
+                beside = (taken.total_seconds - taken.training_seconds) / jobs / per_token
+                return flops * jobs / taken.training_seconds, beside
     return None
 
 
