@@ -37,14 +37,12 @@ class Rows:
     """Columns of equal length, and what else there is; the class name says what a row is."""
 
     def __len__(self) -> int:
-        return len(next(iter(self._columns().values())))
+        return len(next(iter(vars(self).values())))
 
     def take(self, rows: np.ndarray | slice) -> Self:
         """These rows, in the order given."""
-        return replace(self, **{name: column[rows] for name, column in self._columns().items()})
-
-    def _columns(self) -> dict[str, np.ndarray]:
-        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        columns = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **{name: column[rows] for name, column in columns.items()})
 
 
 @dataclass(frozen=True)

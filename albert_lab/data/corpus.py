@@ -16,14 +16,12 @@ from albert_lab.data.words import repeated
 from albert_lab.errors import ConfigError
 
 Split = Literal["train", "dev"]
+Document = Sequence[str]  # its blocks or paragraphs, between line ends
 
 DUPLICATES, REPEATED = "duplicate documents", "paragraphs that repeat held-out text"
 _INVISIBLE = "\u200b\u2060\ufeff \t"  # a line of these is blank
 _SENTENCE_ENDS = ".!?…:;\"'”’)。！？；」』"
 _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore[reportAttributeAccessIssue]  # no stubs
-
-
-Document = Sequence[str]  # its blocks or paragraphs, between line ends
 
 
 def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[Document]:
@@ -52,11 +50,11 @@ def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[
 def _of_records(file: Path, records: Records, corpus: CorpusConfig, skipped: list[str]) -> Iterator[Document]:
     for number, record in records:
         try:
-            yield [text_of(record, corpus.text_field, f"{corpus.section}.text_field")]
+            yield [text_of(record, corpus)]
         except ConfigError as error:
             said = f"{file}:{number}: {error}"
             if corpus.on_error == "stop":
-                raise ConfigError(f"{said} ({corpus.section}.on_error=skip leaves such records out)") from error
+                raise ConfigError(f"{said} (corpus.on_error=skip leaves such records out)") from error
             skipped.append(said)
 
 
@@ -169,7 +167,7 @@ def without_repeated(documents: Iterable[Document], held_out: set[int], counts: 
             yield [text for text, drop in zip(document, is_repeated, strict=True) if not drop]
 
 
-def empty_split(split: Split, num_documents: int, corpus: CorpusConfig) -> ConfigError:
+def empty_split(split: str, num_documents: int, corpus: CorpusConfig) -> ConfigError:
     """The error for a split without documents."""
     return ConfigError(
         f"corpus.dev_share={corpus.dev_share} leaves the {split} split of {num_documents} different documents empty:"

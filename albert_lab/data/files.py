@@ -37,7 +37,8 @@ def files_of(corpus: CorpusConfig) -> Named:
     Of several paths, those of the first come first. A folder gives its plain text or, if it has none, its tables.
 
     Raises:
-        ConfigError: a link that leads nowhere, something that is no ordinary file, or a name that is not UTF-8.
+        ConfigError: a link that leads nowhere, or something that is no ordinary file.
+        UnicodeEncodeError: a name that is not UTF-8.
         MissingDataError: the path does not exist or cannot be read, or its package is not installed.
     """
     key, files = f"{corpus.section}.path", []
@@ -63,8 +64,8 @@ def _in_package(corpus: CorpusConfig, path: str) -> Path:
     package, _, inside = path.partition("/")
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
-        remedy = f"for text of your own give {corpus.section}=files too"
-        raise MissingDataError(f"{corpus.section}.path={path} is in no installed package; {remedy}")
+        key = corpus.section
+        raise MissingDataError(f"{key}.path={path} is in no installed package: for text of your own give {key}=files")
     return Path(spec.submodule_search_locations[0], inside)
 
 
@@ -104,12 +105,12 @@ def checked(file: Path) -> Path:
     """The absolute path of a file that can be read to its end, or that is not there.
 
     Raises:
-        ConfigError: a link that leads nowhere, a FIFO, a socket or a device; or a name that is not UTF-8.
+        ConfigError: a link that leads nowhere, a FIFO, a socket or a device.
+        UnicodeEncodeError: a name that is not UTF-8, of which fingerprints are made.
     """
     if not file.is_file() and (file.exists() or file.is_symlink()):
         raise ConfigError(f"{file.absolute()} is no file, nor a link to one: remove it, or put a dot before its name")
-    if file.name.encode(errors="ignore").decode() != file.name:
-        raise ConfigError(f"the name of the file {str(file)!r} is not UTF-8: rename it")
+    file.name.encode()
     return file.absolute()
 
 
@@ -125,22 +126,14 @@ def text_settings(corpus: CorpusConfig) -> dict[str, Any]:
 
 
 def fingerprint(corpus: CorpusConfig) -> str:
-    """Short hash of the text of the corpus: of the names and contents of its files.
-
-    Raises:
-        MissingDataError: the path does not exist, or a package is not available.
-    """
+    """Short hash of the text of the corpus: of the names and contents of its files; with the errors of files_of()."""
     if corpus not in known_digests:
         known_digests[corpus] = _digest_files(files_of(corpus))
     return known_digests[corpus]
 
 
 def digest_path(path: Path) -> str:
-    """Short hash of a file, or of the names and contents of the files in a folder.
-
-    Raises:
-        MissingDataError: a file cannot be read.
-    """
+    """Short hash of a file, or of the names and contents of the files in a folder; or MissingDataError."""
     if path not in known_digests:
         known_digests[path] = _digest_files(walk(path)) if path.is_dir() else _digest_file(checked(path))
     return known_digests[path]
@@ -242,10 +235,7 @@ def reader_of(file: Path) -> Callable[[Path], Records] | None:
         return reader
     first = _first_line(file)
     if first.lower().startswith(_MARKUP):
-        raise ConfigError(
-            f"{file} is markup, not text: extract its text first (from a dump of Wikipedia by wikiextractor --json), or"
-            " leave it out"
-        )
+        raise ConfigError(f"{file} is markup: extract its text (of Wikipedia by wikiextractor --json), or leave it out")
     is_json = isinstance(_parse(first), dict) or first.startswith("[{") or first in ("[", "{")
     return _json if is_json else None
 
@@ -261,15 +251,16 @@ def _parse(text: str) -> Any:
         return None
 
 
-def text_of(record: Any, field: str, key: str) -> str:
-    """The text of a record, or of a line of JSON; key names the setting of the field in errors.
+def text_of(record: Any, corpus: CorpusConfig) -> str:
+    """The text of a record, or of a line of JSON.
 
     Raises:
         ConfigError: not a record, or none with text in this field; with its beginning.
     """
     try:
         content = json.loads(record) if isinstance(record, str) else record
-        content[field].encode()
-        return content[field]
+        content[corpus.text_field].encode()
+        return content[corpus.text_field]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ConfigError(f"{key}={field} names no text in UTF-8; the record: {str(record)[:200]}") from error
+        key = f"{corpus.section}.text_field={corpus.text_field}"
+        raise ConfigError(f"{key} names no text in UTF-8; the record: {str(record)[:200]}") from error

@@ -32,7 +32,7 @@ class Pairs(Rows):
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """The rows of all parts, one part after another, with the stats of the last."""
-        columns = {name: np.concatenate([vars(part)[name] for part in parts]) for name in parts[-1]._columns()}
+        columns = {name: np.concatenate([vars(of)[name] for of in parts]) for name in vars(parts[0]) if name != "stats"}
         return replace(parts[-1], **columns)
 
 
@@ -214,13 +214,10 @@ def _alone(shards: Shards, chunks: Chunks, limit: int) -> Segments:
     """Chunks of one sentence as examples of their own: parts of at most `limit` tokens with empty second segments."""
     whole = _segments(shards, chunks, shards.sentence_offsets[chunks.end])
     number = -(-whole.a_length // limit)
-    part = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
-    of = whole.take(np.repeat(np.arange(len(whole)), number))
-    number = np.repeat(number, number)
+    row = np.repeat(np.arange(len(whole)), number)
+    of, number, part = whole.take(row), number[row], np.arange(len(row)) - np.searchsorted(row, row)
     first, end = of.a_length * part // number, of.a_length * (part + 1) // number
-    return replace(
-        of, a_start=of.a_start + first, a_length=end - first, b_start=of.a_start + end, b_length=0 * of.b_length
-    )
+    return replace(of, a_start=of.a_start + first, a_length=end - first, b_start=of.a_start + end)
 
 
 def truncated_lengths(a_length: np.ndarray, b_length: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:

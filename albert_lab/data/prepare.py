@@ -8,10 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, chain, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from rich.filesize import decimal
 
 from albert_lab import paths
 from albert_lab.config.data import CorpusConfig
@@ -87,7 +85,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
             spoken = time.monotonic()
             say(f"encoding text: {counts['documents']:,} documents")
 
-    written: dict[Split, dict[str, Any]] = {split: writers[split].counts for split in SPLITS}
+    written = {split: writers[split].counts for split in SPLITS}
     documents, tokens = (sum(count[part] for count in written.values()) for part in ("documents", "tokens"))
     for split, count in written.items():
         if not count["documents"]:
@@ -113,8 +111,8 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
     (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n")
     dropped = ", ".join(f"{count:,} {what}" for what, count in meta["dropped"].items())
     say(
-        f"prepared {documents:,} documents ({written['dev']['documents']:,} held out), {tokens:,} tokens:"
-        f" {decimal(meta['disk_bytes'])}; dropped: {dropped or 'nothing'}"
+        f"prepared {documents:,} documents ({written['dev']['documents']:,} held out), {tokens:,} tokens;"
+        f" dropped: {dropped or 'nothing'}"
     )
     if (share := max(count["unknown_share"] for count in written.values())) > _MANY_UNKNOWN:
         say(
@@ -122,8 +120,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
             " tokenizer.character_coverage=1 knows more characters"
         )
     if skipped:
-        named = "; ".join(skipped[:5])
-        say(f"warning: corpus.on_error=skip left {len(skipped):,} records out, such as {named}")
+        say(f"warning: corpus.on_error=skip left {len(skipped):,} records out, such as {'; '.join(skipped[:5])}")
     if corpus.source == "files" and corpus.lines == "whole" and texts.is_hard_wrapped(corpus):
         say("warning: most lines are of one length and end within a sentence: corpus.lines=wrapped joins them")
     root = paths.expanded(str(corpus.path))

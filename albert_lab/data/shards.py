@@ -102,7 +102,7 @@ class ShardWriter:
     """Appends tokens to the files of one split; counts has the numbers written, by part."""
 
     def __init__(self, folder: Path, split: Split) -> None:
-        self.counts = dict.fromkeys(_PARTS, 0)
+        self.counts: dict[str, Any] = dict.fromkeys(_PARTS, 0)
         self._files = {part: folder / f"{split}.{part}" for part in _PARTS}
         for part, file in self._files.items():
             file.write_bytes(b"" if part == "tokens" else np.zeros(1, OFFSET).tobytes())

@@ -57,11 +57,7 @@ def find_tokenizer(config: RunConfig) -> Path:
 
 
 def load_tokenizer(config: RunConfig) -> Tokenizer:
-    """The tokenizer of a run; its model file must exist.
-
-    Raises:
-        ConfigError: see load(). MissingDataError: the training text does not exist.
-    """
+    """The tokenizer of a run, whose model file must exist; with the errors of find_tokenizer() and load()."""
     return load(find_tokenizer(config), cleaning_of(config.corpus))
 
 
