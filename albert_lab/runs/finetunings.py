@@ -156,33 +156,33 @@ def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) 
         OSError: the disk is full: the others could not write either.
         filelock.Timeout: stopped while another process fine-tunes the same random weights.
     """
+    from albert_lab.training.evaluate import StoppedError
+
     make = _maker(todo, say, is_stopped)
     for number, item in enumerate(todo, 1):
         say(f"fine-tuning {number} of {len(todo)}: {item.name}")
         item.failure_file.unlink(missing_ok=True)
         try:
-            record = make(item)
+            say(describe(make(item)))
+        except StoppedError:
+            return False
         except (*FIXABLE, RuntimeError) as error:
             say(f"{item.name}: FAILED: {error}")
             write_atomically(item.failure_file, f"{error}\n")
-            continue
-        if record is None:
-            return False
-        say(describe(record))
     return True
 
 
 def _maker(
     todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool] = lambda: False
-) -> Callable[[Finetuning], FinetuningRecord | None]:
-    """A function that makes one of these fine-tunings if it is missing, and returns its record; None if stopped."""
+) -> Callable[[Finetuning], FinetuningRecord]:
+    """A function that makes one of these fine-tunings if it is missing, and returns its record, or StoppedError."""
     from albert_lab.tasks.finetune import finetune
 
     models: dict[str, InitialModel] = {}
     parents = {item.task.start_from for item in todo}  # other fine-tunings start from their weights
     options = {"data": paths.tasks_data(), "say": say, "is_stopped": is_stopped}
 
-    def make(item: Finetuning) -> FinetuningRecord | None:
+    def make(item: Finetuning) -> FinetuningRecord:
         start, task, seed = item
         if start.name not in models:
             models[start.name] = _start_of(start, say)
@@ -205,9 +205,7 @@ def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Ite
     todo = wanted(run, tasks, seeds, with_random=True)
     use_threads(run.folder, run.config)
     with locked(run.folder / LOCK, say):
-        for record in map(_maker(todo, say), todo):
-            assert record is not None, "nothing stops it but a signal, which ends this process"
-            yield record
+        yield from map(_maker(todo, say), todo)
 
 
 def describe(record: FinetuningRecord) -> str:

@@ -1,6 +1,5 @@
 """One fine-tuning: from a pre-trained encoder, a task and a seed to predictions, scores and a record."""
 
-import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
@@ -18,7 +17,7 @@ from albert_lab.config.schema import digest
 from albert_lab.data.files import digest_path
 from albert_lab.messages import Say
 from albert_lab.score import Score, by_block, wilson
-from albert_lab.storage import write_atomically
+from albert_lab.storage import replacing, write_atomically
 from albert_lab.tasks import records
 from albert_lab.tasks.formats import subsample
 from albert_lab.tasks.metrics import bag_of_words
@@ -27,7 +26,7 @@ from albert_lab.tasks.records import SCORES, WEIGHTS, Attempt, Evaluation, Examp
 from albert_lab.tasks.task import SPLITS, TaskConfig, load_start
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, autocast, choose_device, choose_precision
-from albert_lab.training.evaluate import DivergedError
+from albert_lab.training.evaluate import DivergedError, StoppedError
 from albert_lab.training.optimizer import Lamb, learning_rate_factor, split_parameters
 
 _BATCH_ITEMS = 64  # of an evaluation
@@ -48,8 +47,8 @@ def finetune(
     say: Say,
     is_stopped: Callable[[], bool] = lambda: False,
     keep_weights: bool = False,
-) -> FinetuningRecord | None:
-    """The record of a fine-tuning; runs it first if it is not finished. None if stopped before the end.
+) -> FinetuningRecord:
+    """The record of a fine-tuning; runs it first if it is not finished.
 
     A stopped fine-tuning starts again. If the task has start_from, that task is fine-tuned first, with the same seed.
 
@@ -59,7 +58,7 @@ def finetune(
         keep_weights: Whether to keep the best weights, so that other tasks can start from them.
 
     Raises:
-        MissingDataError: the task's data does not exist.
+        StoppedError: stopped before the end. MissingDataError: the task's data does not exist.
         ConfigError: the data cannot be used, or the weights do not fit the configuration.
         DivergedError: the loss was not a finite number in the last of the attempts that the settings allow.
         OSError: a file cannot be written.
@@ -70,8 +69,8 @@ def finetune(
     if record and (not keep_weights or (outputs / WEIGHTS).exists()):
         return record
     before = load_start(task)
-    if before and not finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True):
-        return None
+    if before:
+        finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True)
     if records.read_record(start.folder, task.name, seed):
         say(f"{name}: its settings or its data have changed, or its weights are needed, so it runs again")
         records.remove_record(start.folder, task.name, seed)
@@ -81,19 +80,14 @@ def finetune(
         if attempts:
             # Differs from the paper, which mentions no fine-tuning that does not learn.
             say(f"{name}: {'; '.join(attempts[-1].diverged)}; again at half the learning rate")
-        attempt = tuning.train(tuning.settings.learning_rate / 2 ** len(attempts), is_stopped, keep_weights)
-        if attempt is None:
-            return None
-        attempts.append(attempt)
+        attempts.append(tuning.train(tuning.settings.learning_rate / 2 ** len(attempts), is_stopped, keep_weights))
     if attempts[-1].end_loss is None:
         raise DivergedError(f"{name}: {'; '.join(attempts[-1].diverged)}")
     best, shares, scores, model = tuning.best
-    outputs.mkdir(parents=True, exist_ok=True)
     if model is not None:
         checkpoint.save_weights(outputs / WEIGHTS, model)
-    content = io.BytesIO()
-    np.savez_compressed(content, **scores)  # pyright: ignore[reportArgumentType]
-    write_atomically(outputs / SCORES, content.getvalue())
+    with replacing(outputs / SCORES) as partial, partial.open("wb") as file:
+        np.savez_compressed(file, **scores)  # pyright: ignore[reportArgumentType]
     record = FinetuningRecord(
         task=task.name,
         title=task.title,
@@ -173,8 +167,7 @@ class _Finetuning:
         words = bag_of_words(self.examples["train"], dev)  # None for spans
         self.words = None if words is None else task.main_score(self.kind.score(dev, words).values)
 
-    def train(self, rate: float, is_stopped: Callable[[], bool], keep_weights: bool) -> Attempt | None:
-        """One attempt; None if stopped."""
+    def train(self, rate: float, is_stopped: Callable[[], bool], keep_weights: bool) -> Attempt:
         settings, kind = self.settings, self.kind
         model = build_model(self.start, kind, self.seed)
         without_head = TaskModel(model.encoder, model.pooler, nn.Identity())  # what passes from one task to another
@@ -188,8 +181,6 @@ class _Finetuning:
             count = min(settings.checkpoint_steps, settings.steps - len(losses))
             with self.clock.training():
                 taken = [float(loss) for loss in [*islice(steps, count)]]  # waits for the device once
-            if len(taken) < count:
-                return None
             losses += taken
             # The loss of a step is that of the weights before it.
             if not math.isfinite(sum(taken)) or not all(weights.isfinite().all() for weights in model.parameters()):
@@ -204,13 +195,13 @@ class _Finetuning:
         return Attempt(learning_rate=rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs)
 
     def _steps(self, model: TaskModel, rate: float, is_stopped: Callable[[], bool]) -> Iterator[torch.Tensor]:
-        """The loss of each step on the device, as it is taken; the steps end if stopped."""
+        """The loss of each step on the device, as it is taken; StoppedError if stopped."""
         settings, features = self.settings, self.features["train"]
         optimizer = build_optimizer(model, settings.optimizer, rate)
         model.train()
         for step, items in enumerate(training_items(features.lengths, settings.batch_size, self.seed)):
             if is_stopped():
-                return
+                raise StoppedError
             factor = learning_rate_factor(step / settings.steps, settings.warmup_steps / settings.steps)
             for group in optimizer.param_groups:
                 group["lr"] = rate * factor

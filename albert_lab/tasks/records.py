@@ -121,11 +121,7 @@ def output_folder(folder: Path, task: str, seed: int) -> Path:
 
 
 def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
-    """The record of a fine-tuning; None if it is not finished.
-
-    Raises:
-        DamagedFileError: the file is not a record.
-    """
+    """The record of a fine-tuning; None if it is not finished, DamagedFileError if the file is not a record."""
     file = record_file(folder, task, seed)
     return files.read_json(file, FinetuningRecord, REMEDY) if file.exists() else None
 

@@ -123,11 +123,7 @@ class TaskConfig(Section):
         return self
 
     def at(self, scale: str) -> TaskSettings:
-        """The settings of a scale.
-
-        Raises:
-            ConfigError: the task has none for it.
-        """
+        """The settings of a scale; ConfigError if the task has none for it."""
         if scale not in self.settings:
             raise ConfigError(f"{self.name} has no settings for scale={scale} (it has: {', '.join(self.settings)})")
         return self.settings[scale]

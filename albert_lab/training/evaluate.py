@@ -300,7 +300,7 @@ def auc_of(margins: np.ndarray, labels: np.ndarray) -> float | None:
 
 
 class StoppedError(Exception):
-    """The process was asked to stop during an evaluation; nothing is lost."""
+    """The process was asked to stop during an evaluation or a fine-tuning; nothing is lost."""
 
 
 class DivergedError(RuntimeError):

@@ -20,7 +20,6 @@ def members(tmp_path, name, seeds=(0,)):
 @pytest.mark.parametrize("name", ["sst2", "race", "squad1", "squad2"])
 def test_an_ensemble_of_one_member_equals_that_member(tmp_path, name):
     task, data, files, (record,) = members(tmp_path, name)
-    assert record is not None
     averaged, singles = ensemble(task, files, data, scale="smoke")
     assert {metric: averaged.values[metric] for metric in record.best.scores} == values_of(record.best)
     assert averaged.threshold == record.best.threshold

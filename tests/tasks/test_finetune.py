@@ -18,15 +18,13 @@ from albert_lab.tasks.model import build_model, load_kind
 from albert_lab.tasks.records import FinetuningRecord, current, output_folder, read_record, record_file, summarize
 from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
-from albert_lab.training.evaluate import DivergedError
+from albert_lab.training.evaluate import DivergedError, StoppedError
 
 TASKS = ["sst2", "mnli", "race", "squad1", "squad2"]
 
 
 def make(start, task, data, seed=0, say=silent, **options) -> FinetuningRecord:
-    record = finetune(start, task, seed, data=data, say=say, **options)
-    assert record is not None
-    return record
+    return finetune(start, task, seed, data=data, say=say, **options)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -109,7 +107,8 @@ def test_a_stopped_fine_tuning_has_no_record_and_starts_again_with_identical_res
         asked.append(None)
         return len(asked) > stop
 
-    assert finetune(start, task, 0, data=data, say=silent, is_stopped=is_stopped) is None
+    with pytest.raises(StoppedError):
+        finetune(start, task, 0, data=data, say=silent, is_stopped=is_stopped)
     assert read_record(start.folder, name, 0) is None
     again = make(start, task, data)
     assert (again.best, again.last, again.attempts) == (whole.best, whole.last, whole.attempts)
