@@ -73,8 +73,7 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
     settings, file = config.tokenizer, find_tokenizer(config)
     if settings.model_file is None:
         find_or_build(file.parent, lambda folder: _train_on_corpus(config, folder / MODEL_FILE, say), say)
-    size = load_tokenizer(config).vocab_size
-    if size != settings.vocab_size:
+    if (size := load_tokenizer(config).vocab_size) != settings.vocab_size:
         raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} tokens: set it to {size}")
     return file
 
