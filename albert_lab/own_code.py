@@ -67,7 +67,8 @@ def options() -> list[str]:
 
 def suspected(error: BaseException) -> str | None:
     """An error in one line that own code may have made, itself or by what it put into a dict; None for any other."""
-    if not _included or not isinstance(error, Exception) or isinstance(error, (*FIXABLE, RuntimeError, OSError)):
+    of_machine = type(error) is not RuntimeError and isinstance(error, (RuntimeError, OSError))  # plain: wrong shapes
+    if not _included or not isinstance(error, Exception) or isinstance(error, FIXABLE) or of_machine:
         return None
     place = "ALBERT_LAB_TRACEBACK=1 or the run's folder has the place"
     return f"own code ({', '.join(_included)}) may be wrong: {' '.join(repr(error).split())}; {place}"

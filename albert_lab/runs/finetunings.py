@@ -1,5 +1,6 @@
 """The fine-tunings of a run: the tasks of a table's columns, their state, and the training of what is missing."""
 
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -13,7 +14,7 @@ from albert_lab.errors import FIXABLE, ConfigError, MissingDataError
 from albert_lab.messages import Say, duration
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs.reported import FilledColumn
-from albert_lab.runs.run import FAILURE, LOCK, Run, config_here, failure_in, use_threads
+from albert_lab.runs.run import FAILURE, LOCK, TRACEBACK, Run, config_here, failure_in, use_threads
 from albert_lab.runs.states import find_run
 from albert_lab.storage import locked, write_atomically
 from albert_lab.tasks.records import FinetuningRecord, current, record_file
@@ -167,8 +168,11 @@ def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) 
         except StoppedError:
             return False
         except (*FIXABLE, RuntimeError) as error:
-            say(f"{item.name}: FAILED: {error}")
-            write_atomically(item.failure_file, f"{error}\n")
+            own = own_code.suspected(error)
+            say(f"{item.name}: FAILED: {own or error}")
+            write_atomically(item.failure_file, f"{own or error}\n")
+            if own:
+                (item.start.folder / TRACEBACK).write_text(traceback.format_exc())
     return True
 
 
