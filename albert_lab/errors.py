@@ -34,5 +34,6 @@ class LostProcessError(RuntimeError):
 
 # Errors that a user can fix, then the same command resumes; and those of them that the system finds.
 FIXABLE = (ConfigError, MissingDataError)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # the disk, or the user's part of it, is full or fails
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 REFUSED += (errno.ELOOP, errno.ENAMETOOLONG)

@@ -1,7 +1,7 @@
 """Our files: what all records share, and readers that report any damage by one error with file, place and remedy.
 
-The formats are JSON, YAML and arrays of numbers. A file may be truncated, overwritten
-or malicious: none of these leads to a traceback, and no content of a file is executed.
+The formats are JSON, YAML and arrays of numbers. A file may be truncated, overwritten or malicious: none of these leads
+to a traceback, and no content of a file is executed.
 """
 
 import hashlib

@@ -16,6 +16,7 @@ _LeftOut = Field(exclude_if=lambda value: value is None)  # of a record, where t
 
 BLOCKS = 64
 MOST_DOCUMENTS = 128  # more are joined to blocks of consecutive ones: a spread over so many is known well enough
+LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model
 SEGMENTS = "_segments"  # after a metric: the right answers of single segments
 
 
@@ -49,17 +50,12 @@ class Score(Record):
     loss: Annotated[float | None, Field(ge=0), _LeftOut] = None
 
 
-LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model
-
-
 def loss_name(name: str) -> str:
     return f"{name.removesuffix('_accuracy')}_loss"
 
 
 def wilson(correct: float, n: int) -> tuple[float, float]:
-    """The 95 % Wilson interval of a share of n answers, in percent.
-
-    statsmodels has it, too, but takes a second to load in every process that trains.
+    """The 95 % Wilson interval of a share of n answers, in percent. That of statsmodels takes a second to load.
 
     Args:
         correct: number of right answers; for a mean of shares such as F1, their sum.

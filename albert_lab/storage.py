@@ -1,12 +1,11 @@
 """Files and folders that are completely on the disk or not at all, and locks between processes."""
 
-import errno
 import fcntl
 import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -54,11 +53,6 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def is_full(error: Exception) -> bool:
-    """Whether the disk, or the user's part of it, is full or fails."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-
-
 def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -83,9 +77,9 @@ def locked(file: Path, say: Say, is_stopped: Callable[[], bool] | None = None) -
 
 def is_locked(file: Path) -> bool:
     """Whether a process holds the lock of a file."""
-    with suppress(OSError), file.open("r+b") as opened:
-        try:
+    try:
+        with file.open("r+b") as opened:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
     return False

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from albert_lab import own_code, paths, signals
-from albert_lab.errors import FIXABLE, REFUSED, STOPPED, UNWRITTEN, LostProcessError, MissingDataError
+from albert_lab.errors import FIXABLE, FULL, REFUSED, STOPPED, UNWRITTEN, LostProcessError, MissingDataError
 from albert_lab.machine import Rank, read_rank
 from albert_lab.messages import Say, to_stderr
 from albert_lab.runs import preparing, results
 from albert_lab.runs.finetunings import Seeds, missing, train
 from albert_lab.runs.run import FAILURE, LOCK, TRACEBACK, Run, is_trained, read, use_threads
-from albert_lab.storage import is_full, locked, write_atomically
+from albert_lab.storage import locked, write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
     from albert_lab.training.pretrain import Inherited
@@ -80,7 +80,7 @@ def _fail(folder: Path, say: Say, error: Exception, *, is_recorded: bool) -> int
     is_fixable = isinstance(error, FIXABLE) or getattr(error, "errno", None) in REFUSED
     text = own or str(error) or type(error).__name__
     say(f"failed: {text}")
-    if is_full(error):
+    if getattr(error, "errno", None) in FULL:
         return UNWRITTEN
     if is_recorded:
         write_atomically(folder / FAILURE, text + "\n")
