@@ -7,7 +7,7 @@ from typing import Any
 from albert_lab.runs import preparing
 from albert_lab.studies import execute, prices
 from albert_lab.studies.execute import Options, jobs_of
-from albert_lab.studies.plan import Plan, family
+from albert_lab.studies.plan import Plan
 
 MOST_ROWS = 6
 
@@ -43,12 +43,12 @@ def folders(plans: Sequence[Plan]) -> tuple[list[dict[str, Any]], str]:
 
     As data with its row; is_row is false for a run that is not in the table.
     """
-    points = [item for plan in plans for item in plan.points]
-    names = {item.run.name for item in points}
+    names = {item.run.name for plan in plans for item in plan.points}
+    family = {name: item for plan in plans for name, item in plan.family.items()}
     rows = [
         {"folder": str(item.run.folder), "title": item.title, "is_row": item.run.name in names, "state": item.state}
         | item.values
-        for item in family(points).values()
+        for item in family.values()
     ]
     lines = [f"{row['state']:<8} {row['title']:<40} {row['folder']}" for row in rows]
     return rows, "\n".join(lines)

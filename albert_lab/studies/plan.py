@@ -223,12 +223,6 @@ def _in_role(value: str, scale: ScaleConfig) -> str:
     return re.sub(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}", value_of_scale, value)
 
 
-def family(points: Sequence[Point]) -> dict[str, Point]:
-    """The runs of some points and their ancestors, each once, by name, after those that it starts from."""
-    rows = {point.run.name: point for point in points}
-    return {other.run.name: rows.get(other.run.name, other) for point in points for other in point.lineage}
-
-
 @dataclass(frozen=True)
 class Plan:
     """The points of an experiment with their runs, in the order of the rows."""
@@ -255,7 +249,9 @@ class Plan:
 
     @cached_property
     def family(self) -> dict[str, Point]:
-        return family(self.points)
+        """Its runs and those that these start from, each once, by name, after those that it starts from."""
+        rows = {point.run.name: point for point in self.points}
+        return {item.run.name: rows.get(item.run.name, item) for point in self.points for item in point.lineage}
 
     def updated(self) -> "Plan":
         """The plan as its runs are now."""

@@ -22,8 +22,6 @@ _CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
 _FEWEST_STEPS = 100
 # FLOP/s that convert a budget in seconds into FLOPs where only proportions matter.
 _ASSUMED_SPEED = 2e10
-# The work of a fine-tuning by that of its training: evaluations of most tasks add 1 to 10 % at laptop and overnight.
-_WITH_EVALUATIONS = 1.1
 
 
 @dataclass(frozen=True)
@@ -90,14 +88,14 @@ def work(item: Point) -> float:
 
 
 def tunings(item: Point) -> dict[tuple[str, str, int], float]:
-    """FLOPs of each fine-tuning that is to be made, by start, task and seed, at the full length of every example."""
+    """FLOPs of training each missing fine-tuning, by start, task and seed, at the full length of every example."""
     found = {}
     for start, task, seed in item.missing:
         settings = task.fitted(item.config)
         # A multiple-choice example is a sequence for each option, of which RACE has four.
         sequences = settings.steps * settings.batch_size * (4 if KINDS[task.kind].like == "multiple_choice" else 1)
         tokens = sequences * settings.max_sequence_length
-        found[start.name, task.name, seed] = _WITH_EVALUATIONS * tokens * _costs(item.config)[2]
+        found[start.name, task.name, seed] = tokens * _costs(item.config)[2]
     return found
 
 
