@@ -43,7 +43,8 @@ def numbers(content: dict) -> Iterator[tuple[str, float | None]]:
         yield task, best[column["column"]]
         yield loss_name(task), median(tuning["last"]["main"].get("loss", math.nan) for tuning in tunings)
         yield from ((f"{task} {key}", tunings[0]["best"]["main"].get(key)) for key in ("n", "floor"))
-        for part in tunings[0]["best"]["scores"]:
+        parts = tunings[0]["best"]["scores"]
+        for part in parts if len(parts) > 1 else ():
             yield f"{task}_{part}", median(tuning["best"]["scores"][part]["value"] for tuning in tunings)
     if best.keys() >= AVERAGED:
         yield "average", fmean(best[column] for column in AVERAGED)

@@ -54,10 +54,11 @@ class FilledColumn(Record):
 
     @cached_property
     def parts(self) -> dict[str, float]:
-        """The median of every score of the task, by its column: the task and the score, as squad1_f1."""
+        """The median of every score of a task that has several, by its column: task and score, as squad1_f1."""
+        names = self.finetunings[0].best.scores
         return {
             f"{self.task}_{name}": median(record.best.scores[name].value for record in self.finetunings)
-            for name in self.finetunings[0].best.scores
+            for name in (names if len(names) > 1 else ())
         }
 
 
