@@ -29,16 +29,10 @@ def test_the_fingerprint_depends_only_on_names_and_contents(files):
     assert fingerprint(corpus(moved / "*.txt")) == first
     (moved / "b.txt").rename(moved / "c.txt")
     renamed = look_again(corpus(moved))
+    state = (moved / "c.txt").stat()
     (moved / "c.txt").write_text("Tow.")
+    os.utime(moved / "c.txt", ns=(state.st_atime_ns, state.st_mtime_ns))  # neither size nor time tells of the change
     assert len({first, renamed, look_again(corpus(moved))}) == 3
-
-
-def test_a_text_that_was_edited_is_noticed_though_its_size_and_time_are_kept(files):
-    file = files / "a.txt"
-    state, first = file.stat(), fingerprint(corpus(file))
-    file.write_text("Two.")
-    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
-    assert look_again(corpus(file)) != first
 
 
 def test_a_process_looks_at_the_files_once(files):

@@ -18,12 +18,7 @@ from albert_lab.config.data import InterSentenceConfig, PairLabel
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import chunks as module
 from albert_lab.data.chunks import Chunks, cut_chunks
-from albert_lab.data.pairs import (
-    KINDS,
-    Pairs,
-    make_pairs,
-    truncated_lengths,
-)
+from albert_lab.data.pairs import KINDS, Pairs, make_pairs, truncated_lengths
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
 
