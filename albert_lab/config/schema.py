@@ -126,7 +126,7 @@ class RunConfig(Section):
                 f" model.max_position_embeddings={self.model.max_position_embeddings}"
             )
         layers = self.model.num_layers
-        for key, groups in self.sharing.model_dump(exclude={"name"}).items():
+        for key, groups in self.sharing.model_dump(mode="json", exclude={"name"}).items():
             if isinstance(groups, int):
                 fits = groups <= layers
             else:

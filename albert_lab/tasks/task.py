@@ -58,7 +58,7 @@ class TaskSettings(Section):
     learning_rate: float = Field(gt=0)
     rate_hidden_size: int | None = Field(gt=0)
     batch_size: int = PositiveInt
-    steps: int = PositiveInt
+    steps: int = Field(gt=0, le=10**9)  # years of training; the paper's longest fine-tuning has 33,112
     warmup_steps: int = Field(ge=0)
     checkpoint_steps: int = PositiveInt
     dropout: float = Field(ge=0, lt=1)

@@ -81,6 +81,7 @@ def test_lengths_never_exceed_the_pretraining_length():
     ("name", "override", "says"),
     [
         ("sst2", "colour=red", "colour"),
+        ("sst2", f"settings.smoke.steps={10**22}", r"smoke\.steps=10{22}"),
         ("sst2", "settings.laptop.warmup_steps=500", "warmup_steps=500"),
         ("sst2", "settings.laptop.steps=1,2", r"settings\.laptop\.steps"),
         ("sst2", "settings.smok.retries=1", "settings=smok"),
