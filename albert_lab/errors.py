@@ -3,11 +3,11 @@
 import errno
 from pathlib import Path
 
-# Exit codes of a process that a signal stopped and whose work can be resumed.
+# Exit codes of a process whose work can be resumed: a signal stopped it, or the disk was full.
 INTERRUPTED = 130  # Ctrl-C
 STOPPED = 75  # SIGTERM
-# That of the process of a run that could not write: no failure of the run, which resumes when the disk has room.
-UNWRITTEN = 74
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # the disk, or the user's part of it, is full or fails
+UNWRITTEN = 74  # no failure of the run
 
 
 class ConfigError(ValueError):
@@ -34,6 +34,5 @@ class LostProcessError(RuntimeError):
 
 # Errors that a user can fix, then the same command resumes; and those of them that the system finds.
 FIXABLE = (ConfigError, MissingDataError)
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # the disk, or the user's part of it, is full or fails
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 REFUSED += (errno.ELOOP, errno.ENAMETOOLONG)

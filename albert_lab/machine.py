@@ -7,10 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-# The variables of torchrun, in the order of Rank.
-RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-# Devices of which there is one if torch could use a GPU: NVIDIA's, that of WSL2, AMD's.
-_DRIVERS = (Path("/dev/nvidiactl"), Path("/dev/dxg"), Path("/dev/kfd"))
+RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")  # the variables of torchrun, in the order of Rank
+_DRIVERS = (Path("/dev/nvidiactl"), Path("/dev/dxg"), Path("/dev/kfd"))  # of GPUs: NVIDIA's, that of WSL2, AMD's
 # Of the environment of a child process: glibc keeps freed memory, in huge pages where the system allows it, instead of
 # returning each large tensor to the system. A step computes the same numbers, in 0.84 to 0.90 of the time.
 # Source: the glibc manual, "Memory Allocation Tunables".
@@ -58,7 +56,7 @@ def cpu_model() -> str:
 
 def gpus() -> list[str]:
     """The GPUs that this process may use, as torch counts them, in the form of CUDA_VISIBLE_DEVICES."""
-    if not any(device.exists() for device in _DRIVERS):
+    if not any(device.exists() for device in _DRIVERS):  # then torch finds none
         return []
     import torch  # here, since it takes a second
 
@@ -67,12 +65,9 @@ def gpus() -> list[str]:
     return chosen.split(",")[:count]  # as CUDA does, torch ignores all from the first unknown
 
 
-def jobs_at_once(asked: int, processes: int) -> int:
-    """Number of simultaneous runs: the given number; for 0, one per GPU, or per group of `processes` GPUs."""
-    return asked or max(1, len(gpus()) // processes)
-
-
-def shared_out(things: list[str], parts: int) -> list[list[str]]:
-    """Divides things into parts of equal size; if there are fewer things than parts, one per part, used repeatedly."""
-    size = max(1, len(things) // parts)
-    return [(things * parts)[part * size :][:size] for part in range(parts)]
+def gpus_of_jobs(jobs: int, processes: int = 1) -> list[list[str]]:
+    """The GPUs of each of `jobs` simultaneous runs, one at least; of 0, as many runs as have `processes` GPUs each."""
+    found = gpus()
+    jobs = jobs or max(1, len(found) // processes)
+    size = max(1, len(found) // jobs)
+    return [(found * jobs)[job * size :][:size] for job in range(jobs)]

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable
 
 Say = Callable[[str], None]
-EVERY_SECONDS = 10.0  # a line of progress
 
 
 def to_stderr(line: str) -> None:

@@ -8,8 +8,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.files import read_yaml
 
 PACKAGE = Path(__file__).resolve().parent
-# Inside the package in a wheel, and next to it in a checkout.
-_SHIPPED = PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent
+_SHIPPED = PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent  # in a wheel inside, in a checkout beside it
 CONF, EXPERIMENTS = _SHIPPED / "conf", _SHIPPED / "experiments"
 own_conf: list[Path] = []  # the user's folders
 

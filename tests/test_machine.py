@@ -22,18 +22,19 @@ def test_gpus_are_counted_and_named_by_torch(eight, monkeypatch):
     assert machine.gpus() == []
 
 
-def test_each_job_has_separate_gpus_if_there_are_enough_and_shares_one_otherwise(eight):
-    assert machine.shared_out(machine.gpus(), 2) == [["0", "1", "2", "3"], ["4", "5", "6", "GPU-7"]]
-    assert machine.shared_out(machine.gpus(), 3) == [["0", "1"], ["2", "3"], ["4", "5"]]
-    assert machine.shared_out(["0", "1"], 3) == [["0"], ["1"], ["0"]]
-    assert machine.shared_out([], 2) == [[], []]
+def test_each_job_has_separate_gpus_if_there_are_enough_and_shares_one_otherwise(eight, monkeypatch):
+    assert machine.gpus_of_jobs(2) == [["0", "1", "2", "3"], ["4", "5", "6", "GPU-7"]]
+    assert machine.gpus_of_jobs(3) == [["0", "1"], ["2", "3"], ["4", "5"]]
+    for count, expected in (2, [["0"], ["1"], ["0"]]), (0, [[], [], []]):
+        monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
+        assert machine.gpus_of_jobs(3) == expected
 
 
 def test_the_number_of_jobs_is_given_or_follows_from_the_gpus_of_a_run(eight, monkeypatch):
-    assert [machine.jobs_at_once(0, processes) for processes in (1, 2, 16)] == [8, 4, 1]
-    assert machine.jobs_at_once(3, 2) == 3
+    assert [len(machine.gpus_of_jobs(0, processes)) for processes in (1, 2, 16)] == [8, 4, 1]
+    assert len(machine.gpus_of_jobs(3, 2)) == 3
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    assert machine.jobs_at_once(0, 1) == 1
+    assert len(machine.gpus_of_jobs(0, 1)) == 1
 
 
 def test_a_process_has_the_cores_of_its_slurm_job(monkeypatch):

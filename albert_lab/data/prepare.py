@@ -24,7 +24,7 @@ from albert_lab.data.vocabulary import find_or_train, load_tokenizer, tokenizer_
 from albert_lab.data.words import ngrams
 from albert_lab.errors import ConfigError
 from albert_lab.machine import cores
-from albert_lab.messages import EVERY_SECONDS, Say
+from albert_lab.messages import Say
 
 # Increment them with every change that writes other shards from the same text, settings and tokenizer.
 SHARDS_VERSION = 5
@@ -81,7 +81,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         tokens, lengths = _encode(sources, of, tokenizer, threads, counts)
         counts[f"unknown {split}"] += int(np.count_nonzero(tokens == tokenizer.unk_id))
         writers[split].append(tokens, *lengths)
-        if time.monotonic() - spoken >= EVERY_SECONDS:
+        if time.monotonic() - spoken >= 10:  # seconds
             spoken = time.monotonic()
             say(f"encoding text: {counts['documents']:,} documents")
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from albert_lab import machine, own_code, paths, signals
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN, ConfigError
-from albert_lab.machine import ALLOCATOR, cores, gpus, jobs_at_once, shared_out
+from albert_lab.machine import ALLOCATOR, cores, gpus, gpus_of_jobs
 from albert_lab.messages import duration, to_stderr
 from albert_lab.runs import finetunings, preparing, results, states
 from albert_lab.runs import run as runs
@@ -161,7 +161,7 @@ def _train(todo: Sequence[Point], options: Options) -> Outcome:
             to_stderr(f"{place}: done after {duration(time.monotonic() - started)} in all")
 
     asked = 1 if options.jobs is None else options.jobs
-    at_once = jobs_at_once(asked, max(item.config.machine.processes for item in todo))
+    at_once = len(gpus_of_jobs(asked, max(item.config.machine.processes for item in todo)))
     if at_once > 1 and any(item.config.budget.unit == "seconds" for item in todo):
         to_stderr("a budget in seconds: runs are trained one at a time, despite --jobs, since others would slow them")
         at_once = 1
@@ -187,7 +187,7 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], None]
     """
     waiting, code_of_study, is_told = list(jobs), 0, False
     running: dict[Path, tuple[Job, subprocess.Popen[Any], int]] = {}
-    visible = shared_out(gpus(), at_once) if at_once > 1 else [[]]
+    visible = gpus_of_jobs(at_once) if at_once > 1 else [[]]
     environment = {key: value for key, value in os.environ.items() if key not in machine.RANK}  # of another program
     environment = ALLOCATOR | environment  # the user's settings win
     environment |= {"ALBERT_LAB_THREADS": str(max(1, cores() // at_once)), "ALBERT_LAB_JOBS": str(at_once)}
