@@ -82,8 +82,7 @@ class BaseClaim(Record):
         check_known("metric", self.metric, metrics)
         if (axis := getattr(self, "axis", None)) and len(grid.get(axis, ())) < 2:
             raise ValueError(f"axis={axis} needs two labels, or is none of the grid's: {', '.join(grid)}")
-        compared = [labels for item in self.comparisons(grid) for _, labels in item.weights]
-        for row in (*self.rows(grid), *compared):
+        for row in (*self.rows(grid), *BaseClaim.rows(self, grid)):
             if row.keys() != grid.keys():
                 raise ValueError(f"row {row}: needs a label of each axis, of no other: {', '.join(grid)}")
             for axis, label in row.items():

@@ -18,8 +18,6 @@ from albert_lab.tasks.task import KINDS
 
 # Weights and two moments in float32, in each of the two checkpoints that are kept.
 _CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
-# Runs of fewer steps measure the start of a process.
-_FEWEST_STEPS = 100
 # FLOP/s that convert a budget in seconds into FLOPs where only proportions matter.
 _ASSUMED_SPEED = 2e10
 
@@ -63,12 +61,12 @@ def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
 def last_speed(device: str) -> tuple[float, float] | None:
     """FLOP/s in training of the newest run of 100 steps on a device, with the runs beside it; None without one.
 
-    Then its other seconds, which are evaluations, for each FLOP of training on a token: those grow with the model.
+    Then its seconds of evaluations, which grow with the model, for each FLOP of training on a token.
     """
     for file in sorted(paths.runs().glob(f"*/{results.RECORD}"), key=lambda file: file.stat().st_mtime, reverse=True):
         with suppress(ConfigError):  # of an earlier version
             record = results.read(file.parent)
-            if record and record.training.steps >= _FEWEST_STEPS and record.provenance.device == device:
+            if record and record.training.steps >= 100 and record.provenance.device == device:
                 taken, jobs, per_token = record.training, record.provenance.jobs or 1, record.train_flops_per_token
                 flops = taken.tokens / (1 - record.data.padding_share) * per_token
                 beside = (taken.total_seconds - taken.training_seconds) / jobs / per_token

@@ -204,10 +204,7 @@ def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
     """
     for group in optimizer.param_groups:
         rate = learning_rate * group["ratio"]
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)
-        else:
-            group["lr"] = rate
+        group["lr"] = group["lr"].fill_(rate) if isinstance(group["lr"], Tensor) else rate
 
 
 def learning_rate_factor(share: float, warmup: float, decay: float | None = None) -> float:
