@@ -23,7 +23,6 @@ from albert_lab.studies.plan import Plan, Point
 from albert_lab.training.log import check_installed
 
 SOME_FAILED = 3
-POLL_SECONDS = 0.1
 # Slurm sends USR1 before the time limit (--signal), only to the shell: save a checkpoint and requeue. scancel and
 # preemption send TERM: save a checkpoint and exit; Slurm itself requeues preempted jobs, but no cancelled ones.
 # Of an option that is given twice the last counts, so the user's cannot replace those that find jobs and parents.
@@ -221,7 +220,7 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], None]
                         on_end(job, code)
                     if code == UNWRITTEN:
                         waiting.clear()
-            time.sleep(POLL_SECONDS)
+            time.sleep(0.1)
     return signals.exit_code() or code_of_study
 
 
