@@ -55,29 +55,37 @@ def test_no_module_imports_click_and_text_and_tables_need_no_torch(module):
     assert not banned & {name.split(".")[0] for name in imports(module)}
 
 
-@pytest.mark.parametrize(
-    ("rooms", "unloaded"), [(("data", "analysis", "figures", "report"), {"torch"}), (("cli",), {"torch", "pandas"})]
-)
-def test_importing_rooms_does_not_load_packages_that_they_must_not_need(rooms, unloaded):
+def importing(*rooms: str) -> str:
     names = [".".join(["albert_lab", *module.with_suffix("").parts]) for module in MODULES if module.parts[0] in rooms]
-    loads = f"import sys, {', '.join(names)}; sys.exit(', '.join({unloaded} & set(sys.modules)) or 0)"
-    done = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True)
+    return f"import {', '.join(names)}"
+
+
+def executing(*words: str) -> str:
+    return f"from albert_lab import cli; sys.argv = {['albert-lab', *words]}\ntry: cli.main()\nexcept SystemExit: pass"
+
+
+SLOW = {"pandas", "scipy", "transformers"} | ({"torch"} if not any(gpu.exists() for gpu in machine._DRIVERS) else set())
+STEPS = """
+import torch; from albert_lab.config.compose import load; from albert_lab.training.optimizer import build_optimizer
+for name in ("lamb", "muon"):
+    model = torch.nn.Linear(2, 2)
+    optimizer = build_optimizer(model, load(["scale=smoke", f"optimizer={name}"]).optimizer, 0.1)
+    model(torch.ones(2)).sum().backward()
+    optimizer.step(), optimizer.zero_grad(), optimizer.load_state_dict(optimizer.state_dict())"""
+
+
+@pytest.mark.parametrize(
+    ("script", "unloaded"),
+    [
+        (importing("data", "analysis", "figures", "report"), {"torch"}),
+        (importing("cli"), {"torch", "pandas"}),
+        (executing("-h"), {"torch", "pandas", "hydra", "scipy"}),
+        (executing("sop-vs-nsp", "scale=smoke", "--dry-run"), SLOW),
+        (STEPS, {"torch._dynamo"}),
+    ],
+    ids=["importing rooms", "importing commands", "help", "a dry run", "steps of an optimizer"],
+)
+def test_nothing_is_loaded_that_is_not_needed_and_takes_a_second(script, unloaded):
+    end = f"\nsys.exit(', '.join({unloaded} & set(sys.modules)) or 0)"
+    done = subprocess.run([sys.executable, "-c", "import sys\n" + script + end], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_dry_run_loads_no_package_that_takes_a_second():
-    may_have_gpu = any(device.exists() for device in machine._DRIVERS)
-    slow = {"pandas", "scipy", "transformers"} | (set() if may_have_gpu else {"torch"})
-    script = (
-        "import sys; from albert_lab import cli\n"
-        "sys.argv = ['albert-lab', 'sop-vs-nsp', 'scale=smoke', '--dry-run']\n"
-        "try:\n    cli.main()\nexcept SystemExit:\n    pass\n"
-        f"sys.exit(', '.join({slow} & set(sys.modules)) or 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def test_no_module_has_a_catch_all_name():
-    nameless = ("util", "helper", "common", "manager", "handler", "misc")
-    assert not [module for module in MODULES if any(word in module.name for word in nameless)]
