@@ -57,4 +57,4 @@ def as_text(listed: list[dict[str, Any]]) -> str:
     table = tabulate([[row[key] for key in used] for row in shown], used, tablefmt="simple", disable_numparse=True)
     reasons = "".join(f"{row['title']}: {row['reason']}\n" for row in listed if row["reason"])
     counts = ", ".join(f"{count} {state}" for state, count in Counter(row["state"] for row in listed).items())
-    return f"{table}\n\n{reasons}{counts}"
+    return f"{table}\n\n{reasons}{counts}, in {paths.runs()}"

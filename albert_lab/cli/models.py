@@ -12,10 +12,8 @@ from albert_lab.messages import to_stderr
 app = typer.Typer()
 config_app = typer.Typer(help="Show the configuration and its options.", no_args_is_help=True)
 app.add_typer(config_app, name="config", rich_help_panel=MODELS)
-RunOrFolder = Annotated[
-    str,
-    typer.Argument(metavar="RUN", help="A run by its name (`albert-lab status` lists them), or the folder of a model."),
-]
+_RUN = "A run by its name, that of its folder in lab/runs/, or a folder."
+RunOrFolder = Annotated[str, typer.Argument(metavar="RUN", help=_RUN)]
 
 
 @app.command(**shown(MODELS, "albert-lab params model=xxlarge scale=paper", "albert-lab params sharing=not-shared"))

@@ -21,7 +21,9 @@ app.add_typer(data_app, name="data", rich_help_panel=MODELS)
     )
 )
 def finetune(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run by its name (see `albert-lab status`) or folder.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run by its name, that of its folder in lab/runs/, or a folder.")
+    ],
     tasks: Annotated[
         str, option("Tasks: names, or .yaml files of your own.", "NAME,...")
     ] = "squad1,squad2,mnli,sst2,race",
