@@ -96,7 +96,7 @@ def walk(folder: Path) -> Named:
         for entry in list(os.scandir(place)):
             if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
                 folders.append(Path(entry))
-            elif not entry.name.startswith(".") and not os.path.isdir(entry):
+            elif not entry.name.startswith(".") and not (entry.is_symlink() and os.path.isdir(entry)):
                 files.append(checked(Path(entry)))
     return sorted((file.relative_to(folders[0]).as_posix(), file) for file in files)
 
