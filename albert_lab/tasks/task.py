@@ -109,8 +109,7 @@ class TaskConfig(Section):
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskConfig":
         data, form, like = self.data, self.format, KINDS[self.kind].like
-        is_one = Path(data.get("train", "")) == Path(data.get("dev", ""))
-        if is_one or "train" not in data or ("dev" in data) == (self.split is not None):
+        if "train" not in data or ("dev" in data) == (self.split is not None):
             raise ValueError(f"data={data}: train is needed, and dev in another file or instead of it `split: 0.2`")
         allowed = {"format.name": ([form.name], FORMATS[like]), "settings": (self.settings, groups()["scale"])}
         for key, (names, known) in allowed.items():
@@ -157,7 +156,9 @@ class TaskConfig(Section):
         return (self.folder if self.folder and (self.folder / name).exists() else folder) / name
 
     def check_data(self, folder: Path, splits: Sequence[str] = SPLITS) -> None:
-        """Raises MissingDataError if the file of one of the splits does not exist."""
+        """Raises MissingDataError if the file of one of the splits does not exist, ConfigError if they are one file."""
+        if self.split is None and len({self.file(folder, split).resolve() for split in SPLITS}) == 1:
+            raise ConfigError(f"{self.name}: data={self.data} is one file: name another as dev, or set `split: 0.2`")
         for split in splits:
             if not (file := self.file(folder, split)).exists():
                 places = f"{file} (nor in {self.folder})" if self.folder else file
@@ -171,8 +172,7 @@ class TaskConfig(Section):
             ConfigError: the file or none of its examples can be used.
         """
         self.check_data(folder, [split])
-        file = self.file(folder, split)
-        examples, issues = self.format.read(file, split == "train")
+        examples, issues = self.format.read(file := self.file(folder, split), split == "train")
         if self.split is not None:
             examples = [one for one in examples if split_of(one.texts[0], self.split) == split]
         if not examples:
