@@ -37,6 +37,7 @@ def numbers(report: str) -> pd.DataFrame:
         tuned = {(its["column"], its["finetunings"][0]["weights"]): its["finetunings"] for its in content["columns"]}
         values |= {"last_degrees": content["layers"][-1]["degrees"]} if content["layers"] else {}  # of the mean token
         values |= {" ".join(key): np.median([one["best"]["main"]["value"] for one in of]) for key, of in tuned.items()}
+        values |= {f"{key[0]} words": of[0]["best"]["main"].get("lexical_floor") for key, of in tuned.items()}
         ours = {axis: f"{AXES.get(axis, axis.rpartition('.')[2])}={value}" for axis, value in point["values"].items()}
         labels = {axis: label for axis, label in point["labels"].items() if label != "true"}
         row = ", ".join(ours[axis] if label[0].isdigit() else label for axis, label in labels.items())
