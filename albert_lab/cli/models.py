@@ -6,14 +6,12 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import MODELS, Json, Overrides, option, settings, shown
+from albert_lab.cli.options import MODELS, Json, Overrides, RunOrFolder, option, settings, shown
 from albert_lab.messages import to_stderr
 
 app = typer.Typer()
 config_app = typer.Typer(help="Show the configuration and its options.", no_args_is_help=True)
 app.add_typer(config_app, name="config", rich_help_panel=MODELS)
-_RUN = "A run by its name, that of its folder in lab/runs/, or a folder."
-RunOrFolder = Annotated[str, typer.Argument(metavar="RUN", help=_RUN)]
 
 
 @app.command(**shown(MODELS, "albert-lab params model=xxlarge scale=paper", "albert-lab params sharing=not-shared"))

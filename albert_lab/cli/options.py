@@ -60,6 +60,8 @@ def flag(name: str, help: str, panel: str | None = None) -> Any:
 
 Overrides = Annotated[list[str] | None, settings(text=_OF_RUN)]
 Json = Annotated[bool, flag("--json", "Print the result as one JSON document.")]
+_RUN = "A run by its name, that of its folder in lab/runs/, or a folder."
+RunOrFolder = Annotated[str, typer.Argument(metavar="RUN", help=_RUN)]
 _TASKS = (
     "Fine-tune each run on these tasks, by name or as .yaml files of your own. By default, a study of the paper has"
     " those of its table; `none` skips fine-tuning."

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import DOWNSTREAM, MODELS, Json, Overrides, option, shown
+from albert_lab.cli.options import DOWNSTREAM, MODELS, Json, Overrides, RunOrFolder, option, shown
 from albert_lab.messages import to_stderr
 
 app = typer.Typer()
@@ -21,9 +21,7 @@ app.add_typer(data_app, name="data", rich_help_panel=MODELS)
     )
 )
 def finetune(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run by its name, that of its folder in lab/runs/, or a folder.")
-    ],
+    run: RunOrFolder,
     tasks: Annotated[
         str, option("Tasks: names, or .yaml files of your own.", "NAME,...")
     ] = "squad1,squad2,mnli,sst2,race",

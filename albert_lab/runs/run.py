@@ -149,8 +149,9 @@ def find(text: str) -> Path:
     fitting = sorted(file.parent for file in paths.runs().glob(f"*/{RUN_FILE}") if text in file.parent.name)
     fitting = [folder for folder in fitting if f"_{text}-L" in folder.name and (folder / IMPORT).exists()] or fitting
     if len(fitting) != 1:
-        shown = "".join(f", {folder.name}" for folder in fitting[:3])
-        raise ConfigError(f"{text} is no folder, and fits {len(fitting)} runs in {paths.runs()}{shown}")
+        shown = f", such as {', '.join(folder.name for folder in fitting[:3])}" if fitting else ""
+        where = f"{len(fitting)} runs in {paths.runs()}{shown}"
+        raise ConfigError(f"{text} is no folder, and fits {where}: give the name of one folder there")
     return fitting[0]
 
 
