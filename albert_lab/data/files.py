@@ -105,10 +105,10 @@ def checked(file: Path) -> Path:
     """The absolute path of a file that can be read to its end, or that is not there.
 
     Raises:
-        ConfigError: a link that leads nowhere, a FIFO, a socket or a device.
+        ConfigError: a link that leads nowhere, a FIFO, a socket, a device or a file of /proc, which may have no end.
         UnicodeEncodeError: a name that is not UTF-8, of which fingerprints are made.
     """
-    if not file.is_file() and (file.exists() or file.is_symlink()):
+    if file.parts[:2] == ("/", "proc") or (not file.is_file() and (file.exists() or file.is_symlink())):
         raise ConfigError(f"{file.absolute()} is no file, nor a link to one: remove it, or put a dot before its name")
     file.name.encode()
     return file.absolute()

@@ -62,9 +62,7 @@ def align(text: str, tokenizer: Tokenizer) -> AlignedText:
     word.
     """
     ids, offsets = tokenizer.encode_with_offsets(text)
-    starts: list[int] = []
-    ends: list[int] = []
-    reached = 0
+    starts, ends, reached = list[int](), list[int](), 0
     can_be_dropped = [not char.isspace() and char != "," for char in text]
     for first, end in [*offsets, (len(text), len(text))]:
         first = end - len(text[first:end].lstrip())
@@ -94,8 +92,7 @@ def cut_pair(first: Sequence[int], second: Sequence[int], room: int) -> tuple[Se
 
     Source: _truncate_seq_pair in classifier_utils.py of the release.
     """
-    longest_second = max(room // 2, room - len(first))
-    second = second[:longest_second]
+    second = second[: max(room // 2, room - len(first))]
     return first[: room - len(second)], second
 
 

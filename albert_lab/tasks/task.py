@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from filecmp import cmp
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -156,9 +157,11 @@ class TaskConfig(Section):
         return (self.folder if self.folder and (self.folder / name).exists() else folder) / name
 
     def check_data(self, folder: Path, splits: Sequence[str] = SPLITS) -> None:
-        """Raises MissingDataError if the file of one of the splits does not exist, ConfigError if they are one file."""
-        if self.split is None and len({self.file(folder, split).resolve() for split in SPLITS}) == 1:
-            raise ConfigError(f"{self.name}: data={self.data} is one file: name another as dev, or set `split: 0.2`")
+        """Raises MissingDataError if the file of one of the splits does not exist, ConfigError if both are the same."""
+        train, dev = (self.file(folder, split).resolve() for split in SPLITS)
+        are_same = train == dev or (train.exists() and dev.exists() and cmp(train, dev, shallow=False))
+        if self.split is None and are_same:
+            raise ConfigError(f"{self.name}: data={self.data} is one text: name another as dev, or set `split: 0.2`")
         for split in splits:
             if not (file := self.file(folder, split)).exists():
                 places = f"{file} (nor in {self.folder})" if self.folder else file

@@ -135,7 +135,7 @@ def test_an_own_task_of_conf_is_a_column_and_its_record_is_read_without_it(tmp_p
         result = experiment.read(file)
         assert finetunings.choose_tasks(result.columns, print) == {}
         for name in ("a.tsv", "b.tsv"):
-            (folder / name).write_text("text\tlabel\nb\tn\nc\ty\n")
+            (folder / name).write_text(f"text\tlabel\n{name}\tn\nc\ty\n")
         assert finetunings.choose_tasks(result.columns, print) == {"mine": "mine"}
     finally:
         use_conf()

@@ -54,7 +54,7 @@ def test_a_record_has_the_official_score_of_the_saved_answers_with_interval_loss
 def rewrite(task, data, split):
     """The same ids with other examples."""
     examples, _ = task.read(data, split)
-    write_examples(task, task.file(data, split), examples[::-1])
+    write_examples(task, task.file(data, split), [*examples[1:], examples[0]])
     known_digests.clear()
 
 
