@@ -12,7 +12,7 @@ import pandas as pd
 
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.score import Score, loss_name
-from albert_lab.studies.claims import AXIS_NAMES, is_bare
+from albert_lab.studies.claims import AXIS_NAMES, number_in
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study, StudyPoint
 
@@ -158,13 +158,15 @@ def _name(point: StudyPoint, axes: Iterable[str], *, with_labels: bool = False) 
     words = []
     for axis in axes:
         label, value = point.labels[axis], point.values[axis]
-        word = (
-            f"{AXIS_NAMES.get(axis, axis.rpartition('.')[2])}={value if is_bare(value) else label}"
-            if is_bare(label)
-            else label
-        )
+        named = f"{AXIS_NAMES.get(axis, axis.rpartition('.')[2])}={value if _is_bare(value) else label}"
+        word = named if _is_bare(label) else label
         words.append(f"{word} (paper: {label})" if with_labels and label not in (word, value) else word)
     return ", ".join(words) or ONLY
+
+
+def _is_bare(label: str) -> bool:
+    """Whether a label says nothing without the name of its axis: a number, true or false."""
+    return label in ("true", "false") or number_in(label) is not None
 
 
 def _paper(experiment: Experiment, labels: Mapping[str, str]) -> dict[str, str]:

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rich.filesize import decimal
+
+from albert_lab.messages import duration
 from albert_lab.runs import preparing
 from albert_lab.studies import execute, prices
 from albert_lab.studies.execute import Options, jobs_of
@@ -17,9 +20,17 @@ def costs(plans: Sequence[Plan], how: Options) -> tuple[dict[str, Any], str]:
     of_studies = {plan.experiment.name: prices.price([plan], how.slurm) for plan in plans}
     if len(plans) > 1:
         of_studies["all of them"] = prices.price(plans, how.slurm)
-    lines = [f"{name}: {its}" for name, its in of_studies.items()]
+    lines = [f"{name}: {in_words(its)}" for name, its in of_studies.items()]
     lines += _rows_and_scripts(plans[0], how) if len(plans) == 1 else []
     return {name: asdict(its) for name, its in of_studies.items()}, "\n".join(lines)
+
+
+def in_words(its: prices.Price) -> str:
+    tuned = f", {its.finetunings} fine-tunings" if its.finetunings else ""
+    took = f"{its.flops:.1e} FLOPs (no speed known for {its.device})"
+    if its.seconds is not None:
+        took = f"about {duration(its.seconds)} {'of a GPU' if its.device == 'cuda' else 'here'}"
+    return f"{its.runs} run{'s' * (its.runs != 1)}{tuned}, {took}, {decimal(its.disk_bytes)}"
 
 
 def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:

@@ -286,11 +286,6 @@ def check_known(place: str, value: str, known: Collection[str]) -> None:
         raise ValueError(f"{place}={value} is unknown ({hint})")
 
 
-def is_bare(label: str) -> bool:
-    """Whether a label says nothing without the name of its axis: a number, true or false."""
-    return label in ("true", "false") or number_in(label) is not None
-
-
 def number_in(text: str) -> float | None:
     """The number that a text is; None if it is none."""
     try:

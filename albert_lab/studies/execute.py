@@ -52,10 +52,8 @@ exit $code
 class Options:
     """How runs are trained, as on the command line.
 
-    Attributes:
-        jobs: the number of runs at a time, 0 for one a GPU; None: one here, and of Slurm as many as it starts.
-        slurm: the options of sbatch; None: without Slurm.
-        by_hand: whether the command lines are only printed.
+    jobs is the number of runs at a time, 0 for one a GPU; None: one here, and of Slurm as many as it starts. slurm has
+    the options of sbatch, None without Slurm; with by_hand, command lines are only printed.
     """
 
     jobs: int | None = None
@@ -176,7 +174,6 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], None]
 
     Args:
         jobs: the runs; one that starts from another of them waits for it.
-        at_once: the number of runs at a time.
         on_end: called with a run that was not stopped and the exit code of its process, or minus the number of the
             signal that killed it.
 

@@ -131,10 +131,9 @@ class Experiment(Record):
 
     @model_validator(mode="after")
     def _keys_and_names_fit(self) -> "Experiment":
-        choices = [
-            choice for axis, values in self.grid.items() for choice in (values | self.values_beyond(axis)).values()
-        ]
-        texts = [text for choice in choices if not isinstance(choice, str) for text in choice]
+        known = {axis: values | self.values_beyond(axis) for axis, values in self.grid.items()}
+        choices = (choice for values in known.values() for choice in values.values() if not isinstance(choice, str))
+        texts = [text for choice in choices for text in choice]
         if no_override := [text for text in (*self.fixed, *texts) if "=" not in text]:
             raise ValueError(f"fixed, grid: {no_override[0]} is no override KEY=VALUE; one with a comma needs quotes")
         if "seed" in map(key_of, texts):
@@ -144,17 +143,13 @@ class Experiment(Record):
             raise ValueError(f"fixed: {again[0]} is set twice, or is an axis of the grid, whose values are the rows")
         if taken := [axis for axis in self.grid if axis in (*COLUMNS, *NUMBERS, *scores())]:
             raise ValueError(f"grid: {taken[0]} names a column or a score of the tables: name the axis otherwise")
-        known = {axis: [*values, *self.values_beyond(axis)] for axis, values in self.grid.items()}
         for column in self.columns:
             check_known("columns", column, [*scores(), *self.recorded_columns])
         for axis in self.beyond_paper:
             check_known("beyond_paper", axis, self.grid)
-        rows = [("start_from.row", link.row) for link in self.links]
+        rows, printed = [("start_from.row", link.row) for link in self.links], self.paper.rows if self.paper else ()
         rows += [("speed_relative_to", self.speed_relative_to or {})]
-        rows += [
-            ("paper.rows", {axis: row.get(axis, "") for axis in self.grid})
-            for row in (self.paper.rows if self.paper else ())
-        ]
+        rows += [("paper.rows", {axis: row.get(axis, "") for axis in self.grid}) for row in printed]
         for place, row in rows:
             for axis, label in row.items():
                 check_known(place, axis, known)

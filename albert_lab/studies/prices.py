@@ -1,20 +1,20 @@
 """What the runs of plans take before they are trained: FLOPs, time at the last measured speed, and disk."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-
-from rich.filesize import decimal
+from pathlib import Path
 
 from albert_lab import paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
+from albert_lab.files import read_json
 from albert_lab.machine import gpus
-from albert_lab.messages import duration
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import results
 from albert_lab.studies.plan import Plan, Point
-from albert_lab.tasks.task import KINDS
+from albert_lab.tasks.records import FOLDER, FinetuningRecord
+from albert_lab.tasks.task import KINDS, TaskConfig, TaskSettings, load_task, task_names
 
 # Weights and two moments in float32, in each of the two checkpoints that are kept.
 _CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
@@ -33,23 +33,19 @@ class Price:
     disk_bytes: int
     device: str
 
-    def __str__(self) -> str:
-        tuned = f", {self.finetunings} fine-tunings" if self.finetunings else ""
-        took = f"{self.flops:.1e} FLOPs (no speed known for {self.device})"
-        if self.seconds is not None:
-            took = f"about {duration(self.seconds)} {'of a GPU' if self.device == 'cuda' else 'here'}"
-        return f"{self.runs} run{'s' * (self.runs != 1)}{tuned}, {took}, {decimal(self.disk_bytes)}"
-
 
 def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
     """The price of plans with the runs that others start from, each once; options of sbatch say whether on a GPU."""
     runs = {item.run.name: item for plan in plans for item in plan.to_train if item.lacks_pretraining}
-    tuned = {key: flops for plan in plans for item in plan.family.values() for key, flops in tunings(item).items()}
+    has_gpu = bool(gpus()) if slurm is None else "gpu" in slurm
+    device = "cuda" if has_gpu and plans[0].config.machine.device != "cpu" else "cpu"
+    taken = paces(device)
+    tuned = {
+        key: flops for plan in plans for item in plan.family.values() for key, flops in tunings(item, taken).items()
+    }
     timed = {name: work(item) for name, item in runs.items() if item.config.budget.unit == "seconds"}
     flops = sum(tuned.values()) + sum(work(item) for name, item in runs.items() if name not in timed)
     disk = sum(_costs(item.config)[0] for item in runs.values()) * _CHECKPOINT_BYTES_PER_PARAMETER
-    has_gpu = bool(gpus()) if slurm is None else "gpu" in slurm
-    device = "cuda" if has_gpu and plans[0].config.machine.device != "cpu" else "cpu"
     seconds = sum(timed.values()) / _ASSUMED_SPEED
     if flops:
         speed, beside = last_speed(device) or (0.0, 0.0)
@@ -63,15 +59,38 @@ def last_speed(device: str) -> tuple[float, float] | None:
 
     Then its seconds of evaluations, which grow with the model, for each FLOP of training on a token.
     """
-    for file in sorted(paths.runs().glob(f"*/{results.RECORD}"), key=lambda file: file.stat().st_mtime, reverse=True):
-        with suppress(ConfigError):  # of an earlier version
-            record = results.read(file.parent)
-            if record and record.training.steps >= 100 and record.provenance.device == device:
-                taken, jobs, per_token = record.training, record.provenance.jobs or 1, record.train_flops_per_token
-                flops = taken.tokens / (1 - record.data.padding_share) * per_token
-                beside = (taken.total_seconds - taken.training_seconds) / jobs / per_token
-                return flops * jobs / taken.training_seconds, beside
+    for _, record in _finished(device, results.RECORD):
+        if record.training.steps >= 100:
+            taken, jobs, per_token = record.training, record.provenance.jobs or 1, record.train_flops_per_token
+            flops = taken.tokens / (1 - record.data.padding_share) * per_token
+            beside = (taken.total_seconds - taken.training_seconds) / jobs / per_token
+            return flops * jobs / taken.training_seconds, beside
     return None
+
+
+def paces(device: str) -> dict[str, float]:
+    """By task, the time of the newest fine-tuning of a run on a device over that of its FLOPs at last_speed().
+
+    Batches are shorter than the longest examples, and there are evaluations.
+    """
+    found, (speed, _) = dict[str, float](), last_speed(device) or (0.0, 0.0)
+    for task in task_names() if speed else ():
+        for file, run in _finished(device, f"{FOLDER}/{task}-seed*.json"):
+            with suppress(ConfigError):
+                done = read_json(file, FinetuningRecord)
+                flops = len(done.attempts) * _tuning(load_task(task), done.settings, run.config)
+                found[task] = done.total_seconds / (run.provenance.jobs or 1) * speed / flops
+                break
+    return found
+
+
+def _finished(device: str, files: str) -> Iterator[tuple[Path, results.RunRecord]]:
+    """These files of the folders of finished runs on a device, newest first, and the record of the run."""
+    for file in sorted(paths.runs().glob(f"*/{files}"), key=lambda file: file.stat().st_mtime, reverse=True):
+        with suppress(ConfigError):  # of an earlier version
+            record = results.read(paths.runs() / file.relative_to(paths.runs()).parts[0])
+            if record and record.provenance.device == device:
+                yield file, record
 
 
 def work(item: Point) -> float:
@@ -85,16 +104,18 @@ def work(item: Point) -> float:
     return budget.value * share * tokens * flops
 
 
-def tunings(item: Point) -> dict[tuple[str, str, int], float]:
-    """FLOPs of training each missing fine-tuning, by start, task and seed, at the full length of every example."""
-    found = {}
-    for start, task, seed in item.missing:
-        settings = task.fitted(item.config)
-        # A multiple-choice example is a sequence for each option, of which RACE has four.
-        sequences = settings.steps * settings.batch_size * (4 if KINDS[task.kind].like == "multiple_choice" else 1)
-        tokens = sequences * settings.max_sequence_length
-        found[start.name, task.name, seed] = tokens * _costs(item.config)[2]
-    return found
+def tunings(item: Point, paces: Mapping[str, float]) -> dict[tuple[str, str, int], float]:
+    """FLOPs of pre-training that take as long as each missing fine-tuning, by start, task and seed; see paces()."""
+    return {
+        (start.name, task.name, seed): paces.get(task.name, 1.0) * _tuning(task, task.fitted(item.config), item.config)
+        for start, task, seed in item.missing
+    }
+
+
+def _tuning(task: TaskConfig, settings: TaskSettings, config: RunConfig) -> float:
+    """FLOPs of a fine-tuning at the full length of every example: of RACE's, one for each of four options."""
+    sequences = settings.steps * settings.batch_size * (4 if KINDS[task.kind].like == "multiple_choice" else 1)
+    return sequences * settings.max_sequence_length * _costs(config)[2]
 
 
 def _costs(config: RunConfig) -> tuple[int, float, float]:

@@ -68,10 +68,8 @@ def adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str], fixe
         section, _, last = key.rpartition(".")
         if key not in (*overridden, *fixed):
             (content[section] if section else content)[last] = (there[section] if section else there)[last]
-    adopted = validate(content)
-    if parent.config.tokenizer.model_file is None and (
-        tokenizer_fingerprint(adopted) != parent.fingerprints["tokenizer"]
-    ):  # this run reads other text than the tokenizer was trained on
+    adopted, tokenizer = validate(content), parent.fingerprints["tokenizer"]
+    if parent.config.tokenizer.model_file is None and tokenizer_fingerprint(adopted) != tokenizer:  # of other text
         file = {"name": "model-file", "model_file": str(find_tokenizer(parent.config))}
         file |= {"training_sentences": None, "character_coverage": None}
         adopted = adopted.model_copy(update={"tokenizer": parent.config.tokenizer.model_copy(update=file)})

@@ -68,13 +68,7 @@ class _StudyFile(Record):
 
 @dataclass(frozen=True)
 class Study:
-    """An experiment with its results.
-
-    Attributes:
-        points: the points that were asked for.
-        runs: the finished runs.
-        ensembles: one line per task whose fine-tunings were averaged.
-    """
+    """An experiment with the points that were asked for, its finished runs, and a line per task that was averaged."""
 
     experiment: Experiment
     points: Sequence[StudyPoint]

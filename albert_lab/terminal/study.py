@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from datetime import datetime
 from pathlib import Path
@@ -59,8 +59,8 @@ def _shown(plan: Plan) -> Iterator[Path | None]:
     if not plan.to_train:
         yield None
         return
-    seconds = prices.price([plan]).seconds
-    about = "" if seconds is None else f" About {duration(seconds)} here."
+    its = prices.price([plan])
+    about = "" if its.seconds is None else f" About {duration(its.seconds)} here."
     rows, seeds = ({*of} for of in zip(*((item.row, item.config.seed) for item in plan.points), strict=True))
     what = ", ".join(f"{len(of)} {name}{'s' * (len(of) > 1)}" for of, name in ((rows, "row"), (seeds, "seed")))
     name, config = plan.experiment.title, plan.config
@@ -68,7 +68,7 @@ def _shown(plan: Plan) -> Iterator[Path | None]:
     log = paths.home() / "logs" / f"{plan.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     here = Path(os.path.relpath(log)) if log.is_relative_to(Path.cwd()) else log
-    watch = live.Watch(title + about, _watched(plan), here, seconds)
+    watch = live.Watch(title + about, _watched(plan, prices.paces(its.device)), here, its.seconds)
     with log.open("a", buffering=1, errors="backslashreplace") as lines:
         print(f"\n{datetime.now():%Y-%m-%d %H:%M:%S}  {shlex.join(sys.argv)}", file=lines)
         start = lines.tell()
@@ -82,11 +82,11 @@ def _shown(plan: Plan) -> Iterator[Path | None]:
                     to_stderr(line.rstrip())
 
 
-def _watched(plan: Plan) -> list[live.WatchedRun]:
+def _watched(plan: Plan, paces: Mapping[str, float]) -> list[live.WatchedRun]:
     """The runs of a plan: its rows, and those that are trained for them."""
     watched = []
     for item in {item.run.name: item for item in (*plan.points, *plan.to_train)}.values():
-        flops = prices.tunings(item)
+        flops = prices.tunings(item, paces)
         tuned = tuple(
             (record_file(start.folder, task.name, seed), flops[start.name, task.name, seed])
             for start, task, seed in item.missing

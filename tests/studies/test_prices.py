@@ -1,12 +1,17 @@
 import os
 
 import pytest
-from records import toy_record
+from records import toy_finetuning, toy_record
 from toy import toy_plan
 
 from albert_lab.model.counts import count, count_training_flops
+from albert_lab.report.plans import in_words
+from albert_lab.runs.finetunings import Finetuning
 from albert_lab.runs.results import RECORD, write
-from albert_lab.studies.prices import last_speed, price
+from albert_lab.storage import write_atomically
+from albert_lab.studies.prices import last_speed, paces, price, tunings
+from albert_lab.tasks.records import record_file
+from albert_lab.tasks.task import load_task
 
 
 @pytest.mark.parametrize("overrides", [[], ["sharing=not-shared", "inter_sentence=none"], ["ffn_block=glu"]])
@@ -20,7 +25,7 @@ def test_flops_and_disk_are_those_that_the_model_is_counted_to_take(corpus, own_
 
 def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device_and_its_evaluations(corpus, own_home):
     plan = toy_plan(corpus)
-    assert "FLOPs (no speed known for cpu)" in str(price([plan]))
+    assert "FLOPs (no speed known for cpu)" in in_words(price([plan]))
     record = toy_record()
     for name, tokens, device in (("old", 500, "cpu"), ("new", 1000, "cpu"), ("gpu", 10_000_000, "cuda")):
         times = {"training_seconds": 10.0, "total_seconds": 14.0}
@@ -28,7 +33,8 @@ def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device_and_its_ev
         provenance = record.provenance.model_copy(update={"device": device, "jobs": 2})
         folder = own_home / "runs" / name
         folder.mkdir(parents=True)
-        write(folder, record.model_copy(update={"name": name, "training": training, "provenance": provenance}))
+        changed = {"name": name, "training": training, "provenance": provenance, "config": plan.config}
+        write(folder, record.model_copy(update=changed))
     os.utime(own_home / "runs" / "old" / RECORD, (0, 0))
     speed, beside = last_speed("cpu") or (0.0, 0.0)
     assert speed == 2 * (100 / (1 - record.data.padding_share) * record.train_flops_per_token), "of two runs at a time"
@@ -36,5 +42,10 @@ def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device_and_its_ev
     evaluations = 2 * count_training_flops(plan.config) / record.train_flops_per_token
     assert beside * record.train_flops_per_token == 2, "seconds"
     assert price([plan]).seconds == pytest.approx(price([plan]).flops / speed + evaluations, rel=0.05)
-    assert str(price([plan])).startswith("1 run, about ")
+    assert in_words(price([plan])).startswith("1 run, about ")
+    task = load_task("mnli")
+    plan.points[0].missing = [Finetuning(plan.points[0].run, task, 0)]
+    done = toy_finetuning("new", "mnli", 50.0).model_copy(update={"settings": task.fitted(plan.config)})
+    write_atomically(record_file(own_home / "runs" / "new", "mnli", 0), done.model_dump_json())
+    assert sum(tunings(plan.points[0], paces("cpu")).values()) / speed == pytest.approx(done.total_seconds / 2)
     assert price([toy_plan(corpus, "machine.device=auto")], "--gres=gpu:1").device == "cuda", "not of the login node"
