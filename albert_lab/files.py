@@ -119,7 +119,7 @@ def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
 def describe(detail: Any) -> str:
     """A detail of a pydantic.ValidationError in one line: the key, its value and the allowed values."""
     key = ".".join(str(part) for part in detail["loc"])
-    said = detail["msg"].removeprefix("Value error, ")
+    said = detail["msg"].removeprefix("Value error, ").replace("Extra inputs are not permitted", "there is no such key")
     if not key or said.startswith((f"{key}=", f"{key}.")):
         return said
     if detail["type"] in ("value_error", "missing"):  # its value is that of the whole part

@@ -10,12 +10,9 @@ from records import toy_record
 from toy import toy_overrides
 from toy_reports import toy_report
 
-from albert_lab import paths
 from albert_lab.runs import results
 from albert_lab.studies import experiment
 from albert_lab.studies.plan import plan_study
-
-EXPERIMENTS = sorted(file.stem for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 
 @pytest.mark.parametrize(
