@@ -17,6 +17,10 @@ from albert_lab.errors import ConfigError
 SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
 
 
+class NoPairsError(ConfigError):
+    """A text of which the pairs of an objective or a measure cannot be made."""
+
+
 @dataclass(frozen=True)
 class Pairs(Rows):
     """Segment pairs as the model reads them; segment A comes first. stats are of the whole epoch."""
@@ -114,12 +118,12 @@ KINDS: dict[str, PairKind] = {
 
 
 def check_kinds(spec: InterSentenceConfig, shards: Shards | None = None) -> None:
-    """Raises ConfigError if an objective names an unknown kind of pair, or one that needs more source documents."""
+    """Raises ConfigError if an objective names an unknown kind of pair, NoPairsError if it needs more documents."""
     kinds = {kind for _, kind, _ in _mix(spec)} | {spec.single_sentence_chunks} - {"drop"}
     if unknown := kinds - KINDS.keys():
         raise ConfigError(f"inter_sentence.labels: kind={min(unknown)} is unknown (allowed: {', '.join(KINDS)})")
     if shards and len(shards.source_offsets) <= 2 and any(KINDS[kind].is_across for kind in kinds):
-        raise ConfigError(
+        raise NoPairsError(
             f"inter_sentence={spec.name} pairs text of different source documents, and the {shards.split} text is one:"
             " give more text, another share, or corpus.document_characters=N to cut a long text"
         )
@@ -136,12 +140,11 @@ def make_pairs(
     Source: create_pretraining_data.py, create_instances_from_document.
 
     Raises:
-        ConfigError: an unknown kind of pair, or a kind that cannot be made of this text.
+        ConfigError: an unknown kind of pair; NoPairsError: one that cannot be made of this text.
     """
     check_kinds(spec, shards)
     limit, short = config.max_sequence_length - SPECIAL_TOKENS, config.short_sequence_probability
-    counts: Counter[str] = Counter()
-    parts: list[Pairs] = []
+    counts, parts = Counter[str](), list[Pairs]()
     for number, first, end in blocks_of(shards, most_blocks):
         rng = generator(Stream.PAIRS, seed, epoch, number)
         stretches = draw_stretches(shards, first, end, limit, short, spec.cutting == "released", rng)
@@ -153,7 +156,7 @@ def make_pairs(
     pairs = Pairs.join(parts)
     missing = [entry.kind for label, entry in enumerate(spec.labels) if not np.any(pairs.label == label)]
     if missing or not len(pairs):
-        raise ConfigError(
+        raise NoPairsError(
             f"inter_sentence={spec.name}: the {shards.split} text gives {len(pairs):,} pairs, and none of kind"
             f" {' or '.join(missing) or 'consecutive'}: {counts['dropped_chunks']:,} of {counts['chunks']:,} chunks of"
             f" {config.max_sequence_length} tokens have one sentence. Give more text, a larger max_sequence_length (a"
@@ -222,10 +225,8 @@ def _alone(shards: Shards, chunks: Chunks, limit: int) -> Segments:
 
 def truncated_lengths(a_length: np.ndarray, b_length: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """Lengths after cutting the longer segment (the second if equal), token by token, until both fit into limit."""
-    return (
-        np.minimum(a_length, np.maximum(limit - b_length, limit - limit // 2)),
-        np.minimum(b_length, np.maximum(limit - a_length, limit // 2)),
-    )
+    first = np.minimum(a_length, np.maximum(limit - b_length, limit - limit // 2))
+    return first, np.minimum(b_length, np.maximum(limit - a_length, limit // 2))
 
 
 def _truncate(segments: Segments, label: int, kind: str, limit: int, counts: Counter[str], rng: Generator) -> Pairs:
@@ -250,7 +251,6 @@ def _stats(pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> di
     median_document_sequences is the length of the median document, in full sequences.
     """
     document_tokens = np.diff(shards.sentence_offsets[shards.document_offsets])
-    is_across = np.array([kind.is_across for kind in KINDS.values()])
     return {
         "pairs": len(pairs),
         **{name: counts[name] for name in ("chunks", "dropped_chunks", "unmatched_pairs")},
@@ -258,5 +258,5 @@ def _stats(pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> di
         "truncated_text_share": counts["truncated_tokens"] / len(shards.tokens),
         "document_start_share": counts["first_chunks"] / counts["chunks"],
         "median_document_sequences": float(np.median(document_tokens)) / limit,
-        "cross_document_share": float(is_across[pairs.kind].mean()),
+        "cross_document_share": float(np.array([kind.is_across for kind in KINDS.values()])[pairs.kind].mean()),
     }

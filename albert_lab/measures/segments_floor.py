@@ -11,7 +11,7 @@ from albert_lab import files, own_code, paths
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data.batches import SAMPLED_BLOCKS
 from albert_lab.data.build import Say, find_or_build
-from albert_lab.data.pairs import Pairs, Stream, generator, make_pairs
+from albert_lab.data.pairs import NoPairsError, Pairs, Stream, generator, make_pairs
 from albert_lab.data.prepare import find_shards
 from albert_lab.data.shards import Shards
 from albert_lab.measures.catalog import of_kind
@@ -52,21 +52,26 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
     folder = paths.cache() / "segments-floors" / key
 
     def build(folder: Path) -> None:
-        np.savez_compressed(folder / "right.npz", allow_pickle=False, **_right(config, train, dev, measures))
+        np.savez_compressed(folder / "right.npz", allow_pickle=False, **_right(config, train, dev, say))
 
     file = find_or_build(folder, build, say) / "right.npz"
     remedy = f"remove {folder}, and the same command builds it again"
     return files.read_arrays(file, remedy)
 
 
-def _right(config: RunConfig, train: Shards, dev: Shards, measures: Sequence[PairMeasure]) -> dict[str, np.ndarray]:
+def _right(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict[str, np.ndarray]:
     describe, seed = partial(features, vocab_size=config.tokenizer.vocab_size), config.evaluation.seed
-    own = [of for of in measures if of.fitted_as is None]
-    fitted = {of.name: fit(train, _epochs(train, of, config), describe, seed) for of in own}
-    right = {}
-    for measure in measures:
-        pairs = measure.pairs(dev, config, config.evaluation.num_pairs)
-        right[measure.name] = fitted[measure.fitted_as or measure.name].predict(describe(dev, pairs)) == pairs.label
+    fitted, right = dict[str, "SGDClassifier"](), dict[str, np.ndarray]()
+    for measure in sorted(of_kind(PairMeasure), key=lambda of: of.fitted_as is not None):
+        try:
+            pairs = measure.pairs(dev, config, config.evaluation.num_pairs)
+            if measure.fitted_as is None:
+                fitted[measure.name] = fit(train, _epochs(train, measure, config), describe, seed)
+        except NoPairsError as error:
+            say(f"warning: {measure.label} is not scored: {error}")
+        else:
+            if classifier := fitted.get(measure.fitted_as or measure.name):
+                right[measure.name] = np.equal(classifier.predict(describe(dev, pairs)), pairs.label)
     return right
 
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from albert_lab.data.pairs import Pairs, Stream, generator
+from albert_lab.data.pairs import NoPairsError, Pairs, Stream, generator
 from albert_lab.data.shards import Shards
-from albert_lab.errors import ConfigError
 
 
 def across_documents(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
@@ -20,14 +19,14 @@ def across_documents(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
     segment that is used twice. A longer one is cut at its end, so no segment is longer than the one it replaces.
 
     Raises:
-        ConfigError: all pairs are of one source document.
+        NoPairsError: all pairs are of one source document.
     """
     is_swapped = pairs.label == 1  # the second segment stands first
     start = np.where(is_swapped, pairs.a_start, pairs.b_start)
     length = np.where(is_swapped, pairs.a_length, pairs.b_length)
     source = shards.source_of(shards.document_at(start))
     if len(np.unique(source)) < 2:
-        raise ConfigError(
+        raise NoPairsError(
             "sop_across_documents exchanges second segments between source documents, but all held-out pairs are of"
             " one: hold out more text (corpus.dev_share)"
         )

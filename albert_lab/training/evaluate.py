@@ -14,10 +14,9 @@ import torch
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, collate, micro_batches
 from albert_lab.data.chunks import Stream, generator
-from albert_lab.data.pairs import Pairs
+from albert_lab.data.pairs import NoPairsError, Pairs
 from albert_lab.data.shards import Shards
 from albert_lab.data.tokenizer import Tokenizer
-from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog
 from albert_lab.measures.measure import Difference, HeldOutPairs, Measure, OwnTextMeasure, PairMeasure, TokenMeasure
 from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
@@ -45,7 +44,7 @@ class Evaluator:
     Every set is masked like the training batches ("the same procedure", section 4.1), at its use.
 
     Attributes:
-        pairs: the held-out pairs of each measure; those that text of single sentences does not have are left out.
+        pairs: the held-out pairs of each measure; pair measures of which the text has none are left out.
         probes: pairs of training documents, by measure, on which its linear probe is fitted.
         kinds: the kinds of pair that the model's head separates, in the order of its logits; empty without a head.
     """
@@ -88,8 +87,8 @@ class Evaluator:
         for measure in measures:
             try:
                 made[measure.name] = measure.pairs(shards, self.config, number)
-            except ConfigError:
-                if not self.dev.is_of_single_sentences:
+            except NoPairsError:
+                if isinstance(measure, TokenMeasure):
                     raise
         return made
 

@@ -43,6 +43,13 @@ def test_features_count_tokens_edges_and_neighbours_of_each_segment(tmp_path):
             assert own[(1 + 2 * EDGE) * vocab_size :].sum() == len(tokens) - 1
 
 
+def test_measures_whose_pairs_a_text_does_not_have_are_named_and_left_out(text):
+    (config, train, _), said = text, list[str]()
+    of_one = replace(train, source_offsets=np.array([0, train.num_documents]))
+    assert [*segments_floor._right(config, train, of_one, said.append)] == [catalog.SOP.name]
+    assert sum("is not scored" in line for line in said) == 3
+
+
 def toy_epochs(label):
     """Pairs of one-sentence documents of 4 tokens whose label is a function of the two segments' first tokens."""
     shards = make_shards([[4, 4]] * 3000, vocab_size=40)

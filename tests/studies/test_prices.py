@@ -31,16 +31,14 @@ def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device_and_its_ev
         times = {"training_seconds": 10.0, "total_seconds": 14.0}
         training = record.training.model_copy(update={"tokens": tokens, "steps": 100, **times})
         provenance = record.provenance.model_copy(update={"device": device, "jobs": 2})
-        folder = own_home / "runs" / name
-        folder.mkdir(parents=True)
+        (folder := own_home / "runs" / name).mkdir(parents=True)
         changed = {"name": name, "training": training, "provenance": provenance, "config": plan.config}
         write(folder, record.model_copy(update=changed))
     os.utime(own_home / "runs" / "old" / RECORD, (0, 0))
-    speed, beside = last_speed("cpu") or (0.0, 0.0)
+    speed = (last_speed("cpu") or (0.0,))[0]
     assert speed == 2 * (100 / (1 - record.data.padding_share) * record.train_flops_per_token), "of two runs at a time"
     assert (last_speed("cuda") or (0.0,))[0] == pytest.approx(1e4 * speed)
     evaluations = 2 * count_training_flops(plan.config) / record.train_flops_per_token
-    assert beside * record.train_flops_per_token == 2, "seconds"
     assert price([plan]).seconds == pytest.approx(price([plan]).flops / speed + evaluations, rel=0.05)
     assert in_words(price([plan])).startswith("1 run, about ")
     task = load_task("mnli")
@@ -48,4 +46,4 @@ def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device_and_its_ev
     done = toy_finetuning("new", "mnli", 50.0).model_copy(update={"settings": task.fitted(plan.config)})
     write_atomically(record_file(own_home / "runs" / "new", "mnli", 0), done.model_dump_json())
     assert sum(tunings(plan.points[0], paces("cpu")).values()) / speed == pytest.approx(done.total_seconds / 2)
-    assert price([toy_plan(corpus, "machine.device=auto")], "--gres=gpu:1").device == "cuda", "not of the login node"
+    assert price([toy_plan(corpus, "machine.device=auto")], "--gres=gpu:1").device == "cuda"
