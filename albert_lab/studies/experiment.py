@@ -111,13 +111,12 @@ class Experiment(Record):
     """
 
     name: Name
-    title: str
+    title: str = Field(min_length=1)
     source: str
     fixed: tuple[str, ...] = ()
     grid: dict[str, Values]
     beyond_paper: dict[str, BeyondPaper] = Field(default={})
     start_from: str | tuple[Link, ...] = ()
-    speed_relative_to: dict[str, str] | None = None
     columns: Annotated[tuple[str, ...], Distinct] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
     finetuning_seeds: Annotated[tuple[Annotated[int, Seed], ...] | None, Distinct] = Field(default=None, min_length=1)
@@ -148,7 +147,6 @@ class Experiment(Record):
         for axis in self.beyond_paper:
             check_known("beyond_paper", axis, self.grid)
         rows, printed = [("start_from.row", link.row) for link in self.links], self.paper.rows if self.paper else ()
-        rows += [("speed_relative_to", self.speed_relative_to or {})]
         rows += [("paper.rows", {axis: row.get(axis, "") for axis in self.grid}) for row in printed]
         for place, row in rows:
             for axis, label in row.items():
@@ -186,8 +184,7 @@ class Experiment(Record):
     @property
     def is_of_paper(self) -> bool:
         """Whether its claims are sentences of the paper: it has the paper's table or figure, and each its section."""
-        has_numbers = self.paper is not None or self.paper_figure is not None
-        return has_numbers and all(claim.section for claim in self.claims)
+        return (self.paper or self.paper_figure) is not None and all(claim.section for claim in self.claims)
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -259,9 +256,10 @@ def from_overrides(overrides: Sequence[str], *, is_one: bool = False) -> tuple[E
     grid = {key: values for key, values in swept.items() if key != "seed"}
     content = {"name": ONE_MODEL, "title": "One model", "source": "own model", "grid": grid, "columns": INTRINSIC}
     if is_one:
-        return Experiment.model_validate(content), [*overrides, *([] if "seed" in given else [f"seed={load().seed}"])]
+        rest = [] if "seed" in given else [f"seed={load().seed}"]
+        return check(Path("pretrain"), content, Experiment), [*overrides, *rest]
     content |= {"name": "-".join(["sweep", *grid]), "source": "own sweep"}
     content["title"] = f"What changes with {' and '.join(grid)}?" if grid else "What does one model score?"
     if len(grid) == 1 and all(number_in(value) is not None for values in grid.values() for value in values):
         content["figures"] = ["scores-by-setting", "learning-curves"]
-    return Experiment.model_validate(content), [text for text in overrides if key_of(text) not in grid]
+    return check(Path("sweep"), content, Experiment), [text for text in overrides if key_of(text) not in grid]

@@ -144,7 +144,6 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
         ({"start_from": [{"row": {"sharing": "a"}, "parent": {}, "keep": "weights"}]}, "start_from.row=sharing"),
         ({"start_from": [{"row": {}, "parent": {}, "keep": "all"}]}, "'training' or 'weights'"),
         ({"beyond_paper": {"sharing": {"values": ["groups"], "scales": []}}}, "beyond_paper=sharing"),
-        ({"speed_relative_to": {"model": "BERT"}}, "speed_relative_to"),
         ({"grid": {"state": {"a": ["dropout=0"]}}}, "grid: state"),
     ],
 )
