@@ -78,9 +78,10 @@ class RandomWeights(Run):
 
     @cached_property
     def name(self) -> str:
-        shape = asdict(EncoderShape.from_config(self.config))
-        tokenizer = self.fingerprints["tokenizer"]
-        return f"random_{digest([shape, tokenizer, self.config.scale.name, sorted(self.own_code.values())])}"
+        config, corpus = self.config, self.config.corpus
+        shape = asdict(EncoderShape.from_config(config)), config.max_sequence_length, config.scale.name
+        text = self.fingerprints["tokenizer"], corpus.lower_case, corpus.strip_accents, corpus.language
+        return f"random_{digest([shape, text, sorted(self.own_code.values())])}"
 
 
 def random_weights(run: Run) -> RandomWeights:
@@ -167,11 +168,13 @@ def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) 
             say(describe(make(item)))
         except StoppedError:
             return False
-        except (*FIXABLE, RuntimeError) as error:
+        except OSError:
+            raise
+        except Exception as error:
             own = own_code.suspected(error)
             say(f"{item.name}: FAILED: {own or error}")
             write_atomically(item.failure_file, f"{own or error}\n")
-            if own:
+            if not isinstance(error, FIXABLE):
                 (item.start.folder / TRACEBACK).write_text(traceback.format_exc())
     return True
 

@@ -206,8 +206,8 @@ class RunRecord(Record):
         if not isinstance(documents, dict):
             return documents
         return {
-            name: kept | {"n": documents[kept["n"]]["n"]}
-            if isinstance(kept, dict) and kept.get("n") in [*documents]
+            name: kept | {"n": other.get("n")}
+            if isinstance(kept, dict) and isinstance(other := documents.get(str(kept.get("n"))), dict)
             else kept
             for name, kept in documents.items()
         }

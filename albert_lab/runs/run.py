@@ -132,8 +132,7 @@ def read(folder: Path) -> Run:
     name, version = content.pop("name", None), content.pop("results_version", None)
     run = files.check(file, json.dumps(content, default=str).encode(), Run, REMEDY)  # in JSON lists become tuples
     if version == RESULTS_VERSION and run.name != name:
-        changed = f"changed by hand: its name is {name}, but its content is that of {run.name}"
-        raise DamagedFileError(file, changed, REMEDY)
+        raise DamagedFileError(file, f"changed by hand: its name is {name}, its content that of {run.name}", REMEDY)
     return run
 
 

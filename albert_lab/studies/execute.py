@@ -20,6 +20,7 @@ from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
 from albert_lab.studies import study
 from albert_lab.studies.plan import Plan, Point
+from albert_lab.tasks.task import SPLITS
 from albert_lab.training.log import check_installed
 
 SOME_FAILED = 3
@@ -87,7 +88,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
 
     Raises:
         DamagedFileError: the record of a run is damaged.
-        ConfigError: a run needs a GPU or more memory than there is.
+        ConfigError: a run needs a GPU or more memory than there is, or a task's file cannot be used.
         MissingDataError: the package of a tracker is not installed.
     """
     for item in plan.family.values():
@@ -104,6 +105,9 @@ def execute(plan: Plan, options: Options) -> Outcome:
             raise ConfigError("machine.device=cuda: torch finds no GPU on this machine (allowed: auto, cpu)")
         for item in todo:
             check_memory(item.config)
+        for task in {of.task.name: of.task for item in todo for of in item.missing}.values():
+            for split in SPLITS:  # a file that cannot be used is found now, not after the training
+                task.read(paths.tasks_data(), split)
         preparing.prepare_all((item.run for item in todo if item.lacks_pretraining), to_stderr)
     study.begin(plan)
     outcome = _train(todo, options)

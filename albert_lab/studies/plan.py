@@ -29,12 +29,9 @@ from albert_lab.studies.starts import adopt, check_start
 class Point:
     """One run of an experiment, and what there was of it when this was first asked; several points may share a run.
 
-    Attributes:
-        labels: its row, as a label of each axis.
-        parent: the point that it starts from, and keep what it keeps of that one.
-        tasks: the task of each downstream column of the table, by name or file; a point that is no row has none.
-        seeds: those of the fine-tunings; None: the seeds of each task.
-        with_random: whether its tasks are also fine-tuned from random weights of its shape.
+    labels are its row, by axis; of its parent it keeps `keep`. tasks has the task of each downstream column of the
+    table, by name or file, none of a point that is no row; seeds are those of the fine-tunings, None: those of each
+    task; with_random says whether these also start from random weights of its shape.
     """
 
     labels: dict[str, str]

@@ -138,8 +138,7 @@ def titles_of_runs(reports: Path) -> dict[str, str]:
     for file in reports.glob(f"*/*/{STUDY}"):
         with suppress(ConfigError):
             for point in read_points(file.parent).points:
-                row = " ".join(f"{axis}={label}" for axis, label in point.labels.items())
-                titles[point.run] = f"{row} seed {point.seed}".lstrip()
+                titles[point.run] = " ".join([*map("=".join, point.labels.items()), f"seed {point.seed}"])
     return titles
 
 

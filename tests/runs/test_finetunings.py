@@ -10,7 +10,7 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import finetunings, results, states
 from albert_lab.runs import run as runs
 from albert_lab.runs.reported import AVERAGE, AVERAGED
-from albert_lab.studies import experiment, study
+from albert_lab.studies import execute, experiment, study
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.studies.plan import plan_study
 from albert_lab.tasks.records import read_record, record_file
@@ -29,11 +29,14 @@ def planned(corpus, own_home, monkeypatch, runs_here):
     return replace(plan, points=plan.points[1:])
 
 
-def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planned, own_home):
+def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planned, own_home, monkeypatch):
     (item,) = planned.points
     squad = own_home / "data" / "squad" / "train-v1.1.json"
     whole = squad.read_text()
     squad.write_text(whole[: len(whole) // 2])
+    with pytest.raises(ConfigError, match=r"train-v1\.1\.json"):
+        train(planned)
+    monkeypatch.setattr(execute, "SPLITS", ())  # as if it were damaged later
     outcome = train(planned)
     failure = f"{item.run.name}, squad1, seed 0"
     assert outcome.code == 1
@@ -46,10 +49,7 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     assert point.state == "done"
     (run,) = study.collect(planned.updated(), {}, "", print).runs
     score = run.scores["mnli"]
-    assert score.low is not None
-    assert score.high is not None
-    assert score.low < score.value < score.high
-    assert score.high > 1, "in percent"
+    assert (score.low or 1) < score.value < (score.high or 0), "in percent"
     assert "squad1" not in run.scores
 
     squad.write_text(whole)

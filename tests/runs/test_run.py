@@ -16,6 +16,7 @@ from albert_lab import storage
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
+from albert_lab.runs.finetunings import random_weights
 
 
 class Child:
@@ -77,8 +78,10 @@ def test_runs_of_any_seed_objective_and_shape_are_compared_on_one_set(corpus):
         for overrides in (["seed=1"], ["inter_sentence=nsp"], ["embedding_size=48", "sharing=not-shared"])
     }
     assert len(sets) == 1
-    other = runs.plan(toy_config(corpus, "masking=official", "max_sequence_length=24"))
+    other = runs.plan(shorter := toy_config(corpus, "masking=official", "max_sequence_length=24"))
     assert other.evaluation_set not in sets
+    of_both = {random_weights(runs.plan(config)).name for config in (shorter, toy_config(corpus))}
+    assert len(of_both) == 2, "fine-tunings are of other lengths, too"
 
 
 def test_machine_and_paths_of_the_last_command_are_used_but_not_while_the_run_is_made(corpus, own_home, tmp_path):
