@@ -8,7 +8,15 @@ from albert_lab.analysis import numbers
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.sentences import MIXED, outcome
-from albert_lab.analysis.verdicts import CANNOT_TELL, NOT_SUPPORTED, SUPPORTED, UNDECIDED, WORDS
+from albert_lab.analysis.verdicts import (
+    CANNOT_TELL,
+    NOT_SUPPORTED,
+    OTHER_SETS,
+    SUPPORTED,
+    UNDECIDED,
+    WORDS,
+    is_of_one_set,
+)
 
 PLAIN = {SUPPORTED: "yes", NOT_SUPPORTED: "NO"}
 
@@ -119,8 +127,10 @@ _HOLD = {
 
 def extremes(analysis: Analysis, metric: str) -> str:
     """The rows with the highest and the lowest mean of a metric, and whether that is more than noise."""
-    means: Any = analysis.summary.loc[metric, "mean"]
+    means: Any = analysis.summary.loc[metric, "mean"].reindex(analysis.rows).dropna()  # not of random weights
     unit, heading = analysis.unit(metric), analysis.heading(metric)
+    if not is_of_one_set(analysis.study, metric, {run.name for run in analysis.study.runs}):
+        return f"{heading} was taken on different held-out sets: {OTHER_SETS}"
     best, worst = str(means.idxmax()), str(means.idxmin())
     shown = {row: f"{numbers.value(means[row], unit)} {unit}".strip() for row in (best, worst)}
     if len(means) == 1:

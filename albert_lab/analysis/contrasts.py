@@ -86,7 +86,8 @@ def _over_seeds(column: Any, weights: Mapping[str, float], *, log: bool) -> tupl
     fewest, shared = min(map(len, seeds)), set.intersection(*seeds)
     rows = sorted(set(row))
     design = (row[:, None] == np.array(rows, object)).astype(float)
-    if abs(sum(weights.values())) < 1e-9 and 2 * len(shared) > fewest:
+    is_random = any(name.endswith(RANDOM) for name in weights)  # one model, of no seed of pre-training
+    if abs(sum(weights.values())) < 1e-9 and 2 * len(shared) > fewest and not is_random:
         of_seeds = (seed[:, None] == np.unique(seed)).astype(float)
         design = np.column_stack([design, of_seeds[:, :-1] - of_seeds[:, -1:]])
     vector = np.zeros(design.shape[1])
@@ -129,8 +130,9 @@ def _over_documents(
 def counts(frame: Frame, metric: str) -> bool:
     """Whether a score says something about pre-training here: losses and scores on held-out text do.
 
-    A task does if the mean of its best row is above random weights of the same shape and above words alone, with 95 %
-    intervals that exclude them (of one seed: over examples); without these two it does not. The average does if all do.
+    A task does if the mean of its best row is above random weights of the same shape and, where there are any (not of
+    spans), above words alone, with 95 % intervals that exclude them (of one seed: over examples). The average does if
+    all do.
     """
     if metric == AVERAGE:
         return all(counts(frame, task) for task in AVERAGED)
@@ -140,10 +142,11 @@ def counts(frame: Frame, metric: str) -> bool:
     column: Any = frame.of(task)
     means = column[~column["row"].str.endswith(RANDOM)].groupby("row")["value"].mean()
     best = str(means.idxmax()) if len(means) else ""
-    if best + RANDOM not in set(column["row"]) or column["words"].isna().all():
+    if best + RANDOM not in set(column["row"]):
         return False
-    above_words = contrast(frame, task, {best: 1.0}, alone=True).low > float(column["words"].max())
-    return above_words and contrast(frame, task, {best: 1.0, best + RANDOM: -1.0}, alone=True).low > 0
+    if contrast(frame, task, {best: 1.0}, alone=True).low <= column["words"].astype(float).max():  # never of NaN
+        return False
+    return contrast(frame, task, {best: 1.0, best + RANDOM: -1.0}, alone=True).low > 0
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

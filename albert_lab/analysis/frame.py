@@ -97,11 +97,8 @@ def frame(study: Study) -> Frame:
     having = sorted((place for place in places if place[0] in known), key=lambda place: (order[place[1]], place[2]))
     numbers = [line for run, row, seed in having for line in _numbers(known[run], row, seed)]
     curves = [line for run, row, seed in having for line in _curve(known[run], row, seed)]
-    layers = [
-        {"run": run, "row": row, "seed": seed, **layer.model_dump()}
-        for run, row, seed in having
-        for layer in known[run].layers
-    ]
+    placed = {place: dict(zip(NUMBERS[:3], place, strict=True)) for place in having}
+    layers = [where | layer.model_dump() for place, where in placed.items() for layer in known[place[0]].layers]
     documents = [table for run in known.values() for table in _documents(run)]
     return Frame(
         pd.DataFrame(numbers, columns=pd.Index(NUMBERS)),
@@ -123,7 +120,7 @@ def printed(cell: str) -> float:
 
     89.3/82.3 is the mean of both, 12M a number of millions, 1.7x a factor.
     """
-    match = re.fullmatch(r"\s*(-?[\d.]+(?:/-?[\d.]+)*)([Mx%]?)\s*", cell)
+    match = re.fullmatch(r"\s*(-?\d+\.?\d*(?:/-?\d+\.?\d*)*)([Mx%]?)\s*", cell)
     if not match:
         return float("nan")
     return fmean(float(part) for part in match[1].split("/")) * (1e6 if match[2] == "M" else 1)
@@ -133,7 +130,8 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     """The table of rows, and the row of each point."""
     points = {(*point.values.values(), *point.labels.values()): point for point in study.points}
     grid = study.experiment.grid
-    shown = [axis for axis in study.axes if axis not in grid or len(grid[axis]) > 1] or study.axes
+    known = {axis: {*grid.get(axis, ()), *(point.labels[axis] for point in study.points)} for axis in study.axes}
+    shown = [axis for axis in study.axes if axis not in grid or len(known[axis]) > 1] or study.axes
     names = {key: _name(point, shown) for key, point in points.items()}
     for key, point in points.items():
         if list(names.values()).count(names[key]) > 1:  # of other labels, and one value
@@ -141,14 +139,8 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     lines: list[dict[str, str]] = []
     for key, point in points.items():
         axes = {axis: point.labels[axis] for axis in study.axes}
-        lines.append(
-            {
-                "row": names[key],
-                **axes,
-                **{HERE + axis: point.values[axis] for axis in axes},
-                **{PAPER + metric: cell for metric, cell in _paper(study.experiment, axes).items()},
-            }
-        )
+        paper = {PAPER + metric: cell for metric, cell in _paper(study.experiment, axes).items()}
+        lines.append({"row": names[key], **axes, **{HERE + axis: point.values[axis] for axis in axes}, **paper})
     order = [names[(*point.values.values(), *point.labels.values())] for point in study.points]
     return pd.DataFrame(lines).fillna(""), order
 

@@ -44,7 +44,7 @@ def trend(frame: Frame, metric: str, row: Labels, than: Labels, axis: str = "run
     points = [_point(frame, metric, rung, (row, than), axis) for rung in frame.rows[axis].drop_duplicates()]
     table = pd.DataFrame([point for point in points if point], columns=pd.Index(COLUMNS))
     known: Any = table[table["high"] > table["low"]]
-    if len(known) < 3:
+    if known["flops"].nunique() < 3:
         return Trend(table, Contrast(math.nan))
     from statsmodels.regression.linear_model import WLS
 

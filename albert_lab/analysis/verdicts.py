@@ -1,6 +1,7 @@
 """Verdicts: the claims of an experiment, tested on the frame of its study."""
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from albert_lab.analysis.frame import PAPER, Frame, printed
 from albert_lab.analysis.trend import trend
 from albert_lab.measures.catalog import units
 from albert_lab.runs.reported import AVERAGE
+from albert_lab.score import loss_name
 from albert_lab.studies.claims import AtChance, BaseClaim, Comparison, Labels, Trend
 from albert_lab.studies.study import Study
 from albert_lab.tasks.task import task_names
@@ -18,6 +20,7 @@ from albert_lab.tasks.task import task_names
 SUPPORTED, NOT_SUPPORTED, UNDECIDED, CANNOT_TELL = "supported", "not supported", "undecided", "cannot tell"
 WORDS = (SUPPORTED, NOT_SUPPORTED, UNDECIDED, CANNOT_TELL)
 ALPHA = 0.05
+OTHER_SETS = "with one text, vocabulary, length and masking they could be compared"
 NUMBERS = ("effect", "low", "high", "paper", "p")
 COLUMNS = ("quote", "section", "metric", "check", "compared", *NUMBERS, "verdict", "can_tell", "why")
 
@@ -74,6 +77,8 @@ def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
     line = {"quote": claim.quote, "section": claim.section or "", "metric": metric, "check": words, "why": ""}
     line |= {"compared": "", **dict.fromkeys(NUMBERS, math.nan), "verdict": CANNOT_TELL, "can_tell": False}
     rows = {tuple(labels.items()): frame.row(labels) for labels in claim.rows(study.experiment.grid)}
+    if more := [axis for of in study.points[:1] for axis in of.labels if axis not in study.experiment.grid]:
+        return line | {"why": f"not run: each of its rows is several here, by {', '.join(more)}"}
     known = set(frame.of(metric)["row"])
     if missing := [_name(frame, dict(key)) for key, row in rows.items() if row not in known]:
         what = "no average, for not all of its tasks were run" if metric == AVERAGE else f"no {metric}"
@@ -81,6 +86,8 @@ def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
     runs: Any = frame.of(metric).groupby("row")["run"].agg(tuple)
     if runs[list(rows.values())].duplicated().any():
         return line | {"why": "at this scale its rows are the same runs"}
+    if len(rows) > 1 and not is_of_one_set(study, metric, {run for row in rows.values() for run in runs[row]}):
+        return line | {"why": f"its rows were scored on different held-out sets: {OTHER_SETS}"}
     finding = _of_trend(claim, frame) if isinstance(claim, Trend) else _decisive(claim, study, frame)
     line |= _shown(finding, frame, metric)
     if why := "" if (score_counts := counts(frame, metric)) else "its score does not count: see the table":
@@ -95,6 +102,12 @@ def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
     is_against = finding.denial < finding.support
     p = finding.denial if is_against else finding.support
     return line | {"p": p, "verdict": NOT_SUPPORTED if is_against else SUPPORTED}
+
+
+def is_of_one_set(study: Study, metric: str, runs: Collection[str]) -> bool:
+    """Whether these runs were scored on one held-out set, or the metric is none of held-out text."""
+    sets = {run.record.evaluation_set for run in study.runs if run.name in runs}
+    return len(sets) < 2 or metric not in {*units(), *map(loss_name, units())}
 
 
 def _decisive(claim: BaseClaim, study: Study, frame: Frame) -> _Finding:
@@ -118,7 +131,10 @@ def _rounded(p: float) -> float:
 
 
 def _finding(comparison: Comparison, frame: Frame, metric: str) -> _Finding:
-    weights = {str(frame.row(labels)): weight for weight, labels in comparison.weights}
+    weights = dict[str, float]()
+    for weight, labels in comparison.weights:  # an interaction may have one row twice
+        row = str(frame.row(labels))
+        weights[row] = weights.get(row, 0.0) + weight
     bounds = [bound for bound in (comparison.low, comparison.high) if math.isfinite(bound)]
     found = [contrast(frame, metric, weights, bound, log=comparison.is_log) for bound in bounds]
     inside = [item.p if bound == comparison.low else item.p_against for bound, item in zip(bounds, found, strict=True)]

@@ -48,8 +48,9 @@ def test_a_row_is_named_by_the_labels_that_differ_with_the_values_that_were_run(
 
 def test_rows_of_other_labels_and_one_value_are_told_apart():
     asked = [point("all-shared", label, 0, label) for label in ("12", "64")]
+    asked += [asked[0].model_copy(update={"labels": asked[0].labels | {"dropout": "0"}})]
     names = frame(study(points=asked)).rows["row"].tolist()
-    assert len(set(names)) == 2
+    assert len(set(names)) == 3
 
 
 def test_a_line_is_a_number_with_what_belongs_to_it(tables):

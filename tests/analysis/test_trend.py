@@ -51,5 +51,5 @@ def test_a_claim_on_a_trend_is_decided_by_the_slope(effects, word):
     rows = {"row": {"variant": "sop"}, "than": {"variant": "none"}}
     claim = {"quote": "q", "metric": "sop_accuracy", "check": "trend", "direction": "rising", **rows}
     grid = {"variant": ["none", "sop"], "rung": list(RUNGS)}
-    asked = Experiment.model_validate({"name": "toy", "title": "", "source": "", "grid": grid, "claims": [claim]})
+    asked = Experiment.model_validate({"name": "toy", "title": "t", "source": "", "grid": grid, "claims": [claim]})
     assert verdicts(Study(asked, [], []), ladder(effects)).loc[0, "verdict"] == word

@@ -22,10 +22,8 @@ def asked(*claims: dict) -> Study:
     content = [{"quote": "q", "metric": "sop_accuracy", **claim} for claim in claims]
     sizes = ["1", "2", "3"] + ["4"] * any("[" in str(claim.get("row")) for claim in claims)
     grid = {"size": sizes}
-    experiment = Experiment.model_validate(
-        {"name": "toy", "title": "toy", "source": "", "grid": grid, "claims": content}
-    )
-    return Study(experiment, [], [])
+    made = {"name": "toy", "title": "toy", "source": "", "grid": grid, "claims": content}
+    return Study(Experiment.model_validate(made), [], [])
 
 
 def decide(claim: dict, *samples: list[float], metric: str = "sop_accuracy", floor: float = 50.0, **more) -> Any:
@@ -43,6 +41,7 @@ def decide(claim: dict, *samples: list[float], metric: str = "sop_accuracy", flo
         ({"check": "greater", "row": C, "than": 65}, (LOW, MIDDLE, HIGH), "supported"),
         ({"check": "greater", "row": A, "than": 65}, (LOW, MIDDLE, HIGH), "not supported"),
         ({"check": "greater", "row": [D, A], "than": [C, B]}, (LOW, [66, 67, 68.1], HIGH, [80, 81, 82]), "supported"),
+        ({"check": "greater", "row": [B, A], "than": [C, B]}, (LOW, [68, 69, 70.1], HIGH), "supported"),
         ({"check": "ordered", "order": [C, B, A]}, (LOW, MIDDLE, HIGH), "supported"),
         ({"check": "ordered", "order": [C, A, B]}, (LOW, MIDDLE, HIGH), "not supported"),
         ({"check": "ordered", "axis": "size", "direction": "rising"}, (LOW, MIDDLE, HIGH), "supported"),
@@ -73,10 +72,7 @@ def test_a_verdict_has_the_effect_with_its_interval_and_the_papers():
 
 @pytest.mark.parametrize(
     ("samples", "reason"),
-    [
-        ((LOW, MIDDLE), "not run"),
-        (([49.0, 50, 51], MIDDLE, [50.5, 49, 50.6]), "not learnt"),
-    ],
+    [((LOW, MIDDLE), "not run"), (([49.0, 50, 51], MIDDLE, [50.5, 49, 50.6]), "not learnt")],
 )
 def test_what_was_not_run_or_not_learnt_cannot_tell(samples, reason):
     line = decide({"check": "greater", "row": C, "than": A}, *samples)

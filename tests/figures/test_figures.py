@@ -74,6 +74,10 @@ def test_the_message_names_the_best_row_only_if_the_difference_is_clear(tmp_path
     numbers.loc[of_mlm, "value"] += [0, 40, -40, 30, -45, 10, -20, 20, 3]
     noisy = replace(result, frame=replace(result.frame, numbers=numbers))
     assert "within the noise" in extremes(noisy, "mlm_accuracy")
+    first, *others = result.study.runs
+    first = first.model_copy(update={"record": first.record.model_copy(update={"evaluation_set": "other"})})
+    mixed = replace(result, study=replace(result.study, runs=[first, *others]))
+    assert "different held-out sets" in extremes(mixed, "mlm_accuracy")
 
 
 def test_a_line_has_a_point_for_each_evaluation_and_a_band_over_seeds(tmp_path):
