@@ -214,7 +214,10 @@ def _table(file: Path) -> Records:
 
         separator = "\t" if form == ".tsv" else ","
         with pandas.read_csv(file, sep=separator, dtype=str, keep_default_na=False, chunksize=1000) as parts:
-            yield from enumerate((row for part in parts for row in part.to_dict("records")), 1)
+            for part in parts:
+                if not isinstance(part.index, pandas.RangeIndex):  # pandas takes the first cells for names of rows
+                    raise ValueError("its rows have more cells than its first line has names")
+                yield from enumerate(part.to_dict("records"), part.index[0] + 1)
     except ImportError as error:
         raise MissingDataError(f"{file} needs a package: pip install 'albert-lab[parquet]'") from error
     except (ValueError, OSError, EOFError) as error:  # also of the parsers

@@ -74,8 +74,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
     corpora = _corpora(config)
     fingerprints, (corpus, *added) = [fingerprint(source) for source in corpora], corpora
     tokenizer, threads = load_tokenizer(config), config.machine.workers or min(cores(), _MAX_THREADS)
-    counts: Counter[str] = Counter()
-    skipped: list[str] = []
+    counts, skipped = Counter[str](), list[str]()
     writers, spoken = {split: ShardWriter(folder, split) for split in SPLITS}, time.monotonic()
     for split, of, sources in _batches(corpora, counts, skipped):
         tokens, lengths = _encode(sources, of, tokenizer, threads, counts)
@@ -123,9 +122,10 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         say(f"warning: corpus.on_error=skip left {len(skipped):,} records out, such as {'; '.join(skipped[:5])}")
     if corpus.source == "files" and corpus.lines == "whole" and texts.is_hard_wrapped(corpus):
         say("warning: most lines are of one length and end within a sentence: corpus.lines=wrapped joins them")
-    root = paths.expanded(str(corpus.path))
-    if corpus.source == "files" and root.is_dir() and (others := sorted({*walk(root)} - {*files_of(corpus)})):
-        say(f"warning: {len(others):,} files of {root} are not read, such as {others[0][0]}: a glob reads any name")
+    named = corpus.path if isinstance(corpus.path, tuple) else [str(corpus.path)]
+    for root in (root for root in map(paths.expanded, named) if corpus.source == "files" and root.is_dir()):
+        if others := sorted({*walk(root)} - {*files_of(corpus)}):
+            say(f"warning: {len(others):,} files of {root} are not read, such as {others[0][0]}: a glob reads any name")
 
 
 def _batches(

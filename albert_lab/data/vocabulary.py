@@ -26,6 +26,7 @@ TOKENIZER_VERSION = 2
 
 MODEL_FILE = "spiece.model"
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
+_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}  # of no token: -1
 _SEED = 149
 _LONGEST_BYTES = 4192  # SentencePiece leaves longer lines out, without a word
 
@@ -121,10 +122,7 @@ def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> No
             model_type="unigram",
             vocab_size=settings.vocab_size,
             character_coverage=settings.character_coverage,
-            pad_id=0,
-            unk_id=1,
-            bos_id=-1,
-            eos_id=-1,
+            **_IDS,  # pyright: ignore[reportArgumentType]
             control_symbols=list(CONTROL_SYMBOLS),
             user_defined_symbols=list(USER_DEFINED_SYMBOLS),
             shuffle_input_sentence=True,
@@ -142,9 +140,8 @@ def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> No
 def sample(items: Iterable[str], size: int) -> list[str]:
     """A uniform random sample of at most `size` items, in one pass (Li 1994, Algorithm L)."""
     random = np.random.Generator(np.random.Philox(key=_SEED))
-    stream = iter(items)
+    stream, weight = iter(items), 1.0
     kept = list(islice(stream, size))
-    weight = 1.0
     while True:
         weight *= math.exp(math.log(1 - random.random()) / size)
         skipped = math.floor(math.log(1 - random.random()) / math.log1p(-weight))

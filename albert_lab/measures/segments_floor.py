@@ -41,8 +41,6 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
         ConfigError: text from which no pairs can be made (see pairs.make_pairs), or a damaged file in the cache.
         OSError: no space left.
     """
-    if train.is_of_single_sentences:  # nothing is scored on pairs
-        return {}
     measures = of_kind(PairMeasure)
     settings = {key: getattr(config, key) for key in ("max_sequence_length", "short_sequence_probability")}
     settings |= {key: getattr(config.evaluation, key) for key in ("num_pairs", "seed")}

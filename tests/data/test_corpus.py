@@ -189,6 +189,7 @@ def test_compressed_files_give_their_text_and_damaged_ones_are_refused(tmp_path,
         ("a.csv", b"id,body\n1,x\n", "a.csv:1: corpus.text_field"),
         ("a.txt", b"<?xml version='1.0'?>\n<p>Text.</p>", "a.txt"),
         ("wiki_00", b'<doc id="1" url="u" title="T">\nT\n\nText.\n</doc>\n', "wiki_00 .*wikiextractor --json"),
+        ("a.csv", b"text,label\nOne.,1,\nTwo.,0,\n", "a.csv cannot be read as a table: its rows have more cells"),
         ("a.parquet", b"PAR1", "a.parquet"),
     ],
 )
