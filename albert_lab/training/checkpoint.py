@@ -40,10 +40,6 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
     final = folder / f"step-{state['step']:08d}"
     for partial in folder.glob(f"*{PARTIAL}*"):  # of a killed process
         remove(partial)
-    if final.exists():  # saved twice at one step, by a signal right after a timed save
-        if _damage(final) is None:
-            return final
-        remove(final)
     with replacing(final) as partial:
         partial.mkdir()
         _write_tensors(partial / MODEL, _weights(model))

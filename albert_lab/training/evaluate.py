@@ -113,7 +113,7 @@ class Evaluator:
         Raises:
             DivergedError: a loss that is not a finite number.
         """
-        measures = [m for m in catalog.measures() if m.in_curves and (self.kinds or isinstance(m, TokenMeasure))]
+        measures = [m for m in catalog.measures() if m.in_curves and (self.kinds or not isinstance(m, PairMeasure))]
         part = copy(self)
         part._num_pairs, part.floors = num_pairs, {}
         return part._evaluate(model.eval(), measures, {}).scores

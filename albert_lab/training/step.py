@@ -73,7 +73,7 @@ class Step:
             entropy = np.random.SeedSequence([self.config.seed, number, index])
             torch.manual_seed(int(entropy.generate_state(1)[0]))
             inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
-            own = self.backward(inputs, labels, len(batch.masked_labels), len(batch))
+            own = self.backward(inputs, labels, max(1, len(batch.masked_labels)), len(batch))
             sums = {key: sums[key] + value if key in sums else value for key, value in own.items()}
         if self.processes.of > 1:  # a count is exact in float32 up to 2**24
             # All processes have the same parameters without a gradient.

@@ -118,7 +118,7 @@ def test_the_last_two_checkpoints_are_kept_and_leftovers_of_a_kill_are_removed(t
     partial.mkdir()
     (partial / "model.safetensors").write_bytes(b"half")
     assert load(tmp_path) is not None
-    save_steps(tmp_path, 1, 2, 3, 10)
+    save_steps(tmp_path, 2, 3, 10)
     assert names(tmp_path) == ["step-00000003", "step-00000010"]
     assert names(tmp_path / "step-00000010") == sorted(FILES)
 
@@ -142,14 +142,6 @@ def test_a_damaged_checkpoint_is_named_and_the_previous_one_is_used(
     assert load(tmp_path) == (2, saved[2])  # renamed, so that it is reported once
     damage(tmp_path / "step-00000002" / file)
     assert load(tmp_path, said.append) is None
-
-
-def test_saving_twice_at_one_step_leaves_one_complete_checkpoint(tmp_path: Path):
-    saved = save_steps(tmp_path, 2, 2)
-    assert load(tmp_path) == (2, saved[2])
-    flip_a_byte(tmp_path / "step-00000002" / "model.safetensors")
-    save_steps(tmp_path, 2)
-    assert load(tmp_path) == (2, saved[2])
 
 
 @pytest.mark.parametrize("nth", range(len(FILES) + 1))
