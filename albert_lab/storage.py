@@ -79,7 +79,7 @@ def is_locked(file: Path) -> bool:
     """Whether a process holds the lock of a file."""
     try:
         with file.open("r+b") as opened:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)  # which many can ask at once
     except OSError as error:
         return isinstance(error, BlockingIOError)
     return False

@@ -67,9 +67,12 @@ def compare(
     """Compare two reports side by side, with differences and intervals."""
     from albert_lab.analysis import summary
     from albert_lab.analysis.analysis import read
+    from albert_lab.errors import ConfigError
 
     both = [read(folder) for folder in (a, b)]
     table = summary.compare(*(study.summary for study in both))
+    if table.empty:
+        raise ConfigError(f"no row of {a} has the name and a score of a row of {b}: there is nothing to compare")
     text = table.reset_index().to_json(orient="records", indent=2)
     print(text if as_json else table.to_string(float_format="{:,.2f}".format))
     if len({run.record.evaluation_set for study in both for run in study.study.runs}) > 1:
@@ -148,7 +151,7 @@ def _layers(sources: list[str], out: Path | None) -> list[Path]:
         return _of_report(LAYERS, folders[0] if folders else None, out)
     measured = []
     for folder in folders:
-        if (of_runs := figures.layers_of(folder, to_stderr)) is None:
-            raise ConfigError(f"{folder} is neither a run nor a report: `albert-lab import` makes a run of a model")
+        if not (of_runs := figures.layers_of(folder, to_stderr)):
+            raise ConfigError(f"{folder} is no run, nor a report with layers: `albert-lab import` makes runs of models")
         measured += of_runs
     return figures.compare_layers(measured, out or paths.home() / "figures")

@@ -94,7 +94,8 @@ def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
         if ended in (STOPPED, INTERRUPTED):
             raise typer.Exit(ended)
         code = SOME_FAILED if ended else code
-    found = reports(paths.reports(), f"{plans[0].config.scale.name}-*")
+    found, own = reports(paths.reports()), {plan.report_folder for plan in plans}
+    found = {folder: analysis for folder, analysis in found.items() if folder in own}
     if not found:
         to_stderr(f"no run is finished: {name} has no scoreboard")
         raise typer.Exit(code)

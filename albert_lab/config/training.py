@@ -87,7 +87,7 @@ class EvaluationConfig(Section):
     """Intrinsic evaluation on held-out documents; sizes count segment pairs."""
 
     num_pairs: int = PositiveInt
-    num_probe_pairs: int = PositiveInt
+    num_probe_pairs: int = Field(gt=1)
     num_curve_points: int = Field(ge=0)
     num_curve_pairs: int = PositiveInt
     batch_size: int = PositiveInt

@@ -8,6 +8,7 @@ from tabulate import tabulate
 
 from albert_lab.config.compose import load, parse, validate
 from albert_lab.config.schema import RunConfig
+from albert_lab.config.section import complete
 from albert_lab.data.prepare import without_added
 from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import ConfigError
@@ -76,7 +77,7 @@ def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
     """The configuration of the model's run, with the overrides of an evaluation."""
     own = opened.run.config
     content = OmegaConf.create(own.model_dump(mode="json"))
-    composed = load([f"scale={own.scale.name}", *overrides, "length_schedule=constant"]).model_dump(mode="json")
+    composed = complete(load([f"scale={own.scale.name}", *overrides, "length_schedule=constant"]))
     for key in sorted({override.key_or_group for override in parse(overrides)}):  # groups before the keys in them
         if key.split(".")[0] not in SETTABLE:
             raise ConfigError(f"{key} cannot be set: the model determines it (allowed: {', '.join(SETTABLE)})")

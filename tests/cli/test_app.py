@@ -21,6 +21,7 @@ from albert_lab.studies.plan import plan_study
         (["sop-vs-nsp", "modl=base"], "modl"),
         (["sop-vs-nsp", "batch_size=many"], "batch_size=many"),
         (["pretrain", "seed=0,1"], "seed=0,1"),
+        (["sweep", "steps=1,2"], "steps"),
         (["swep", "seed=1,2"], "sweep"),
         (["status", "--frist"], "--frist"),
         (["run", "nowhere.yaml"], "nowhere.yaml"),
