@@ -127,16 +127,15 @@ _HOLD = {
 
 def extremes(analysis: Analysis, metric: str) -> str:
     """The rows with the highest and the lowest mean of a metric, and whether that is more than noise."""
-    means: Any = analysis.summary.loc[metric, "mean"].reindex(analysis.rows).dropna()  # not of random weights
+    means: Any = analysis.summary.loc[metric, "mean"]
+    means = own if len(own := means.reindex(analysis.rows).dropna()) > 1 else means  # random weights beside one row
     unit, heading = analysis.unit(metric), analysis.heading(metric)
     if not is_of_one_set(analysis.study, metric, {run.name for run in analysis.study.runs}):
         return f"{heading} was taken on different held-out sets: {OTHER_SETS}"
     best, worst = str(means.idxmax()), str(means.idxmin())
     shown = {row: f"{numbers.value(means[row], unit)} {unit}".strip() for row in (best, worst)}
-    if len(means) == 1:
-        return f"{heading}: {shown[best]}"
     if best == worst:
-        return f"{heading} is the same in all rows: {shown[best]}"
+        return f"{heading}{' is the same in all rows' * (len(means) > 1)}: {shown[best]}"
     is_noise = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0}).low <= 0  # of one seed nothing is known
     noise = "; the difference is within the noise of these seeds" if is_noise else ""
     return f"{heading} is highest for {best} ({shown[best]}) and lowest for {worst} ({shown[worst]}){noise}"
