@@ -144,7 +144,7 @@ def counts(frame: Frame, metric: str) -> bool:
     best = str(means.idxmax()) if len(means) else ""
     if best + RANDOM not in set(column["row"]):
         return False
-    words = column["words"].astype(float).max()  # NaN of spans
+    words = float(column["words"].astype(float).max())  # NaN of spans
     is_above_words = math.isnan(words) or contrast(frame, task, {best: 1.0}, alone=True).low > words
     return is_above_words and contrast(frame, task, {best: 1.0, best + RANDOM: -1.0}, alone=True).low > 0
 
