@@ -45,7 +45,7 @@ def read_bytes(file: Path, remedy: str = "") -> bytes:
     Raises:
         DamagedFileError: the file cannot be read, or is none, but a folder, a pipe or a device, which may have no end.
     """
-    if file.exists() and not file.is_file():
+    if file.exists() and (not file.is_file() or file.absolute().parts[:2] == ("/", "proc")):
         raise DamagedFileError(file, "is no ordinary file", remedy)
     try:
         return file.read_bytes()
