@@ -98,6 +98,9 @@ def execute(plan: Plan, options: Options) -> Outcome:
     to_stderr(f"runs: {len(plan.family)}, to train: {len(todo)}")
     if not todo:
         return Outcome()
+    for task in {of.task.name: of.task for item in todo for of in item.missing}.values():
+        for split in SPLITS:  # a file that cannot be used is found now, not after the training
+            task.read(paths.tasks_data(), split)
     if options.is_here:
         from albert_lab.training.device import check_memory
 
@@ -105,9 +108,6 @@ def execute(plan: Plan, options: Options) -> Outcome:
             raise ConfigError("machine.device=cuda: torch finds no GPU on this machine (allowed: auto, cpu)")
         for item in todo:
             check_memory(item.config)
-        for task in {of.task.name: of.task for item in todo for of in item.missing}.values():
-            for split in SPLITS:  # a file that cannot be used is found now, not after the training
-                task.read(paths.tasks_data(), split)
         preparing.prepare_all((item.run for item in todo if item.lacks_pretraining), to_stderr)
     study.begin(plan)
     outcome = _train(todo, options)
