@@ -78,7 +78,7 @@ def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
     line |= {"compared": "", **dict.fromkeys(NUMBERS, math.nan), "verdict": CANNOT_TELL, "can_tell": False}
     rows = {tuple(labels.items()): frame.row(labels) for labels in claim.rows(study.experiment.grid)}
     if more := [axis for of in study.points[:1] for axis in of.labels if axis not in study.experiment.grid]:
-        return line | {"why": f"not run: each of its rows is several here, by {', '.join(more)}"}
+        return line | {"why": f"not run: each of its rows is several here: give one value of {', '.join(more)}"}
     known = set(frame.of(metric)["row"])
     if missing := [_name(frame, dict(key)) for key, row in rows.items() if row not in known]:
         what = "no average, for not all of its tasks were run" if metric == AVERAGE else f"no {metric}"

@@ -47,7 +47,7 @@ def find_run(name: str) -> Run:
     folder = find(name)
     run = read_finished(folder)
     if run.folder.resolve() != folder.resolve():
-        raise ConfigError(f"{folder} is not the folder of its run, {run.folder}: it is of another home, or version")
+        raise ConfigError(f"{folder} is not the folder of its run, {run.folder}: check ALBERT_LAB_HOME, or its version")
     return run
 
 
