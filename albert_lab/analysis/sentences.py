@@ -1,6 +1,6 @@
 """The sentences of the paper over all reports below a folder: each at the largest scale at which it was run."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,14 @@ def outcome(verdicts: set[str]) -> str:
     return UNDECIDED if UNDECIDED in said else said.pop()
 
 
-def reports(root: Path, place: str = "*") -> dict[Path, Analysis]:
-    """The reports in `<root>/<place>/<name>` folders, the ones with most compute a run first; place is a pattern.
+def reports(root: Path, only: Container[Path] | None = None) -> dict[Path, Analysis]:
+    """The reports in `<root>/<place>/<name>` folders, or only those of these, the ones with most compute a run first.
 
     Raises:
         ConfigError: a file of a report is missing or cannot be read.
     """
-    found = {file.parent: read(file.parent) for file in sorted(root.glob(f"{place}/*/{EXPERIMENT}"))}
+    folders = sorted(file.parent for file in root.glob(f"*/*/{EXPERIMENT}"))
+    found = {folder: read(folder) for folder in folders if only is None or folder in only}
     return dict(sorted(found.items(), key=lambda report: -_compute(report[1])))
 
 

@@ -94,8 +94,7 @@ def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
         if ended in (STOPPED, INTERRUPTED):
             raise typer.Exit(ended)
         code = SOME_FAILED if ended else code
-    found, own = reports(paths.reports()), {plan.report_folder for plan in plans}
-    found = {folder: analysis for folder, analysis in found.items() if folder in own}
+    found = reports(paths.reports(), {plan.report_folder for plan in plans})
     if not found:
         to_stderr(f"no run is finished: {name} has no scoreboard")
         raise typer.Exit(code)
