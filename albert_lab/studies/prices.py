@@ -18,8 +18,10 @@ from albert_lab.tasks.task import KINDS, TaskConfig, TaskSettings, load_task, ta
 
 # Weights and two moments in float32, in each of the two checkpoints that are kept.
 _CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
-# FLOP/s that convert a budget in seconds into FLOPs where only proportions matter.
-_ASSUMED_SPEED = 2e10
+# Work a second that converts a budget in seconds where only proportions matter.
+_ASSUMED_SPEED = 3e8
+# Work is FLOPs over H, up to this H: so far the speed in FLOP/s grows with H (measured on CPUs from H = 24).
+_WIDEST = 256
 
 
 @dataclass(frozen=True)
@@ -40,36 +42,35 @@ def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
     has_gpu = bool(gpus()) if slurm is None else "gpu" in slurm
     device = "cuda" if has_gpu and plans[0].config.machine.device != "cpu" else "cpu"
     taken = paces(device)
-    tuned = {
-        key: flops for plan in plans for item in plan.family.values() for key, flops in tunings(item, taken).items()
-    }
-    timed = {name: work(item) for name, item in runs.items() if item.config.budget.unit == "seconds"}
-    flops = sum(tuned.values()) + sum(work(item) for name, item in runs.items() if name not in timed)
+    family = [item for plan in plans for item in plan.family.values()]
+    tuned = {key: (done, item) for item in family for key, done in tunings(item, taken).items()}
+    todo = [*tuned.values(), *((work(item), item) for item in runs.values() if item.config.budget.unit != "seconds")]
     disk = sum(_costs(item.config)[0] for item in runs.values()) * _CHECKPOINT_BYTES_PER_PARAMETER
-    seconds = sum(timed.values()) / _ASSUMED_SPEED
-    if flops:
+    seconds = sum(work(item) for item in runs.values() if item.config.budget.unit == "seconds") / _ASSUMED_SPEED
+    if todo:
         speed, beside = last_speed(device) or (0.0, 0.0)
         evaluations = beside * sum(_costs(item.config)[1] for item in runs.values())
-        seconds = seconds + flops / speed + evaluations if speed else None
+        seconds = seconds + sum(done for done, _ in todo) / speed + evaluations if speed else None
+    flops = sum(done * min(item.config.model.hidden_size, _WIDEST) for done, item in todo)
     return Price(len(runs), len(tuned), flops, seconds, disk, device)
 
 
 def last_speed(device: str) -> tuple[float, float] | None:
-    """FLOP/s in training of the newest run of 100 steps on a device, with the runs beside it; None without one.
+    """Work a second in training of the newest run of 100 steps on a device, with the runs beside it; None without one.
 
-    Then its seconds of evaluations, which grow with the model, for each FLOP of training on a token.
+    Then its seconds of evaluations, which grow with the model, for the work of training on a token.
     """
     for _, record in _finished(device, results.RECORD):
         if record.training.steps >= 100:
-            taken, jobs, per_token = record.training, record.provenance.jobs or 1, record.train_flops_per_token
-            flops = taken.tokens / (1 - record.data.padding_share) * per_token
+            taken, jobs = record.training, record.provenance.jobs or 1
+            per_token = record.train_flops_per_token / min(record.config.model.hidden_size, _WIDEST)
             beside = (taken.total_seconds - taken.training_seconds) / jobs / per_token
-            return flops * jobs / taken.training_seconds, beside
+            return taken.tokens / (1 - record.data.padding_share) * per_token * jobs / taken.training_seconds, beside
     return None
 
 
 def paces(device: str) -> dict[str, float]:
-    """By task, the time of the newest fine-tuning of a run on a device over that of its FLOPs at last_speed().
+    """By task, the time of the newest fine-tuning of a run on a device over that of its work at last_speed().
 
     Batches are shorter than the longest examples, and there are evaluations.
     """
@@ -78,8 +79,8 @@ def paces(device: str) -> dict[str, float]:
         for file, run in _finished(device, f"{FOLDER}/{task}-seed*.json"):
             with suppress(ConfigError):
                 done = read_json(file, FinetuningRecord)
-                flops = len(done.attempts) * _tuning(load_task(task), done.settings, run.config)
-                found[task] = done.total_seconds / (run.provenance.jobs or 1) * speed / flops
+                whole = len(done.attempts) * _tuning(load_task(task), done.settings, run.config)
+                found[task] = done.total_seconds / (run.provenance.jobs or 1) * speed / whole
                 break
     return found
 
@@ -94,18 +95,18 @@ def _finished(device: str, files: str) -> Iterator[tuple[Path, results.RunRecord
 
 
 def work(item: Point) -> float:
-    """FLOPs of the pre-training of a run by itself, by the lengths of its stages; of seconds, at an assumed speed."""
+    """The work of a run's own pre-training, by the lengths of its stages; of seconds, at an assumed speed."""
     config, budget = item.config, item.config.budget
     share = budget.stop_at - (item.parent.config.budget.stop_at if item.parent and item.keep == "training" else 0.0)
     if budget.unit == "seconds":
         return budget.value * share * _ASSUMED_SPEED
     tokens = 1 if budget.unit == "tokens" else config.batch_size * config.max_sequence_length
-    flops = sum(part * _costs(config.at_stage(number))[1] for number, part in enumerate(config.stage_shares))
-    return budget.value * share * tokens * flops
+    of_token = sum(part * _costs(config.at_stage(number))[1] for number, part in enumerate(config.stage_shares))
+    return budget.value * share * tokens * of_token
 
 
 def tunings(item: Point, paces: Mapping[str, float]) -> dict[tuple[str, str, int], float]:
-    """FLOPs of pre-training that take as long as each missing fine-tuning, by start, task and seed; see paces()."""
+    """Work of pre-training that takes as long as each missing fine-tuning, by start, task and seed; see paces()."""
     return {
         (start.name, task.name, seed): paces.get(task.name, 1.0) * _tuning(task, task.fitted(item.config), item.config)
         for start, task, seed in item.missing
@@ -113,21 +114,22 @@ def tunings(item: Point, paces: Mapping[str, float]) -> dict[tuple[str, str, int
 
 
 def _tuning(task: TaskConfig, settings: TaskSettings, config: RunConfig) -> float:
-    """FLOPs of a fine-tuning at the full length of every example: of RACE's, one for each of four options."""
+    """The work of a fine-tuning at the full length of every example: of RACE's, one for each of four options."""
     sequences = settings.steps * settings.batch_size * (4 if KINDS[task.kind].like == "multiple_choice" else 1)
     return sequences * settings.max_sequence_length * _costs(config)[2]
 
 
 def _costs(config: RunConfig) -> tuple[int, float, float]:
-    """Parameters in matrices, and FLOPs per position of pre-training and of fine-tuning: 6 for each factor of products.
+    """Parameters in matrices, and work per position of pre-training and of fine-tuning: 6 for each factor of products.
 
     Blocks of own code count like the standard ones. model/counts.py is exact, and loads torch.
     """
     shape, length = EncoderShape.from_config(config), config.max_sequence_length
     hidden, embedding, vocabulary = shape.hidden_size, shape.embedding_size, shape.vocab_size
+    six = 6 / min(hidden, _WIDEST)
     attention, ffn = 4 * hidden**2, 2 * hidden * shape.intermediate_size
     blocks = len({*shape.attention_blocks}) * attention + len({*shape.ffn_blocks}) * ffn
     table = embedding * (vocabulary + shape.max_position_embeddings + hidden)
     encoder = shape.num_layers * (attention + ffn + 2 * length * hidden) + embedding * hidden
     head = config.masking.most_predictions(length) / length * embedding * (hidden + vocabulary)
-    return table + blocks, 6 * (encoder + head), 6 * encoder
+    return table + blocks, six * (encoder + head), six * encoder

@@ -62,7 +62,7 @@ def read(run: WatchedRun) -> Progress:
     """The progress of a run from the last training line of its log, its records, and its lock."""
     is_done, is_running = (run.folder / RECORD).exists(), is_locked(run.folder)
     line = _last_line(run.folder / METRICS)
-    share = 1.0 if is_done else min(line.get("share") or 0.0, 0.99)
+    share = 1.0 if is_done else 0.9 * min(line.get("share") or 0.0, 1.0)  # the last tenth are its scores
     tuned = [work for file, work in run.finetunings if file.exists()]
     if is_done:
         state = "done" if len(tuned) == len(run.finetunings) else "tuning" if is_running else "trained"
@@ -125,11 +125,12 @@ class Watch:
         return sum(progress.work for progress in found.values()) / max(self._total, 1e-9)
 
     def left(self, found: dict[WatchedRun, Progress]) -> float | None:
-        """Seconds: at the speed so far, of preparation and evaluation too, or else, early on, at the expected one."""
+        """Seconds, no fewer than of the slowest run: at the speed so far, or else, early on, at the expected one."""
         done = sum(progress.work for progress in found.values())
         if (now := done - (self.before or 0.0)) < 0.02 * self._total:
             return self.expected
-        return (self.gone - (self.prepared or 0.0)) * (self._total - done) / now
+        pace = (self.gone - (self.prepared or 0.0)) / now
+        return max(pace * (self._total - done), *(progress.left or 0.0 for progress in found.values()))
 
     @property
     def _total(self) -> float:
@@ -183,7 +184,7 @@ def view(watch: Watch, found: dict[WatchedRun, Progress], width: int, height: in
     cells = {(run.row, run.seed): progress for run, progress in found.items()}
     seeds = sorted({run.seed for run in watch.runs})
     rows = [*dict.fromkeys(run.row for run in watch.runs)]
-    used = min(max(map(len, rows)), width // 3)
+    used = min(max(map(len, rows)), max(width // 3, width - SEED_WIDTH * len(seeds)))
     has_bars = used + SEED_WIDTH * len(seeds) <= width
     most_seeds = max(1, (width - used - 3) // (SEED_WIDTH if has_bars else 9))
     shown = _rows_that_fit(rows, cells, max(1, height - OTHER_LINES))
@@ -218,13 +219,12 @@ def _rows_that_fit(rows: Sequence[str], cells: dict[tuple[str, int], Progress], 
 
 def _now(watch: Watch, found: dict[WatchedRun, Progress]) -> str:
     """What is trained now, or the last line of the log."""
-    trained = [(run, p) for run, p in found.items() if p.state == "training"]
-    if trained:
-        return "; ".join(
-            f"{run.row}, seed {run.seed}: step {p.step:,}" + (f", loss {p.loss:.2f}" if p.loss else "")
-            for run, p in trained[:2]
-        )
-    return next(iter(_tail(watch.log)[-1:]), "preparing text, vocabulary and floors")
+    trained = [
+        f"{run.row}, seed {run.seed}: step {p.step:,}" + (f", loss {p.loss:.2f}" if p.loss else "")
+        for run, p in found.items()
+        if p.state == "training"
+    ]
+    return "; ".join(trained[:2]) or next(iter(_tail(watch.log)[-1:]), "preparing text, vocabulary and floors")
 
 
 def _cell(progress: Progress, has_bar: bool) -> Table | Text:

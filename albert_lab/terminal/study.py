@@ -86,9 +86,9 @@ def _watched(plan: Plan, paces: Mapping[str, float]) -> list[live.WatchedRun]:
     """The runs of a plan: its rows, and those that are trained for them."""
     watched = []
     for item in {item.run.name: item for item in (*plan.points, *plan.to_train)}.values():
-        flops = prices.tunings(item, paces)
+        work = prices.tunings(item, paces)
         tuned = tuple(
-            (record_file(start.folder, task.name, seed), flops[start.name, task.name, seed])
+            (record_file(start.folder, task.name, seed), work[start.name, task.name, seed])
             for start, task, seed in item.missing
         )
         watched.append(live.WatchedRun(item.row, item.config.seed, item.run.folder, prices.work(item), tuned))

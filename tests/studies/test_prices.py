@@ -23,7 +23,7 @@ def test_flops_and_disk_are_those_that_the_model_is_counted_to_take(corpus, own_
     assert found.disk_bytes == pytest.approx(24 * count(config).total, rel=0.15)
 
 
-def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device_and_its_evaluations(corpus, own_home):
+def test_time_is_work_over_the_speed_of_the_newest_run_on_the_device_and_its_evaluations(corpus, own_home):
     plan = toy_plan(corpus)
     assert "FLOPs (no speed known for cpu)" in in_words(price([plan]))
     record = toy_record()
@@ -36,10 +36,12 @@ def test_time_is_flops_over_the_speed_of_the_newest_run_on_the_device_and_its_ev
         write(folder, record.model_copy(update=changed))
     os.utime(own_home / "runs" / "old" / RECORD, (0, 0))
     speed = (last_speed("cpu") or (0.0,))[0]
-    assert speed == 2 * (100 / (1 - record.data.padding_share) * record.train_flops_per_token), "of two runs at a time"
+    of_token = record.train_flops_per_token / plan.config.model.hidden_size
+    assert speed == 2 * (100 / (1 - record.data.padding_share) * of_token), "of two runs at a time"
     assert (last_speed("cuda") or (0.0,))[0] == pytest.approx(1e4 * speed)
     evaluations = 2 * count_training_flops(plan.config) / record.train_flops_per_token
-    assert price([plan]).seconds == pytest.approx(price([plan]).flops / speed + evaluations, rel=0.05)
+    work = price([plan]).flops / plan.config.model.hidden_size
+    assert price([plan]).seconds == pytest.approx(work / speed + evaluations, rel=0.05)
     assert in_words(price([plan])).startswith("1 run, about ")
     task = load_task("mnli")
     plan.points[0].missing = [Finetuning(plan.points[0].run, task, 0)]

@@ -31,7 +31,7 @@ def runs(tmp_path):
 
 def test_the_last_whole_line_of_a_log_is_read(runs):
     found = [live.read(run) for run in runs]
-    assert [progress.share for progress in found] == [1, 1, 0.4, 0.4, 0, 0]
+    assert [progress.share for progress in found] == pytest.approx([1, 1, 0.36, 0.36, 0, 0])
     assert [progress.state for progress in found[::2]] == ["done", "stopped", "waiting"]
 
 
@@ -62,7 +62,7 @@ def test_the_time_left_is_that_of_the_work_of_this_start(runs, tmp_path):
         (run.folder / RECORD).write_text("{}")
     watch.started -= 60
     watch.prepared = 0.0
-    assert watch.left(watch.look()) == pytest.approx(60 * 2 / 1.2, abs=1)
+    assert watch.left(watch.look()) == pytest.approx(60 * 2 / 1.28, abs=1)
 
 
 def test_a_run_without_its_fine_tunings_is_not_done(runs, tmp_path):
