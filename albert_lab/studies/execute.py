@@ -37,11 +37,11 @@ cd {here}
 runs=(
 {lines}
 )
-requeue= child=
-trap 'requeue={requeue}; kill -TERM $child' USR1
-trap 'requeue=; kill -TERM $child' TERM INT
+requeue= child= told=
+trap 'told=1 requeue={requeue}; kill -TERM $child' USR1
+trap 'told=1 requeue=; kill -TERM $child' TERM INT
 eval "${{runs[$SLURM_ARRAY_TASK_ID]}} &"
-child=$!
+child=$!; [ -z "$told" ] || kill -TERM $child  # a signal that came before the number was known
 while kill -0 $child 2>/dev/null; do wait $child; done
 wait $child; code=$?
 [ $code = 0 ] || [ -z "$requeue" ] || scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
