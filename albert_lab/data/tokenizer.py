@@ -26,7 +26,7 @@ _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 _JOINING = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
 # What str.split() or the rules of SentencePiece (nmt_nfkc) take for a space and Unicode's normal forms do not turn into
 # one. In its form of these rules, transformers loses an accent after U+200C.
-_SPACES = "[\\t-\\r\\x1c-\\x1f\\x{85}\\x{1680}\\x{200b}-\\x{200f}\\x{2028}\\x{2029}\\x{feff}\\x{fffd}]"
+_SPACES = "[\\t-\\r\\x1c-\\x1f\\x{85}\\x{1680}\\x{200b}\\x{200c}\\x{200e}\\x{200f}\\x{2028}\\x{2029}\\x{feff}\\x{fffd}]"
 # The blocks of combining diacritical marks: accents of the Latin, Greek and Cyrillic alphabets. The vowel signs and
 # voicing marks of other scripts are letters and stay.
 _ACCENTS = "[\\x{0300}-\\x{036f}\\x{1ab0}-\\x{1aff}\\x{1dc0}-\\x{1dff}\\x{20d0}-\\x{20ff}\\x{fe20}-\\x{fe2f}]"

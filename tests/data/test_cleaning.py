@@ -34,7 +34,7 @@ def test_ascii_text_is_cleaned_as_by_the_normalizer_and_nothing_changes_twice(te
         ("Schöne Füße", "de", "schöne füße"),
         ("ISPARTA İstanbul şehri", "tr", "ısparta istanbul şehri"),
         ("ΟΔΟΣ καλή", "el", "οδοσ καλή"),
-        *((text, "en", text) for text in ("हिन्दी फ़िल्म", "がぎぐ パン", "한국어", "คำว่า", "أحمد مُدَرِّس", "日本語")),
+        *((text, "en", text) for text in ("हिन्दी फ़िल्म", "がぎぐ パン", "ශ්‍රී", "คำว่า", "أحمد مُدَرِّس", "日本語")),
     ],
 )
 def test_words_of_each_language_keep_their_letters(text, language, cleaned):
