@@ -52,10 +52,8 @@ def files_of(corpus: CorpusConfig) -> Named:
             plain = [one for one in found if suffixes(one[1])[0] in ("", ".txt", ".jsonl")]
             found = plain or [one for one in found if suffixes(one[1])[0] in READERS]
         if not found:
-            raise MissingDataError(
-                f"{key}={path}: there is no text at {root.absolute()}; of a folder, names with no suffix, .txt or"
-                f" {', '.join(READERS)} are read, and a glob such as '{path}/*.md' reads any name"
-            )
+            read = f"; names with no suffix, .txt or {', '.join(READERS)} are read, any name by a glob ('{path}/*.md')"
+            raise MissingDataError(f"{key}={path}: there is no text at {root.absolute()}{read * root.is_dir()}")
         files += found
     return files
 
@@ -215,9 +213,10 @@ def _table(file: Path) -> Records:
         separator = "\t" if form == ".tsv" else ","
         with pandas.read_csv(file, sep=separator, dtype=str, keep_default_na=False, chunksize=1000) as parts:
             for part in parts:
-                if not isinstance(part.index, pandas.RangeIndex):  # pandas takes the first cells for names of rows
-                    raise ValueError("its rows have more cells than its first line has names")
-                yield from enumerate(part.to_dict("records"), part.index[0] + 1)
+                is_merged = form == ".tsv" and part.map(lambda cell: "\t" in str(cell)).to_numpy().any()  # by quotes
+                if is_merged or not isinstance(part.index, pandas.RangeIndex):  # the first cells as names of rows
+                    raise ValueError("a row has more cells than the first line has names, or a quoted cell has several")
+                yield from enumerate(part.to_dict("records"), part.index.start + 1)
     except ImportError as error:
         raise MissingDataError(f"{file} needs a package: pip install 'albert-lab[parquet]'") from error
     except (ValueError, OSError, EOFError) as error:  # also of the parsers
