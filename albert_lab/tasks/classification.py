@@ -48,12 +48,12 @@ class Kind(TaskKind):
         return values[:, 0].tolist() if labels is None else [labels[at] for at in values.argmax(axis=1)], None
 
     def constant(self, examples: Sequence[TextExample]) -> Sequence[Any]:
-        """The most frequent label of the examples, or the mean of their numbers."""
+        """The label that scores best as the answer to all examples, or the mean of their numbers."""
         labels = [example.label for example in examples]
-        most: Any = (
-            Counter(labels).most_common(1)[0][0] if self.form.labels else float(np.mean(np.array(labels, float)))
-        )
-        return [most] * len(examples)
+        if self.form.labels is None:
+            return [float(np.mean(np.array(labels, float)))] * len(examples)
+        answers = [[label] * len(examples) for label, _ in Counter(labels).most_common()]
+        return max(answers, key=lambda of: self.task.main_score(self.score(examples, of).values))
 
     def score(self, examples: Sequence[TextExample], answers: Sequence[Any], na_probs: NaProbs = None) -> Scored:
         labels, names, known = [example.label for example in examples], self.task.format.scores, self.form.labels

@@ -19,7 +19,7 @@ from albert_lab.tasks.formats import ChoiceExample, SpanExample, subsample
 
 Answers = Sequence[Sequence[str]]  # gold texts of each question; none of an unanswerable one
 MOST_EXAMPLES = 10_000  # of training a bag of words: a few seconds of one core
-_EPOCHS, _DECAY = 20, 1e-4
+_WORD = r"[\w\u0591-\u05c7\u0610-\u065f\u0900-\u0963\u0966-\u0df3\u0e31-\u0e4e\u102b-\u103e\u1780-\u17d3\u200d]+"
 
 
 def of_glue(name: str, labels: Sequence[float], predictions: Sequence[float]) -> float:
@@ -115,7 +115,7 @@ def bag_of_words(train: Sequence[Any], examples: Sequence[Any]) -> list[Any] | N
     model: Any = Ridge()
     if not isinstance(targets[0], float):
         # Averaged weights need no search for a rate; L-BFGS takes ten times as long on pairs of texts.
-        fixed: Any = {"tol": None, "max_iter": _EPOCHS, "alpha": _DECAY}  # all epochs are made
+        fixed: Any = {"tol": None, "max_iter": 20, "alpha": 1e-4}  # all epochs are made
         model = SGDClassifier(loss="log_loss", average=True, random_state=0, **fixed)
     model = make_pipeline(FeatureHasher(alternate_sign=False), model).fit(rows, targets)
     if not isinstance(examples[0], ChoiceExample):
@@ -136,9 +136,8 @@ def _rows(example: Any) -> Iterator[tuple[Counter[str], Any]]:
 
 def _counted(*texts: str) -> Counter[str]:
     # Sorted, so that sums are the same in every process.
-    counted = Counter(f"{place} {word}" for place, text in enumerate(texts) for word in sorted(_words(text)))
-    return counted or Counter(nothing=1)
+    return Counter(f"{n} {word}" for n, text in enumerate(texts) for word in sorted(_words(text))) or Counter(nothing=1)
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", (apart(text) if is_unspaced(text) else text).lower()))
+    return set(re.findall(_WORD, (apart(text) if is_unspaced(text) else text).lower()))

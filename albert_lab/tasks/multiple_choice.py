@@ -1,6 +1,7 @@
 """Multiple choice: a passage, a question and options of which one is right; the kind of RACE."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
@@ -13,8 +14,6 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.formats import ChoiceExample
 from albert_lab.tasks.model import Features, NaProbs, PooledHead, Predictions, Scored, Scores, TaskKind, join
 from albert_lab.tasks.task import NUM_SPECIAL_TOKENS
-
-BLANK = "_"  # in a question of RACE
 
 
 class Kind(TaskKind):
@@ -69,4 +68,5 @@ class Kind(TaskKind):
 
 def fill_in(question: str, option: str) -> str:
     """The question with the option in its blank, or after the question (race_utils.py of the release)."""
-    return question.replace(BLANK, option) if BLANK in question else " ".join(filter(None, (question, option)))
+    filled, blanks = re.subn("_+", lambda _: option, question)
+    return filled if blanks else " ".join(filter(None, (question, option)))

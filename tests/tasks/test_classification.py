@@ -32,3 +32,11 @@ def test_the_chance_loss_is_the_entropy_of_the_labels_or_the_variance_of_numbers
     numbers = [float(example.label or 0) for example in text_examples(task)]
     features = kind.make_features(text_examples(task), TOKENIZER, training=True)
     assert kind.chance_loss(features) == pytest.approx(np.var(numbers), rel=1e-5)
+
+
+def test_the_constant_answer_is_the_label_that_scores_best():
+    task, _ = kind_of("qqp")
+    form = task.format.model_copy(update={"metrics": ("f1",)})
+    kind = Kind(task := task.model_copy(update={"format": form}), task.at("smoke"))
+    examples = [TextExample(str(n), "a", "b", kind.form.labels[n > 2]) for n in range(5)]
+    assert set(kind.constant(examples)) == {kind.form.labels[1]}, "the rarer one, of which F1 is"

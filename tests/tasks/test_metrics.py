@@ -78,6 +78,12 @@ def test_the_words_of_two_texts_count_by_themselves():
     assert set(correct(train, dev)) == {True}
 
 
+def test_the_words_of_scripts_with_vowel_signs_are_whole():
+    answers = ("किताब", "कताबि")  # the same letters without signs
+    train = [TextExample(str(n), text, None, text) for n, text in enumerate(answers * 3)]
+    assert set(correct(train, train)) == {True}
+
+
 def test_numbers_are_predicted_too():
     train = [TextExample(str(number), "so " + "alike" * (number > 2), None, float(number)) for number in range(6)]
     answers = metrics.bag_of_words(train, train)

@@ -16,6 +16,7 @@ OPTIONS = ("red", "green", "blue", "big")
 
 def test_an_option_is_put_into_the_blank_or_after_the_question():
     assert fill_in("it was _ .", "red") == "it was red ."
+    assert fill_in("it was ____ .", "red") == "it was red ."
     assert fill_in("what was it?", "red") == "what was it? red"
 
 
