@@ -119,7 +119,7 @@ def _over_documents(
                     return []
                 n, right = kept[run]
                 value = right.sum() / n.sum()
-                by = scale / value if log else scale
+                by = 1 / (value * len(members)) if log else scale
                 error = weight / len(runs[row]) * by * (right - value * n) / n.sum()
                 text = (member, n.tobytes())
                 errors[text] = errors.get(text, 0.0) + error

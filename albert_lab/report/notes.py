@@ -47,10 +47,12 @@ def _floors(analysis: Analysis) -> str:
         if metric in analysis.frame.tasks or table["floor"].isna().all():
             continue
         ns = " or ".join(sorted({f"{n:,.0f}" for n in table["n"].dropna()}))
-        segments = table["segments"].mean()
-        by_segments = f", single segments {value(segments, '%')}" if segments == segments else ""
-        floor = value(table["floor"].mean(), analysis.unit(metric))
-        said.append(f"{analysis.heading(metric)} {floor}{by_segments} (n = {ns})")
+        floors, segments = (
+            _distinct(value(floor, analysis.unit(metric)) for floor in table[kind].dropna())
+            for kind in ("floor", "segments")
+        )
+        by_segments = f", single segments {segments}" if segments else ""
+        said.append(f"{analysis.heading(metric)} {floors}{by_segments} (n = {ns})")
     return f"What a constant answer scores, in %: {'; '.join(said)}." if said else ""
 
 

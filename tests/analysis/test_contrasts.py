@@ -118,6 +118,9 @@ def test_the_interval_over_documents_is_that_of_a_bootstrap_of_documents():
         found = contrast(frame, "sop", weights)
         means = sum(weight * 100 * sums[row][drawn].sum(1) / n[drawn].sum(1) for row, weight in weights.items())
         assert (found.high - found.low) / 2 == pytest.approx(2 * np.std(means), rel=0.08)
+    found = contrast(frame, "sop", {"a": 1.0, "b": -1.0}, log=True)
+    factors = np.log(sums["a"][drawn].sum(1) / sums["b"][drawn].sum(1))
+    assert (found.high - found.low) / 2 == pytest.approx(2 * np.std(factors), rel=0.08)
 
 
 def test_rows_that_were_scored_on_the_same_documents_share_their_difficulty():

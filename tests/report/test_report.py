@@ -14,7 +14,6 @@ from albert_lab.report import latex, markdown, notes, report, tables
 from albert_lab.report.scoreboard import publish
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
-from albert_lab.studies.experiment import Experiment
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -85,15 +84,6 @@ def test_a_score_that_single_segments_reach_is_marked(tmp_path):
     marked = [line for line in claim_lines(analysis.read(folder)) if line.warning]
     assert [line.word for line in marked] == ["yes"]
     assert "95.0" in marked[0].warning
-
-
-def test_a_study_without_claims_is_answered_by_its_best_and_worst_row(tmp_path):
-    asked = Experiment.model_validate(
-        {"name": "toy", "title": "Toy?", "source": "none", "grid": {"embedding_size": ["4", "8"]}}
-    )
-    far = answer(analysis.read(toy_report(tmp_path / "far", asked, 3)))
-    assert "highest for E=8 (23.0 %)" in far
-    assert "within the noise" not in far
 
 
 def test_text_of_records_is_shown_as_it_is_and_never_followed(tmp_path, empty_figures):
