@@ -20,14 +20,13 @@ from toy_reports import toy_report
 
 from albert_lab import files, paths
 from albert_lab.analysis import analysis
-from albert_lab.cli.housekeeping import as_text
+from albert_lab.cli.housekeeping import as_text, row_of
 from albert_lab.data.shards import SPLITS, open_shards, read_meta
 from albert_lab.errors import FIXABLE
 from albert_lab.interop import layout, loading
 from albert_lab.report import markdown, report
 from albert_lab.runs import layers, reported, results
 from albert_lab.runs import run as runs
-from albert_lab.runs.states import row_of
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
 from albert_lab.tasks import records

@@ -10,12 +10,13 @@ import typer
 
 from albert_lab import paths
 from albert_lab.cli.options import HOUSEKEEPING, Json, shown
+from albert_lab.errors import DamagedFileError
 from albert_lab.messages import duration
 
 app = typer.Typer()
 _STUDY = "Only the runs of this study: its name, or the folder of its report, which exists before its first run."
 
-# How `status` shows the numbers of OF_LINE (runs/states.py).
+# Numbers of the last line of a log, and how `status` shows them: share of the budget, losses in nats.
 _OF_LINE: dict[str, Callable[[Any], str]] = {
     "share": "{:.0%}".format,
     "step": "{:,}".format,
@@ -33,7 +34,6 @@ def status(
     as_json: Json = False,
 ) -> None:
     """List all runs, or those of a study, with their progress: rate, losses and time left."""
-    from albert_lab.runs.states import row_of
     from albert_lab.studies.study import read_points, titles_of_runs
 
     titles = titles_of_runs(paths.reports())
@@ -43,6 +43,28 @@ def status(
     folders = [file.parent for file in files if study is None or file.parent.name in names]
     listed = [row_of(folder, titles.get(folder.name, "")) for folder in folders]
     print(json.dumps(listed, indent=2) if as_json else as_text(listed))
+
+
+def row_of(folder: Path, title: str = "") -> dict[str, Any]:
+    """A run: its title (its row and seed in a report), its name, its state, numbers of its last logged step, its
+    fine-tunings, and why it failed.
+    """
+    from albert_lab.runs import results, states
+    from albert_lab.runs.run import FAILURE, failure_in
+    from albert_lab.tasks.records import FOLDER
+
+    now, lines, reason = states.state(folder), [], ""
+    try:
+        lines = results.read_metrics(folder)
+        reason = failure_in(folder / FAILURE) if now == "failed" else ""
+    except DamagedFileError as error:
+        now, reason = "damaged", str(error)
+    last = next((line for line in reversed(lines) if line["event"] == "training"), {})
+    hidden = () if now == "running" else ("tokens_per_second", "seconds_left")
+    numbers = {key: None if key in hidden else last.get(key) for key in _OF_LINE}
+    tuned = sorted(file.stem for file in (folder / FOLDER).glob("*-seed*[0-9].json"))
+    named = {"title": title or folder.name, "run": folder.name, "state": now}
+    return named | numbers | {"fine_tuned": tuned, "reason": reason}
 
 
 def as_text(listed: list[dict[str, Any]]) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 MIN_SEQUENCE_LENGTH = 8
 
@@ -22,6 +22,17 @@ Seed = Field(ge=0, lt=SEEDS)
 def default(value: Any) -> Any:
     """A field that is left out of records where it has this value: runs from before it existed keep their names."""
     return Field(default=value, exclude_if=lambda current: current == value)
+
+
+def having(*keys: str) -> AfterValidator:
+    """A check of a field that its dict has these keys."""
+
+    def check_keys(content: dict[str, Any]) -> dict[str, Any]:
+        if missing := [key for key in keys if key not in content]:
+            raise ValueError(f"{missing[0]} is missing")
+        return content
+
+    return AfterValidator(check_keys)
 
 
 def complete(section: BaseModel) -> dict[str, Any]:

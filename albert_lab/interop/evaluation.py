@@ -9,8 +9,8 @@ from tabulate import tabulate
 from albert_lab.config.compose import load, parse, validate
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import complete
+from albert_lab.data.files import fingerprint
 from albert_lab.data.prepare import without_added
-from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.files import Record
 from albert_lab.interop.loading import Opened, open_folder
@@ -19,6 +19,7 @@ from albert_lab.measures import catalog
 from albert_lab.measures.measure import Difference, OwnTextMeasure, PairMeasure, TokenMeasure
 from albert_lab.messages import Say
 from albert_lab.runs import preparing
+from albert_lab.runs import run as runs
 from albert_lab.score import Score
 from albert_lab.training.device import choose_device
 from albert_lab.training.evaluate import Evaluator
@@ -75,7 +76,8 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
 
 def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
     """The configuration of the model's run, with the overrides of an evaluation."""
-    own = opened.run.config
+    own, text = opened.run.config, opened.run.fingerprints.get("corpus")
+    split = ("dev_share", "split_seed") if text else ()
     content = OmegaConf.create(own.model_dump(mode="json"))
     composed = complete(load([f"scale={own.scale.name}", *overrides, "length_schedule=constant"]))
     for key in sorted({override.key_or_group for override in parse(overrides)}):  # groups before the keys in them
@@ -83,12 +85,11 @@ def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
             raise ConfigError(f"{key} cannot be set: the model determines it (allowed: {', '.join(SETTABLE)})")
         place = "evaluation" if key == "scale" else key
         OmegaConf.update(content, place, OmegaConf.select(OmegaConf.create(composed), place), merge=False)
-        if key == "corpus":  # cleaned as the text on which the model was trained
-            content.corpus.update(own.corpus.model_dump(include={"lower_case", "strip_accents", "language"}))
+        if key == "corpus":  # cleaned and split as the text on which the model was trained
+            content.corpus.update(own.corpus.model_dump(include={"lower_case", "strip_accents", "language", *split}))
     content.length_schedule = composed["length_schedule"]  # held-out text has one length
     config = validate(OmegaConf.to_container(content))
-    # Given by its file: by its settings, another tokenizer would be trained on another text.
-    tokenizer = {"model_file": str(find_tokenizer(own).resolve())}
-    if own.tokenizer.model_file is None and find_tokenizer(config) == find_tokenizer(own):
-        del tokenizer["model_file"]
-    return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update=tokenizer)})
+    for key in split:
+        if getattr(config.corpus, key) != getattr(own.corpus, key) and text == fingerprint(config.corpus):
+            raise ConfigError(f"corpus.{key} cannot be set: {opened.run.name} was trained on a part of this text")
+    return runs.with_tokenizer(config, opened.run)

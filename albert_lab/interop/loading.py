@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from albert_lab import files, own_code
+from albert_lab import files
 from albert_lab.config.compose import content_of, groups, parse, quoted, validate
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import MIN_SEQUENCE_LENGTH
@@ -26,6 +26,7 @@ from albert_lab.messages import Say
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import run as runs
+from albert_lab.runs import states
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
 
@@ -194,21 +195,19 @@ def read_import(folder: Path) -> _Import | None:
 
 
 def open_run(folder: Path) -> Opened:
-    """The model of a run folder.
+    """The model of the folder of a finished run.
 
     Raises:
-        ConfigError: it is not a run folder, or its weights do not fit its configuration.
+        ConfigError: it is none, its weights do not fit its configuration, or its tokenizer was changed.
         MissingDataError: weights or tokenizer do not exist.
         DamagedFileError: the weights are damaged.
     """
-    run = runs.read(folder)
-    own_code.check(run.own_code, run.name)
+    run, noted = states.read_finished(folder), read_import(folder)
+    run = _with_tokenizer(run, find_tokenizer_file(folder)) if noted else run
+    run = replace(run, config=runs.config_here(run))
     model = PretrainingModel.from_config(run.config).eval()
     checkpoint.load_weights(checkpoint.last_weights(folder / "checkpoint", run.name), model)
-    if (noted := read_import(folder)) is None:
-        return Opened(run, model, load_tokenizer(run.config))
-    run = _with_tokenizer(run, find_tokenizer_file(folder))
-    return Opened(run, model, load_tokenizer(run.config), noted.missing_parts)
+    return Opened(run, model, load_tokenizer(run.config), noted.missing_parts if noted else ())
 
 
 def _with_tokenizer(run: runs.Run, file: Path) -> runs.Run:

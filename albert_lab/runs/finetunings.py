@@ -142,7 +142,6 @@ def _start_of(run: Run, say: Say) -> "InitialModel":
     from albert_lab.tasks.model import InitialModel
     from albert_lab.training.checkpoint import last_weights
 
-    own_code.check(run.own_code, run.name)
     config = config_here(run)
     find_or_train(config, say)
     weights = None if isinstance(run, RandomWeights) else last_weights(run.folder / "checkpoint", run.name)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from albert_lab import files, own_code
+from albert_lab import files
 from albert_lab.messages import Say
 from albert_lab.runs import preparing, results, states
 from albert_lab.runs import run as runs
@@ -32,8 +32,8 @@ def layers_of(folder: Path, say: Say) -> tuple[Layer, ...]:
 
         run = states.read_finished(folder)
         say(f"measuring the layers of {run.name}")
-        own_code.check(run.own_code, run.name)
         config = runs.config_here(run)
+        runs.check_text(run)
         data, device = preparing.load(config, say), choose_device(config.machine.device)
         model = PretrainingModel.from_config(config)
         load_weights(last_weights(folder / "checkpoint", run.name), model)

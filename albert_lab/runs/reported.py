@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from albert_lab import files
+from albert_lab.config.section import having
 from albert_lab.files import Record
 from albert_lab.runs import results
 from albert_lab.runs.results import RunRecord
@@ -25,7 +26,7 @@ AVERAGED = ("squad1", "squad2", "mnli", "sst2", "race")
 
 
 # An evaluation during training: its step and training_seconds, and its scores in percent, their n and losses by name.
-CurvePoint = Annotated[dict[str, int | float | None], results.having("step", "training_seconds")]
+CurvePoint = Annotated[dict[str, int | float | None], having("step", "training_seconds")]
 
 
 class FilledColumn(Record):

@@ -9,11 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_serializer, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 
 from albert_lab import __version__, files
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig
-from albert_lab.config.section import default
+from albert_lab.config.section import default, having
 from albert_lab.data.corpus import REPEATED
 from albert_lab.data.shards import Shards
 from albert_lab.files import Name, Record
@@ -43,15 +43,6 @@ class _Line(BaseModel):
     step: int
     share: float | None = None
     loss: float | None = None
-
-
-def having(*keys: str) -> AfterValidator:
-    def check_keys(content: dict[str, Any]) -> dict[str, Any]:
-        if missing := [key for key in keys if key not in content]:
-            raise ValueError(f"{missing[0]} is missing")
-        return content
-
-    return AfterValidator(check_keys)
 
 
 # A boolean is no number; nothing here is negative.
@@ -214,12 +205,7 @@ class RunRecord(Record):
 
 
 def make_record(
-    run: Run,
-    trained: "Pretraining",
-    train: Shards,
-    dev: Shards,
-    places: Sequence[tuple[str, str]],
-    **made_with: Any,
+    run: Run, trained: "Pretraining", train: Shards, dev: Shards, places: Sequence[tuple[str, str]], **made_with: Any
 ) -> RunRecord:
     """The record of a finished pre-training.
 
@@ -231,7 +217,6 @@ def make_record(
     progress, stats = trained.progress, trained.stages[-1].stats
     kinds = [label.kind for label in config.inter_sentence.labels]
     stages = [_filled(Stage, stage, **_shares(stage.stats)) for stage in trained.stages]
-    jobs = os.environ.get("ALBERT_LAB_JOBS")
     return _filled(
         RunRecord,
         run,
@@ -265,7 +250,7 @@ def make_record(
             processes=len(places),
             devices=tuple(name for _, name in places),
             nodes=len({host for host, _ in places}),
-            jobs=int(jobs) if jobs else None,
+            jobs=int(os.environ.get("ALBERT_LAB_JOBS") or 0) or None,
             **made_with,
         ),
         documents=trained.evaluation.documents,

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from omegaconf import OmegaConf
-from pydantic import ConfigDict, PositiveInt, TypeAdapter
+from pydantic import ConfigDict, NonNegativeInt, TypeAdapter
 
 from albert_lab import files, own_code, paths, storage
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
@@ -163,11 +163,36 @@ def is_trained(folder: Path) -> bool:
 
 
 def config_here(run: Run) -> RunConfig:
-    """The configuration for work with the weights of a finished run: on this machine, which may lack its GPU."""
-    machine = run.config.machine
+    """The configuration for work with the weights of a run on this machine; raises what with_tokenizer() raises."""
+    own_code.check(run.own_code, run.name)
+    config, machine = with_tokenizer(run.config, run), run.config.machine
     if machine.device != "cuda" or gpus():
-        return run.config
-    return run.config.model_copy(update={"machine": machine.model_copy(update={"device": "auto"})})
+        return config
+    return config.model_copy(update={"machine": machine.model_copy(update={"device": "auto"})})
+
+
+def with_tokenizer(config: RunConfig, run: Run) -> RunConfig:
+    """A configuration with the tokenizer of a run: by its file, if the text of the configuration gives another one.
+
+    Raises:
+        ConfigError: the file has other content, or is gone. MissingDataError: the text does not exist.
+    """
+    from albert_lab.data.vocabulary import find_tokenizer, tokenizer_fingerprint
+
+    trained_with, file = run.fingerprints["tokenizer"], find_tokenizer(config)
+    if tokenizer_fingerprint(config) == trained_with:
+        return config
+    file = file if config.tokenizer.model_file else file.parent.with_name(trained_with) / file.name
+    if config.tokenizer.model_file or not file.is_file():
+        raise ConfigError(f"{run.name} was trained with {file}, which is gone or not as it was: put it back")
+    return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update={"model_file": str(file)})})
+
+
+def check_text(run: Run) -> None:
+    """Raises ConfigError if the text of a run is not what it was when the run was planned."""
+    now = plan(run.config).fingerprints
+    if changed := [key for key in now if key in run.fingerprints and now[key] != run.fingerprints[key]]:
+        raise ConfigError(f"its {changed[0]} is not what it was when {run.name} was planned: repeat its command")
 
 
 def is_locked(folder: Path) -> bool:
@@ -181,11 +206,14 @@ def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
     """
     file, processes = folder / MACHINE, config.machine.processes if rank.of == 1 else rank.of_machine
     remedy = "remove it: the run then resumes with the threads of this machine"
-    kept = {"processes": 1} | files.read_json(file, dict[str, PositiveInt], remedy) if file.exists() else {}
-    if "threads" not in kept or kept["processes"] != processes:
+    kept = {"processes": 1} | files.read_json(file, dict[str, NonNegativeInt], remedy) if file.exists() else {}
+    jobs = int(os.environ.get("ALBERT_LAB_JOBS") or 0)
+    if kept:  # the most jobs that it ever trained beside, 0 if that is not known
+        jobs = max(jobs, kept.get("jobs", 0)) if jobs and kept.get("jobs") else 0
+    if not kept.get("threads") or kept["processes"] != processes:
         share = int(os.environ.get("ALBERT_LAB_THREADS") or cores())
-        kept = {"threads": config.machine.threads or max(1, share // processes), "processes": processes}
-        if rank.leads:
-            write_atomically(file, json.dumps(kept) + "\n")
-    os.environ["OMP_NUM_THREADS"] = str(kept["threads"])
+        kept |= {"threads": config.machine.threads or max(1, share // processes), "processes": processes}
+    if rank.leads:
+        write_atomically(file, json.dumps(kept | {"jobs": jobs}) + "\n")
+    os.environ |= {"OMP_NUM_THREADS": str(kept["threads"]), "ALBERT_LAB_JOBS": str(jobs)}
     return kept["threads"]

@@ -3,16 +3,14 @@
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
-from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, failure_in, find, is_locked, is_trained, read
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, find, is_locked, is_trained, read
 
 State = Literal["done", "imported", "failed", "running", "trained", "stopped", "missing"]
 PRETRAINED = ("done", "imported")  # states in which the weights are final
 JOB = "slurm-job"  # the file with the number of a run's job
-# Of the last line of a log: share of the budget, losses in nats, seconds that are left.
-OF_LINE = ("share", "step", "tokens_per_second", "loss", "mlm_loss", "pair_loss", "seconds_left")
 
 
 def state(folder: Path) -> State:
@@ -63,23 +61,3 @@ def queued(folders: Iterable[Path]) -> dict[Path, str]:
         raise MissingDataError(f"squeue does not answer ({error}), and runs may be queued: try again later") from error
     noted = {folder: (folder / JOB).read_text().strip() for folder in folders if (folder / JOB).exists()}
     return {folder: number for folder, number in noted.items() if number in text.split()}
-
-
-def row_of(folder: Path, title: str = "") -> dict[str, Any]:
-    """A run: its title (its row and seed in a report), its name, its state, numbers of its last logged step, its
-    fine-tunings, and why it failed.
-    """
-    from albert_lab.runs import results  # it takes a while to import, and only a listing needs it
-    from albert_lab.tasks.records import FOLDER
-
-    try:
-        now, lines = state(folder), results.read_metrics(folder)
-        reason = failure_in(folder / FAILURE) if now == "failed" else ""
-    except DamagedFileError as error:
-        now, lines, reason = "damaged", [], str(error)
-    last = next((line for line in reversed(lines) if line["event"] == "training"), {})
-    hidden = () if now == "running" else ("tokens_per_second", "seconds_left")
-    numbers = {key: None if key in hidden else last.get(key) for key in OF_LINE}
-    tuned = sorted(file.stem for file in (folder / FOLDER).glob("*-seed*[0-9].json"))
-    named = {"title": title or folder.name, "run": folder.name, "state": now}
-    return named | numbers | {"fine_tuned": tuned, "reason": reason}

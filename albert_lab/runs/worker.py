@@ -15,7 +15,7 @@ from albert_lab.machine import Rank, read_rank
 from albert_lab.messages import Say, to_stderr
 from albert_lab.runs import preparing, results
 from albert_lab.runs.finetunings import Seeds, missing, train
-from albert_lab.runs.run import FAILURE, LOCK, TRACEBACK, Run, is_trained, read, use_threads
+from albert_lab.runs.run import FAILURE, LOCK, TRACEBACK, Run, check_text, is_trained, read, use_threads
 from albert_lab.storage import locked, write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
@@ -58,6 +58,8 @@ def main(
                 for file in include:  # now: it may load torch
                     own_code.include(file)
                 own_code.check(run.own_code, run.name)
+                if not is_trained(folder):
+                    check_text(run)
                 if prepare:
                     preparing.prepare_all([run], say)
                     return 0

@@ -7,7 +7,7 @@ from albert_lab.config.compose import validate
 from albert_lab.config.schema import Keep, RunConfig
 from albert_lab.config.section import complete
 from albert_lab.data.files import fingerprint
-from albert_lab.data.vocabulary import find_tokenizer, tokenizer_fingerprint
+from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape, check_deepening
 from albert_lab.runs import run as runs
@@ -20,9 +20,9 @@ _SAME_IN_TRAINING = (
 # Groups and plain keys that the weights of an existing run determine.
 _DECIDED = ("model", "sharing", "embedding_size", "projection", "tokenizer")
 # Keys that keep the values of an existing run unless given.
-_KEPT = ("inter_sentence", "dropout", "corpus.lower_case", "corpus.strip_accents")
-# Those that it keeps on the same text: by others, a document that it was trained on would be held out.
-_SPLIT = ("corpus.dev_share", "corpus.split_seed", "corpus.source_documents")
+_KEPT = ("inter_sentence", "dropout", "corpus.lower_case", "corpus.strip_accents", "corpus.language")
+# Those of a run with a text: by others, a document that it was trained on would be held out.
+_SPLIT = ("corpus.dev_share", "corpus.split_seed")
 
 
 def check_start(run: runs.Run, parent: runs.Run, keep: Keep) -> None:
@@ -31,8 +31,8 @@ def check_start(run: runs.Run, parent: runs.Run, keep: Keep) -> None:
     Raises:
         ConfigError: they do not fit; names what differs.
     """
-    is_same_file = find_tokenizer(run.config) == find_tokenizer(parent.config)
-    if run.fingerprints["tokenizer"] != parent.fingerprints["tokenizer"] and not is_same_file:
+    is_same = run.fingerprints["tokenizer"] == parent.fingerprints["tokenizer"]
+    if not is_same and find_tokenizer(run.config) != find_tokenizer(runs.with_tokenizer(parent.config, parent)):
         raise ConfigError("the weights are those of another tokenizer")
     if keep == "weights":
         labels, before = (len(each.config.inter_sentence.labels) for each in (run, parent))
@@ -61,16 +61,16 @@ def adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str], fixe
     for key in overridden:
         if key.split(".")[0] in _DECIDED:
             raise ConfigError(f"{key} cannot be set: the weights of {parent.name} determine it")
-    content, there = config.model_dump(mode="json"), complete(parent.config)
+    content, there, given = config.model_dump(mode="json"), complete(parent.config), {*overridden, *fixed}
+    asked, text = content["inter_sentence"], parent.fingerprints.get("corpus")
     content |= {key: there[key] for key in _DECIDED}
-    has_same_text = parent.fingerprints.get("corpus") == fingerprint(config.corpus)
-    for key in (*_KEPT, *(_SPLIT if has_same_text and not (parent.folder / runs.IMPORT).exists() else ())):
+    documents = ("corpus.source_documents",) if text == fingerprint(config.corpus) else ()
+    for key in {*_KEPT, *(_SPLIT if text else ()), *documents} - given:
         section, _, last = key.rpartition(".")
-        if key not in (*overridden, *fixed):
-            (content[section] if section else content)[last] = (there[section] if section else there)[last]
-    adopted, tokenizer = validate(content), parent.fingerprints["tokenizer"]
-    if parent.config.tokenizer.model_file is None and tokenizer_fingerprint(adopted) != tokenizer:  # of other text
-        file = {"name": "model-file", "model_file": str(find_tokenizer(parent.config))}
-        file |= {"training_sentences": None, "character_coverage": None}
-        adopted = adopted.model_copy(update={"tokenizer": parent.config.tokenizer.model_copy(update=file)})
+        (content[section] if section else content)[last] = (there[section] if section else there)[last]
+    content["inter_sentence"] |= {key: value for key, value in asked.items() if f"inter_sentence.{key}" in given}
+    adopted = runs.with_tokenizer(validate(content), parent)
+    if adopted.tokenizer.model_file != parent.config.tokenizer.model_file:
+        file = {"name": "model-file", "training_sentences": None, "character_coverage": None}
+        adopted = adopted.model_copy(update={"tokenizer": adopted.tokenizer.model_copy(update=file)})
     return adopted

@@ -161,16 +161,3 @@ def test_several_reports_are_published_together_or_not_at_all(tmp_path):
     published = {"ALBERT_LAB_PUBLISHED": str(tmp_path / "published")}
     assert here("report", "--publish", str(report), str(tmp_path / "other"), **published).returncode == 2
     assert not (tmp_path / "published").exists()
-
-
-def test_windows_is_refused_in_one_line_before_what_it_lacks_is_imported():
-    code = (
-        "import sys; sys.platform = 'win32'; sys.argv = ['albert-lab', 'status']\n"
-        "from albert_lab import cli\n"
-        "before = set(sys.modules)\n"
-        "try: cli.main()\n"
-        "finally: assert set(sys.modules) == before"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "WSL2" in done.stderr

@@ -131,13 +131,6 @@ def test_an_invalid_override_is_refused_with_its_key_and_what_is_allowed(overrid
     assert said in str(error.value)
 
 
-@pytest.mark.parametrize("text", ["batch", "--multirun", "=3", ""])
-def test_a_text_without_key_and_value_is_refused(text):
-    for door in (config.load, config.axes):
-        with pytest.raises(ConfigError, match="KEY=VALUE"):
-            door([text])
-
-
 def test_trackers_are_no_part_of_what_names_a_run():
     timed = ["scale=smoke", "budget=wall-clock"]
     tracked = config.load([*timed, "machine.report_to=[wandb,tensorboard]"])

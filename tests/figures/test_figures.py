@@ -1,4 +1,3 @@
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from typing import Any
 
@@ -6,7 +5,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from PIL import Image
 from toy_reports import toy_report
 
 from albert_lab.analysis import analysis
@@ -125,17 +123,6 @@ def test_the_forest_plot_has_the_papers_effect_beside_ours(tmp_path):
     assert len(panel.get_yticks()) == 4
     assert "paper" in words(drawn)
     assert claims(sentences({})) is None
-
-
-def test_files_are_small_have_few_colours_and_one_is_a_drawing(tmp_path):
-    folder = toy_report(tmp_path / "sharing", experiment.named("sharing"), 2)
-    png, svg = figures.draw(folder, "sharing-tradeoff", tmp_path / "out")
-    colours: Any = Image.open(png).getcolors(256)
-    assert len(colours) <= drawing.COLOURS_OF_PNG
-    assert png.stat().st_size < 60_000
-    assert ET.parse(svg).getroot().tag.endswith("svg")
-    with pytest.raises(ConfigError, match="ladder-trend"):
-        figures.draw(folder, "ladder-trend", tmp_path / "out")
 
 
 def test_the_newest_report_with_a_figure_is_found_or_its_study_named(own_home):

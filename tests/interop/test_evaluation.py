@@ -41,6 +41,8 @@ def test_another_corpus_is_read_with_the_tokens_and_cleaning_of_the_model(finish
     assert scored.dev_documents != record.data.dev_documents
     assert str(other) in scored.corpus
     assert "Not scored" not in scored.as_text()
+    with pytest.raises(ConfigError, match=r"corpus.dev_share cannot be set: .* was trained on a part of this text"):
+        evaluate(folder.name, ["corpus.dev_share=0.5"], silent)
     for key in ("model=base", "tokenizer.vocab_size=60", "embedding_size=8"):
         with pytest.raises(ConfigError, match="cannot be set: the model determines it"):
             evaluate(folder.name, [key], silent)

@@ -13,7 +13,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import import_folder, open_folder
 from albert_lab.runs import finetunings, states
 from albert_lab.runs import run as runs
-from albert_lab.runs.states import row_of
+from albert_lab.runs.states import state
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import plan_study
 
@@ -52,7 +52,7 @@ def test_an_import_is_a_run_with_the_same_weights_shape_and_cleaning(
     opened = open_folder(folder.name)
     assert opened.missing == ()
     assert not list(own_home.glob("runs/*/checkpoint/*.partial"))
-    assert row_of(folder)["state"] == "imported"
+    assert state(folder) == "imported"
 
 
 def test_the_name_of_the_run_depends_on_the_weights(published, own_home):

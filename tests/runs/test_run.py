@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,11 +13,15 @@ from safetensors.numpy import load_file
 from toy import toy_config, write_corpus
 from toy_training import quick_starts
 
+import albert_lab
 from albert_lab import storage
+from albert_lab.data.files import known_digests
+from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
 from albert_lab.runs.finetunings import random_weights
+from albert_lab.runs.layers import layers_of
 
 
 class Child:
@@ -169,6 +174,33 @@ def test_a_stopped_run_saves_reports_it_and_resumes_to_the_same_weights(corpus, 
     (other / runs.RUN_FILE).write_text((folder / runs.RUN_FILE).read_text())
     assert Child(other).wait() == 0
     assert_same_weights(folder, other)
+
+
+def test_a_run_keeps_its_tokenizer_and_other_text_is_never_taken_for_its_own(corpus, own_home, tmp_path):
+    text = Path(shutil.copytree(corpus, tmp_path / "text"))
+    done, waiting = (runs.create(runs.plan(toy_config(text, "budget.value=2", f"seed={seed}"))) for seed in (0, 1))
+    with pytest.raises(ConfigError, match="is not finished"):
+        albert_lab.load(done)
+    assert worker.main(done) == 0
+    tokenizer = albert_lab.load(done)[1].fingerprint
+    (text / "more.txt").write_text("zu zu ze.\nzi zo zu.\n\nza ze zi.\nze za.\n")
+    known_digests.clear()
+    assert albert_lab.load(done)[1].fingerprint == tokenizer
+    assert worker.main(waiting) == 2
+    assert "its corpus is not what it was" in (waiting / runs.FAILURE).read_text()
+    with pytest.raises(ConfigError, match="its corpus is not what it was"):
+        layers_of(done, print)
+    shutil.rmtree(find_tokenizer(runs.config_here(runs.read(done))).parent)
+    with pytest.raises(ConfigError, match="put it back"):
+        albert_lab.load(done)
+
+
+def test_a_run_remembers_the_most_runs_that_it_was_trained_beside(corpus, own_home, monkeypatch):
+    folder = runs.create(run := runs.plan(toy_config(corpus)))
+    for beside, known in (("2", "2"), ("1", "2"), ("4", "4"), ("", "0"), ("1", "0")):
+        monkeypatch.setenv("ALBERT_LAB_JOBS", beside)
+        runs.use_threads(folder, run.config)
+        assert os.environ["ALBERT_LAB_JOBS"] == known
 
 
 def test_a_run_is_found_by_a_part_of_its_name_that_no_other_has_or_as_the_import_of_that_name(corpus, own_home):

@@ -86,7 +86,7 @@ def test_a_continued_run_keeps_shape_and_tokenizer_and_takes_overrides(corpus, f
     assert (config.batch_size, config.seed) == (2, 3)
 
 
-def test_a_continued_run_holds_out_what_the_other_one_did(corpus, own_home):
+def test_a_continued_run_holds_out_what_the_other_one_did(corpus, own_home, tmp_path):
     toy = Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": {"dropout": ["0.1"]}})
     run = plan_study(toy, toy_overrides(corpus, "budget.value=2", "corpus.dev_share=0.15"), []).points[0].run
     assert worker.main(runs.create(run)) == 0
@@ -98,8 +98,9 @@ def test_a_continued_run_holds_out_what_the_other_one_did(corpus, own_home):
     assert continued(run, text).points[0].run.config.corpus.dev_share == 0.15
     elsewhere = [f"{override}/." if override.startswith("corpus.path=") else override for override in text]
     assert continued(run, elsewhere).points[0].run.config.corpus.dev_share == 0.15
-    imported(run)
-    assert continued(run, text).points[0].run.config.corpus.dev_share != 0.15
+    other = [f"corpus.path={write_corpus(tmp_path, seed=5)}", "inter_sentence.random_share=0.3"]
+    config = continued(run, [*(item for item in text if "corpus.path" not in item), *other]).points[0].run.config
+    assert (config.corpus.dev_share, config.inter_sentence.random_share) == (0.15, 0.3)
 
 
 def test_settings_of_a_study_and_of_its_labels_win_over_those_of_the_run(corpus, finished):
