@@ -80,9 +80,9 @@ class Analysis:
 
     @cached_property
     def main(self) -> list[str]:
-        """The metrics of the main table: held-out scores, those of claims, the paper's columns; else all columns."""
+        """The metrics of the main table: held-out scores, tasks, what claims and the paper have; else all columns."""
         paper = self.experiment.paper.columns if self.experiment.paper else self.experiment.columns
-        shown = {*INTRINSIC, AVERAGE, *self.claimed, *paper} - {*probes()}
+        shown = {*INTRINSIC, AVERAGE, *self.claimed, *paper, *self.frame.tasks.values()} - {*probes()}
         return [metric for metric in self.metrics if metric in shown]
 
     @cached_property
