@@ -100,7 +100,8 @@ def execute(plan: Plan, options: Options) -> Outcome:
         return Outcome()
     for task in {of.task.name: of.task for item in todo for of in item.missing}.values():
         for split in SPLITS:  # a file that cannot be used is found now, not after the training
-            task.read(paths.tasks_data(), split)
+            if issues := task.read(paths.tasks_data(), split)[1]:
+                to_stderr(f"warning: {task.name}, examples of {split} that are left out: {issues}")
     if options.is_here:
         from albert_lab.training.device import check_memory
 

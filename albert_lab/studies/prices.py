@@ -20,8 +20,7 @@ from albert_lab.tasks.task import KINDS, TaskConfig, TaskSettings, load_task, ta
 _CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
 # Work a second that converts a budget in seconds where only proportions matter.
 _ASSUMED_SPEED = 3e8
-# Work is FLOPs over H, up to this H: so far the speed in FLOP/s grows with H (measured on CPUs from H = 24).
-_WIDEST = 256
+_WIDEST = 256  # work is FLOPs over H up to this H: so far the speed in FLOP/s grows with H (on CPUs, from H = 24)
 
 
 @dataclass(frozen=True)
