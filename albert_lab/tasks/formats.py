@@ -170,7 +170,7 @@ def _as_text(value: Any) -> str | None:
 def _text(cells: dict[str, Any], name: str) -> str:
     if not cells:
         raise ValueError("more or fewer columns than in the first line")
-    if (found := _as_text(cells.get(name))) is None:
+    if not (found := _as_text(cells.get(name)) or "").strip():
         raise ValueError(f"no text in {name}")
     return found
 

@@ -97,7 +97,7 @@ class TaskConfig(Section):
     """
 
     name: Name
-    title: str
+    title: str = Field(min_length=1)
     kind: str
     source: str
     data: dict[str, str]

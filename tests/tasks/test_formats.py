@@ -105,13 +105,14 @@ def test_a_file_of_another_form_is_refused(name, text, says, read):
 @pytest.mark.parametrize("name", ["train.jsonl", "train.json", "train.jsonl.gz"])
 def test_json_is_read_plain_and_compressed(name, read, tmp_path):
     rows = [{"a": "x", "b": "y", "label": 1}, {"a": "x", "label": 0}, {"a": "x", "b": "y", "label": None}]
+    rows.append({"a": " ", "b": "y", "label": 1})
     if name.endswith(".gz"):
         (tmp_path / name).write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
         examples, issues = two_texts().read(tmp_path / name, True)
     else:
         examples, issues = read(two_texts(), rows, name)
     assert [(example.text_a, example.text_b, example.label) for example in examples] == [("x", "y", "1")]
-    assert issues.count(": 1 (") == 2
+    assert issues.count(": 1 (") == 3
 
 
 def test_parquet_is_read(tmp_path):
