@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from albert_lab.config.compose import load
 from albert_lab.config.data import InterSentenceConfig
+from albert_lab.errors import ConfigError
 from albert_lab.measures.measure import Difference, Measure, OwnTextMeasure, PairMeasure, TokenMeasure
 from albert_lab.measures.sop_across_documents import across_documents
 
@@ -53,7 +54,9 @@ MEASURES: dict[str, Measure] = {
 def measures() -> tuple[Measure, ...]:
     """All measures: of tokens, of pairs, differences, then those on own text, each by name."""
     kinds = (TokenMeasure, PairMeasure, Difference, OwnTextMeasure)
-    return tuple(sorted(MEASURES.values(), key=lambda measure: (kinds.index(type(measure)), measure.name)))
+    if wrong := [f"{name}={measure!r}" for name, measure in MEASURES.items() if not isinstance(measure, kinds)]:
+        raise ConfigError(f"MEASURES: {wrong[0]} is no Measure of measures/measure.py")
+    return tuple(sorted(MEASURES.values(), key=lambda of: ([isinstance(of, k) for k in kinds].index(True), of.name)))
 
 
 def of_kind(kind: type[_Kind]) -> list[_Kind]:
