@@ -108,7 +108,7 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
     except (ConfigAttributeError, ConfigKeyError) as error:
         remedy = "`albert-lab config show` prints every key of the chosen options"
         raise ConfigError(f"unknown key {error.full_key}; {_nearest(str(error.full_key), composed)}{remedy}") from error
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, ValueError) as error:  # of Hydra: `defaults` that are no list
         raise ConfigError(_in_one_line(error)) from error
     except RecursionError as error:
         said = "too many levels, or `defaults` of an option that name the option"

@@ -94,9 +94,10 @@ def test_text_in_a_setting_or_an_own_option_is_never_own_code(tmp_path):
             load(asked)
 
 
-def test_an_own_option_that_is_no_yaml_is_named(tmp_path):
+def test_an_own_option_that_is_no_yaml_or_has_no_list_of_defaults_is_named(tmp_path):
     (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "mine.yaml").write_text("num_layers: [\n")
-    shown = here("config", "show", "model=mine", "--conf", str(tmp_path))
-    assert shown.returncode == 2
-    assert "model/mine.yaml" in shown.stderr
+    for text, named in (("num_layers: [\n", "model/mine.yaml"), ("defaults: 3\n", "model/mine")):
+        (tmp_path / "model" / "mine.yaml").write_text(text)
+        shown = here("config", "show", "model=mine", "--conf", str(tmp_path))
+        assert shown.returncode == 2
+        assert named in shown.stderr
