@@ -125,10 +125,10 @@ def _costs(config: RunConfig) -> tuple[int, float, float]:
     """
     shape, length = EncoderShape.from_config(config), config.max_sequence_length
     hidden, embedding, vocabulary = shape.hidden_size, shape.embedding_size, shape.vocab_size
-    six = 6 / min(hidden, _WIDEST)
+    per_product = 6 / min(hidden, _WIDEST)
     attention, ffn = 4 * hidden**2, 2 * hidden * shape.intermediate_size
     blocks = len({*shape.attention_blocks}) * attention + len({*shape.ffn_blocks}) * ffn
     table = embedding * (vocabulary + shape.max_position_embeddings + hidden)
     encoder = shape.num_layers * (attention + ffn + 2 * length * hidden) + embedding * hidden
     head = config.masking.most_predictions(length) / length * embedding * (hidden + vocabulary)
-    return table + blocks, six * (encoder + head), six * encoder
+    return table + blocks, per_product * (encoder + head), per_product * encoder

@@ -19,6 +19,7 @@ from albert_lab.tasks.formats import ChoiceExample, SpanExample, subsample
 
 Answers = Sequence[Sequence[str]]  # gold texts of each question; none of an unanswerable one
 MOST_EXAMPLES = 10_000  # of training a bag of words: a few seconds of one core
+# \w lacks the vowel signs and other marks of Hebrew, Arabic, and the scripts of South and South-East Asia.
 _WORD = r"[\w\u0591-\u05c7\u0610-\u065f\u0900-\u0963\u0966-\u0df3\u0e31-\u0e4e\u102b-\u103e\u1780-\u17d3\u200d]+"
 
 
