@@ -236,7 +236,7 @@ def signals_at_calls(number: int, home: Path, random_: random.Random, tally: Tal
         if code == 0:
             usable.append((arguments, calls))
     reports = home / "signals" / "reports"
-    expected = digest(reports, "*.json")
+    expected = digest(reports, "*.[cj]s*")
     assert expected
     for _ in range(number):
         arguments, calls = random_.choice(usable)
@@ -245,8 +245,8 @@ def signals_at_calls(number: int, home: Path, random_: random.Random, tally: Tal
         code = code_of(forked(command(arguments, which, at)))
         tally.fell("signals at calls", f"{arguments[0]} {arguments[-1]}: {code}")
         tally.check(code == CODES[which], f"signals: {arguments[:2]} call {at} of {calls}: {code}, not {CODES[which]}")
-        now = {name: hashed for name, hashed in digest(reports, "*.json").items() if "/." not in name}
-        tally.check(now == expected, f"signals: a record differs after {arguments[:2]}")
+        now = {name: hashed for name, hashed in digest(reports, "*.[cj]s*").items() if "/." not in name}
+        tally.check(now == expected, f"signals: a table or a record differs after {arguments[:2]}")
 
 
 def signals_at_start(number: int, home: Path, random_: random.Random, tally: Tally) -> None:
