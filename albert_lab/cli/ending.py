@@ -26,7 +26,8 @@ def end(error: BaseException) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     if isinstance(error, OSError):
-        wrong = f"{error}; ALBERT_LAB_HOME can name another folder" if error.errno in REFUSED else None
+        is_refused = error.errno in REFUSED or str(error.filename).startswith("/proc/")
+        wrong = f"{error}; ALBERT_LAB_HOME can name another folder" if is_refused else None
     else:
         is_text = isinstance(error, UnicodeEncodeError)
         wrong = f"{error.object[:200]!r} is not UTF-8" if is_text else own_code.suspected(error)

@@ -87,9 +87,9 @@ def runs_table(analysis: Analysis) -> Table:
 
 
 def ensembles_table(analysis: Analysis) -> Table:
-    """The averages of several fine-tunings of one run, beside their median."""
-    body = [
-        [f"{line.title}, {line.row}", str(len(line.members)), f"{line.single:.1f}", f"{line.ensemble:.1f}"]
-        for line in analysis.study.ensembles
-    ]
-    return Table(["task and row", "members", "median of single ones %", "ensemble %"], body)
+    """The averages of several fine-tunings of one run, beside their median and the paper's ensemble."""
+    asked, body = analysis.study.experiment.ensemble, list[list[str]]()
+    for line in analysis.study.ensembles:
+        numbers = [str(len(line.members)), f"{line.single:.1f}", f"{line.ensemble:.1f}"]
+        body.append([f"{line.title}, {line.row}", *numbers, asked.paper.get(line.column, "") if asked else ""])
+    return Table(["task and row", "members", "median of single ones %", "ensemble %", "paper's"], body)

@@ -21,13 +21,8 @@ Grid = Mapping[str, Collection[str]]
 
 CHANCE = (45.0, 55.0)  # percent of two equally frequent labels
 # What the paper calls the axes.
-AXIS_NAMES = {
-    "budget.value": "budget",
-    "embedding_size": "E",
-    "inter_sentence": "loss",
-    "model.hidden_size": "H",
-    "model.num_layers": "layers",
-}
+AXIS_NAMES = {"budget.value": "budget", "embedding_size": "E", "inter_sentence": "loss", "model.hidden_size": "H"}
+AXIS_NAMES |= {"model.num_layers": "layers"}
 
 
 @dataclass(frozen=True)
@@ -87,6 +82,9 @@ class BaseClaim(Record):
                 raise ValueError(f"row {row}: needs a label of each axis, of no other: {', '.join(grid)}")
             for axis, label in row.items():
                 check_known(axis, label, grid[axis])
+        pairs = [(weight, row, item.weights) for item in self.comparisons(grid) for weight, row in item.weights]
+        if any(weight > 0 and (-weight, row) in others for weight, row, others in pairs):
+            raise ValueError("it compares a row with itself")
 
 
 Effect = Labels | tuple[Labels, Labels]  # the level of a row, or the first row minus the second

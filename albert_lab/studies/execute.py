@@ -175,7 +175,6 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], None]
     """Train runs in child processes, at most `at_once` at a time, which divide cores and GPUs among them.
 
     After SIGINT or SIGTERM the children get SIGTERM, so that they save a checkpoint and end.
-    What they print goes to this process's stderr, which may be a file.
 
     Args:
         jobs: the runs; one that starts from another of them waits for it.

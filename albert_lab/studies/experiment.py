@@ -137,6 +137,11 @@ class Experiment(Record):
             raise ValueError(f"fixed, grid: {no_override[0]} is no override KEY=VALUE; one with a comma needs quotes")
         if "seed" in map(key_of, texts):
             raise ValueError("grid: a label sets seed, but rows are averages over seeds: grid: {seed: [0, 1]}")
+        if blank := [axis for axis, values in known.items() if not all(map(str.strip, values))]:
+            raise ValueError(f"grid: {blank[0]} has a label of no text: its rows need a name")
+        sets = [{key for choice in values.values() for key in set_by(axis, choice)} for axis, values in known.items()]
+        if both := [key for keys in sets for key in keys if sum(key in of for of in sets) > 1]:
+            raise ValueError(f"grid: two axes set {both[0]}, and one of them would win: make them one axis")
         keys = [*self.grid, *map(key_of, self.fixed)]
         if again := [key for number, key in enumerate(keys) if key in keys[:number]]:
             raise ValueError(f"fixed: {again[0]} is set twice, or is an axis of the grid, whose values are the rows")
@@ -221,6 +226,11 @@ def _as_text(value: Any, file: Path) -> Any:
 
 def key_of(override: str) -> str:
     return override.partition("=")[0].lstrip("+")
+
+
+def set_by(axis: str, choice: Choice) -> dict[str, str]:
+    """The values that a choice of an axis sets, by key."""
+    return {axis: choice} if isinstance(choice, str) else {key_of(text): text.partition("=")[2] for text in choice}
 
 
 def scores() -> tuple[str, ...]:

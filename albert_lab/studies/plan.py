@@ -21,7 +21,7 @@ from albert_lab.runs import finetunings, states
 from albert_lab.runs import run as runs
 from albert_lab.runs.states import State
 from albert_lab.studies.claims import number_in
-from albert_lab.studies.experiment import ONE_MODEL, Experiment
+from albert_lab.studies.experiment import ONE_MODEL, Experiment, set_by
 from albert_lab.studies.starts import adopt, check_start
 
 
@@ -175,8 +175,7 @@ class _Grid:
 
     def _set_by(self, axis: str, label: str) -> dict[str, str]:
         """The values that a label sets, by key."""
-        choice = self._choices.get(axis, {}).get(label, label)
-        return {axis: choice} if isinstance(choice, str) else dict(text.split("=", 1) for text in choice)
+        return set_by(axis, self._choices.get(axis, {}).get(label, label))
 
     def point(self, labels: dict[str, str], seed: str, below: Sequence[dict[str, str]] = ()) -> Point:
         """The point of labels, which may have keys that are no axes; below are those that start from it."""
@@ -291,10 +290,7 @@ def plan_study(
 def plan_all(
     experiments: Sequence[Experiment], overrides: Sequence[str], tasks: Sequence[str] | None = None
 ) -> list[Plan]:
-    """The plans of several experiments, such as those of the paper; see plan_study().
-
-    A table of tasks alone is left out if none of them has its data.
-    """
+    """The plans of several experiments, by plan_study(); a table of tasks alone is left out if none has its data."""
     columns = dict.fromkeys(column for experiment in experiments for column in experiment.columns)
     known = finetunings.choose_tasks(columns, to_stderr, tasks)  # one line for all that lack their data
     plans = []

@@ -114,11 +114,7 @@ def write(folder: Path, study: Study) -> None:
 
 
 def read(folder: Path) -> Study:
-    """The study in a report's folder, its runs in the order of its points.
-
-    Raises:
-        ConfigError: not a report folder, or a file cannot be read.
-    """
+    """The study in a report's folder, its runs in the order of its points; ConfigError if a file cannot be read."""
     content = read_points(folder)
     if len({(*point.labels,) for point in content.points}) > 1:
         raise DamagedFileError(folder / STUDY, "its points have different axes", REMEDY)

@@ -127,6 +127,8 @@ def read_rows(file: Path, wanted: Sequence[str | None] = (), columns: Sequence[s
     """
     suffix = suffixes(file)[0]
     is_table = suffix in (".csv", ".tsv") or suffix not in READERS
+    if columns and not is_table:
+        raise ConfigError(f"{file}: format.columns are those of a table without a header line, not of {suffix}")
     try:
         read = _table(file, suffix == ".csv", columns) if is_table else READERS[suffix](file)
         rows: Any = [(number, json.loads(row) if isinstance(row, str) else row) for number, row in read]
@@ -349,9 +351,7 @@ class SquadFormat(Section):
         """The questions of a file, in order; for training, only those with a usable answer."""
         of_one = ({"paragraphs": [{"context": row.get("context"), "qas": [row]}]} | row for _, row in read_rows(file))
         articles = files.check(file, [*of_one], list[_Article], SQUAD)
-        asked = [
-            (one.id, (of.title, part.context, one)) for of in articles for part in of.paragraphs for one in part.qas
-        ]
+        asked = [(one.id, (of.title, at.context, one)) for of in articles for at in of.paragraphs for one in at.qas]
 
         def example(_: int, parts: tuple[str, str, _Question]) -> SpanExample:
             title, context, question = parts

@@ -38,6 +38,7 @@ def comparisons(tmp_path, claim: str) -> list[Comparison]:
         ("check: ordered, axis: embedding_size, direction: upwards, where: {sharing: all-shared}", "direction"),
         (f"check: ratio, row: {ROW}, to: {OTHER}, low: 2, high: 1", "low=2"),
         (f"check: within, row: {ROW}, of: {OTHER}, margin: 0", "margin"),
+        (f"check: within, row: {ROW}, of: {ROW}, margin: 1", "itself"),
         (f"check: at-chance, row: {ROW}, trained_for: mln", "trained_for=mln"),
         (f"check: trend, row: {ROW}, than: {OTHER}, direction: rising", "rung"),
     ],

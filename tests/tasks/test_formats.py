@@ -91,7 +91,8 @@ def test_short_lines_and_invalid_labels_are_left_out_of_training_and_named(read)
     [
         ("mnli", FILES["rte"], "gold_label.*'index', 'sentence1', 'sentence2', 'label'"),
         ("sst2", "sentence\tlabel\n", r"train\.tsv"),
-        ("cola", "", r"train\.tsv"),
+        ("sst2", "", r"train\.tsv"),
+        ("cola", {"sentence": "x"}, r"train\.json.*columns"),
         ("sst2", [1], r"train\.tsv"),
         ("squad1", '{"data": [{"paragraphs": [', r"train\.json"),
         ("squad1", {"data": [{"text": "no question"}]}, r"train\.json"),
@@ -99,7 +100,7 @@ def test_short_lines_and_invalid_labels_are_left_out_of_training_and_named(read)
 )
 def test_a_file_of_another_form_is_refused(name, text, says, read):
     with pytest.raises(ConfigError, match=says):
-        read(load_task(name).format, text, "train.json" if name == "squad1" else "train.tsv")
+        read(load_task(name).format, text, "train.json" if name in ("cola", "squad1") else "train.tsv")
 
 
 @pytest.mark.parametrize("name", ["train.jsonl", "train.json", "train.jsonl.gz"])
