@@ -96,11 +96,7 @@ def modules(shape: EncoderShape, family: str) -> dict[str, str]:
 
 
 def to_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, family: Family) -> Tensors:
-    """The state of a PretrainingModel with the names of transformers, tied weights once.
-
-    Raises:
-        ConfigError: see modules().
-    """
+    """The state of a PretrainingModel by the names of transformers, tied weights once; ConfigError as in modules()."""
     names = modules(shape, family)
     split = {name.rpartition("."): tensor for name, tensor in tensors.items()}
     renamed = {f"{names[module]}.{kind}": tensor for (module, _, kind), tensor in split.items()}
@@ -116,9 +112,7 @@ def from_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, 
     """The state of a PretrainingModel from that of AlbertForPreTraining or BertForPreTraining.
 
     Heads that the source does not have are absent; a projection that the shape does not have is left out.
-
-    Raises:
-        ConfigError: see modules().
+    ConfigError as in modules().
     """
     ours = {theirs: ours for ours, theirs in modules(shape, family).items()}
     split = {name.rpartition("."): tensor for name, tensor in tensors.items()}
@@ -126,11 +120,7 @@ def from_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, 
 
 
 def package(purpose: str) -> Any:
-    """The package transformers, without its warnings and progress bars.
-
-    Raises:
-        MissingDataError: it is not installed.
-    """
+    """The package transformers, without its warnings and progress bars; or MissingDataError: it is not installed."""
     try:
         import transformers
     except ImportError as error:
@@ -146,8 +136,9 @@ def load(loader: Any, folder: Path, **options: Any) -> Any:
     Raises:
         ConfigError: the folder cannot be loaded.
     """
+    options |= {"local_files_only": True, "trust_remote_code": False}  # without it, it asks the user
     try:
-        return loader.from_pretrained(None if "state_dict" in options else folder, local_files_only=True, **options)
+        return loader.from_pretrained(None if "state_dict" in options else folder, **options)
     except Exception as error:  # of any class, as the damage of the folder has it
         raise ConfigError(f"{folder} cannot be loaded by transformers: {' '.join(str(error).split())}") from error
 
@@ -166,7 +157,8 @@ def read(folder: Path) -> tuple[PretrainingModel, Names, Names]:
     family, shape = config.model_type, _shape(config, folder)
     loader = getattr(transformers, f"{family.title()}ForPreTraining")
     source: dict[str, Any] = {"config": config, "state_dict": weights, "dtype": torch.float32}
-    theirs, report = load(loader, folder, output_loading_info=True, **source)
+    source |= {"output_loading_info": True, "attn_implementation": "eager"}  # config.json may name code of the hub
+    theirs, report = load(loader, folder, **source)
     different = sorted({*report["missing_keys"], *report["unexpected_keys"]})
     if encoder := [key for key in different if {"encoder", "embeddings"} & {*key.split(".")}]:
         said = f"{encoder[0]} of its encoder is only in the weights or only in the model of {CONFIG_FILE}"
@@ -219,10 +211,11 @@ def _shape(config: Any, folder: Path) -> EncoderShape:
         if (value := getattr(config, key, allowed[0])) not in allowed:
             shown = allowed if isinstance(allowed, range) else ", ".join(map(str, allowed))
             raise ConfigError(f"{folder / CONFIG_FILE}: {key}={value} (allowed: {shown})")
-    groups = getattr(config, "num_hidden_groups", config.num_hidden_layers)
+    is_albert = config.model_type == "albert"
+    groups = config.num_hidden_groups if is_albert else config.num_hidden_layers
     return EncoderShape(
-        embedding_size=getattr(config, "embedding_size", config.hidden_size),
-        projection=config.model_type == "albert",
+        embedding_size=config.embedding_size if is_albert else config.hidden_size,
+        projection=is_albert,
         attention_groups=groups,
         ffn_groups=groups,
         hidden_act=_ACTIVATIONS[config.hidden_act],
