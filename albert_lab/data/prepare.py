@@ -37,11 +37,7 @@ _DROPPED = (texts.DUPLICATES, texts.REPEATED, _EMPTY, _SHORT)
 
 
 def find_shards(config: RunConfig) -> Path:
-    """The folder of a run's token shards, whether they are built or not.
-
-    Raises:
-        MissingDataError: the text or the model file does not exist.
-    """
+    """The folder of a run's token shards, built or not; or MissingDataError: the text or model file does not exist."""
     corpora = _corpora(config)
     content = [part for corpus in corpora for part in (text_settings(corpus), fingerprint(corpus))]
     return paths.cache() / "shards" / digest([SHARDS_VERSION, *content, tokenizer_fingerprint(config)])

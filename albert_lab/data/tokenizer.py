@@ -86,14 +86,8 @@ class Tokenizer:
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
     """
 
-    _continuation = "##"  # before a WordPiece that continues a word
-
     def __init__(self, model: bytes, origin: str) -> None:
-        """Takes the content of a tokenizer.json; origin names it in errors.
-
-        Raises:
-            ConfigError: not a tokenizer.json, or a special token is missing.
-        """
+        """Takes the content of a tokenizer.json, which origin names in errors; ConfigError if it cannot be used."""
         try:
             self._aligned = tokenizers.Tokenizer.from_buffer(model)
         except ValueError as error:
@@ -101,6 +95,7 @@ class Tokenizer:
         self._aligned.no_truncation()
         self._aligned.no_padding()
         self._aligned.encode_special_tokens = True  # the word [MASK] in a text is text
+        self._continuation = "##" if isinstance(self._aligned.model, models.WordPiece) else "\0"
         self.fingerprint = digest_of(model)
         vocabulary = self._aligned.get_vocab()
         self.vocab_size = 1 + max(vocabulary.values())  # ids may have gaps
@@ -162,17 +157,13 @@ class SentencePieceTokenizer(Tokenizer):
     _continuation = "\0"  # its words begin with ▁
 
     def __init__(self, model: bytes, origin: str, cleaning: Cleaning = Cleaning()) -> None:
-        """Takes a serialized SentencePiece model; origin names it in errors.
-
-        Raises:
-            ConfigError: not a SentencePiece model, or a special token is missing or could come from text.
-        """
+        """Takes a serialized SentencePiece model, which origin names in errors; ConfigError if it cannot be used."""
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
             self._processor.LoadFromSerializedProto(model)
         except RuntimeError as error:
             raise ConfigError(f"{origin} is not a SentencePiece model") from error
-        self._model, self._clean, self.fingerprint = model, cleaning, digest_of(model)
+        self._model, self._clean, self.fingerprint = _plain(model, origin), cleaning, digest_of(model)
         self.vocab_size = self._processor.GetPieceSize()
         ids = [self._processor.PieceToId(token) for token in _SPECIAL]
         for token, number in zip(_SPECIAL, ids, strict=True):
@@ -201,14 +192,25 @@ class SentencePieceTokenizer(Tokenizer):
         return [self._processor.IdToPiece(token) for token in range(self.vocab_size)]
 
 
-def _unigram(model: bytes, cleaning: Cleaning, before_special: str = "") -> tokenizers.Tokenizer:
+def _plain(model: bytes, origin: str) -> Any:
+    """The content of a SentencePiece model; ConfigError unless it has the rules that _unigram() has."""
+    proto = sentencepiece_model_pb2.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]
+    proto.ParseFromString(model)
+    of, by = proto.trainer_spec, proto.normalizer_spec
+    if (of.model_type, of.split_by_whitespace, by.add_dummy_prefix) != (1, True, True) or (
+        of.byte_fallback or of.treat_whitespace_as_suffix
+    ):
+        allowed = "model_type=unigram, split_by_whitespace, add_dummy_prefix, no byte_fallback, no suffixes"
+        raise ConfigError(f"{origin} is a SentencePiece model of another kind (allowed: {allowed})")
+    return proto
+
+
+def _unigram(proto: Any, cleaning: Cleaning, before_special: str = "") -> tokenizers.Tokenizer:
     """A SentencePiece unigram model, before which text is cleaned, as a tokenizer without special tokens.
 
     Brackets, quotes and other symbols that SentencePiece never joins to others remain ordinary tokens, with their
     score of 0, the highest. transformers would make them added tokens, which drop the space before them.
     """
-    proto = sentencepiece_model_pb2.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]
-    proto.ParseFromString(model)
     names = [before_special * (entry.piece in _SPECIAL) + entry.piece for entry in proto.pieces]
     scores = [entry.score for entry in proto.pieces]
     unknown = names.index(f"{before_special}<unk>")
@@ -224,7 +226,7 @@ def _unigram(model: bytes, cleaning: Cleaning, before_special: str = "") -> toke
 
 def as_json(model: bytes, cleaning: Cleaning) -> dict[str, Any]:
     """The content of a tokenizer.json that cleans text and then gives the ids of a SentencePiece unigram model."""
-    tokenizer = _unigram(model, cleaning)
+    tokenizer = _unigram(_plain(model, "the model"), cleaning)
     tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in _SPECIAL])
     ends = [(token, tokenizer.token_to_id(token)) for token in CONTROL_SYMBOLS[:2]]
     pair = "[CLS] $A [SEP] $B:1 [SEP]:1"

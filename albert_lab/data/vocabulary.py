@@ -47,11 +47,7 @@ def tokenizer_fingerprint(config: RunConfig) -> str:
 
 
 def find_tokenizer(config: RunConfig) -> Path:
-    """The path of the model file of a run's tokenizer, whether it is trained or not.
-
-    Raises:
-        MissingDataError: the training text does not exist.
-    """
+    """The path of the model file of a run's tokenizer, trained or not; or MissingDataError: its text does not exist."""
     if config.tokenizer.model_file is not None:
         return paths.expanded(config.tokenizer.model_file)
     return paths.cache() / "tokenizers" / tokenizer_fingerprint(config) / MODEL_FILE

@@ -138,11 +138,7 @@ def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
 
 
 def find_tokenizer_file(folder: Path) -> Path:
-    """The tokenizer file of a folder: spiece.model, else tokenizer.json.
-
-    Raises:
-        MissingDataError: neither exists.
-    """
+    """The tokenizer file of a folder: spiece.model, else tokenizer.json; or MissingDataError: neither exists."""
     for name in (MODEL_FILE, TOKENIZER):
         if (folder / name).is_file():
             return folder / name
@@ -159,19 +155,21 @@ class _TokenizerConfig(BaseModel):
     strip_accents: bool | None = None
     keep_accents: bool | None = None
     model_max_length: int | float | None = Field(default=None, ge=MIN_SEQUENCE_LENGTH, multiple_of=1)
-    language: str | None = None
+    language: str | None = Field(default=None, pattern=r"^[A-Za-z]+(-[A-Za-z0-9]+)*$")
     digit_commas: Literal["keep"] = "keep"
 
 
 def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
-    """The settings of a run that the tokenizer of a folder determines, by their keys.
-
-    Raises:
-        ConfigError: tokenizer_config.json is not of this form.
-    """
+    """The settings of a run that the tokenizer of a folder determines, by their keys; or ConfigError: its file."""
     file = folder / TOKENIZER_CONFIG
     flags = files.read_json(file, _TokenizerConfig) if file.exists() else _TokenizerConfig()
     strips, has_pieces = flags.strip_accents, (folder / MODEL_FILE).is_file()
+    is_json = not has_pieces and (folder / TOKENIZER).is_file()
+    own = (files.read_json(folder / TOKENIZER, dict[str, Any]).get("normalizer") if is_json else None) or {}
+    for key, name in (("do_lower_case", "lowercase"), ("strip_accents", "strip_accents")):
+        if key in flags.model_fields_set and own.get("type") == "BertNormalizer" and own[name] != getattr(flags, key):
+            said = f"{key}={getattr(flags, key)}, but {TOKENIZER} has {name}={own[name]}"
+            raise ConfigError(f"{file}: {said}: make them the same")
     if strips is None:  # ALBERT strips accents with either case; in BERT, they follow the case
         is_albert = has_pieces or "keep_accents" in flags.model_fields_set
         strips = not flags.keep_accents if is_albert else bool(flags.do_lower_case)
