@@ -1,6 +1,7 @@
 """The text files of a corpus: their identity, and their lines and records, unpacked and decoded as they are read."""
 
 import bz2
+import csv
 import gzip
 import hashlib
 import importlib.util
@@ -208,21 +209,22 @@ def _table(file: Path) -> Records:
             with ParquetFile(file) as table:
                 yield from enumerate((row for part in table.iter_batches(1000) for row in part.to_pylist()), 1)
             return
-        import pandas
-
-        separator = "\t" if form == ".tsv" else ","
-        with pandas.read_csv(file, sep=separator, dtype=str, keep_default_na=False, chunksize=1000) as parts:
-            for part in parts:
-                is_merged = form == ".tsv" and part.map(lambda cell: "\t" in str(cell)).to_numpy().any()  # by quotes
-                if is_merged or not isinstance(part.index, pandas.RangeIndex):  # the first cells as names of rows
-                    raise ValueError("a row has more cells than the first line has names, or a quoted cell has several")
-                yield from enumerate(part.to_dict("records"), part.index.start + 1)
+        lines = (f"{line}\n" for _, line in lines_of(file))
+        reader = csv.reader(lines, delimiter="\t" if form == ".tsv" else ",", strict=True)
+        names = next(reader, [])
+        for number, row in enumerate(filter(None, reader), 1):
+            if len(row) != len(names) or (form == ".tsv" and any("\t" in cell for cell in row)):  # by quotation marks
+                raise ValueError(f"row {number} has not as many cells as the first line, or a quoted cell has several")
+            yield number, dict(zip(names, row, strict=True))
     except ImportError as error:
         raise MissingDataError(f"{file} needs a package: pip install 'albert-lab[parquet]'") from error
-    except (ValueError, OSError, EOFError) as error:  # also of the parsers
+    except ConfigError:
+        raise
+    except (ValueError, OSError, csv.Error) as error:  # also of the parsers
         raise ConfigError(f"{file} cannot be read as a table: {error}") from error
 
 
+csv.field_size_limit(2**31 - 1)  # a cell may hold a book
 READERS: dict[str, Callable[[Path], Records]] = dict.fromkeys((".jsonl", ".ndjson", ".json"), _json)
 READERS |= dict.fromkeys((".csv", ".tsv", ".parquet"), _table)
 

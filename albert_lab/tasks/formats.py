@@ -9,7 +9,7 @@ import json
 import math
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -97,11 +97,14 @@ def collect(rows: Iterable[tuple[str, Any]], make: Callable[[int, Any], T]) -> t
     examples, issues = [], dict[str, list[str]]()
     for number, (place, content) in enumerate(rows):
         try:
-            examples.append(make(number, content))
+            example: Any = make(number, content)
+            json.dumps(asdict(example), ensure_ascii=False).encode()
+            examples.append(example)
         except ConfigError:  # of the whole file
             raise
         except ValueError as error:
-            issues.setdefault(str(error), []).append(place)
+            reason = "text with half a character" if isinstance(error, UnicodeError) else str(error)
+            issues.setdefault(reason, []).append(place)
     shown = {reason: ", ".join(places[:3]) + ", ..." * (len(places) > 3) for reason, places in issues.items()}
     return examples, "; ".join(f"{reason}: {len(issues[reason])} ({places})" for reason, places in shown.items())
 
@@ -245,11 +248,7 @@ class ChoicesFormat(TableFormat):
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], str]:
-        """The questions of a file. Their ids are the line numbers after the header, from 0.
-
-        Raises:
-            ConfigError: a label is neither named nor a letter.
-        """
+        """The questions of a file, by their line after the header, from 0; or ConfigError: a label is no letter."""
         columns = [self.options.removesuffix(".text")] if isinstance(self.options, str) else [*self.options]
 
         def example(number: int, cells: dict[str, Any]) -> ChoiceExample:
