@@ -64,6 +64,8 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     if without := [name for name in catalog.labels() if name not in scores]:
         missing = ", ".join(opened.missing) or "text of several sentences a document"
         notes.append(f"Not scored, without {missing}: {', '.join(without)}.")
+    if "corpus" not in opened.run.fingerprints:
+        notes.append("Its training text is not recorded: these documents may be part of it.")
     notes.append(f"Labels of the pair head: {', '.join(opened.pair_labels) or 'none, so a linear probe answers'}.")
     return Scored(
         model=opened.run.name,
