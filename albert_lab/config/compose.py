@@ -220,7 +220,7 @@ def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
     """
     values: dict[str, list[str]] = {}
     for override in parse(overrides):
-        key, line, is_sweep = override.get_key_element(), override.input_line, override.is_sweep_override()
+        key, line, is_sweep = override.key_or_group, override.input_line, override.is_sweep_override()
         if key in values and (is_sweep or len(values[key]) > 1):
             raise ConfigError(f"{key} is given twice, once with several values: list all of them once, {key}=a,b")
         if not is_sweep:

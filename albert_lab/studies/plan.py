@@ -154,7 +154,6 @@ class _Grid:
         self._made: dict[tuple[tuple[str, str], ...], Point] = {}
         self._fixed = {key: value for key, value in fixed.items() if key not in experiment.grid}
         self._scale = load([f"{key}={value}" for key, value in self._fixed.items() if re.match(r"scale\b", key)]).scale
-        # Of rows, and of rows that they start from.
         self._choices = {axis: experiment.grid[axis] | experiment.values_beyond(axis) for axis in experiment.axes}
         self.rows: dict[str, list[str]] = {}
         for axis, known in self._choices.items():
@@ -168,10 +167,12 @@ class _Grid:
         own = own or ([fixed["seed"]] if "seed" in fixed else [str(seed) for seed in self._scale.seeds])
         self.seeds = overridden.get("seed") or own
         for axis, labels in self.rows.items():
-            keys = set.intersection(*({*self._set_by(axis, label)} for label in labels)) - {axis}
-            for key in sorted(keys & self._overridden):
+            keys = {key for label in labels for key in self._set_by(axis, label)}
+            if of_all := [key for key in keys if key.split(".")[0] in ("scale", "machine")]:
+                raise ConfigError(f"{of_all[0]}: all rows of a table have one value of it: make a study for each")
+            for key in sorted((keys - {axis} - self._own_fixed.keys()) & self._overridden):
                 choose = f"choose rows by {axis}={','.join(self._choices[axis])}"
-                raise ConfigError(f"{key}={','.join(overridden[key])}: the rows of the table set this key; {choose}")
+                raise ConfigError(f"{key}={','.join(overridden[key])}: rows of the table set this key; {choose}")
 
     def _set_by(self, axis: str, label: str) -> dict[str, str]:
         """The values that a label sets, by key."""

@@ -99,10 +99,10 @@ def test_a_label_can_set_several_keys_and_is_selected_by_name():
     both = grid_points.points(table)
     assert [(p.config.sharing.name, p.config.embedding_size) for p in both] == [("not-shared", 48), ("all-shared", 8)]
     assert [point.labels for point in grid_points.points(table, ["model=BERT"])] == [{"model": "BERT"}]
-    other = grid_points.points(table, ["embedding_size=16"])
-    assert [point.config.embedding_size for point in other] == [48, 16]
-    with pytest.raises(ConfigError, match="sharing=groups"):
-        grid_points.points(table, ["sharing=groups"])
+    for one in ("sharing=groups", "embedding_size=16", "machine.precision=fp32,bf16", "scale=smoke,laptop"):
+        with pytest.raises(ConfigError, match=one.partition("=")[0]):
+            grid_points.points(table, [one])
+    assert [point.config.seed for point in grid_points.points(table, ["+seed=4"])] == [4, 4]
 
 
 def test_a_role_that_the_scale_lacks_is_named():
