@@ -83,22 +83,22 @@ def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
     from albert_lab.studies.execute import SOME_FAILED
     from albert_lab.terminal.study import train_study
 
-    code = 0
+    code, trained = 0, set[Path]()
     for number, plan in enumerate(plans, 1):
         to_stderr(f"{number} of {len(plans)}: {plan.experiment.name}, {plan.experiment.source}")
         try:
-            ended, _ = train_study(plan.updated(), how)
+            ended, analysis = train_study(plan.updated(), how)
+            trained |= {plan.report_folder} if analysis else set()
         except FIXABLE as error:
             to_stderr(f"FAILED {plan.experiment.name}: {error}")
             ended = SOME_FAILED
         if ended in (STOPPED, INTERRUPTED):
             raise typer.Exit(ended)
         code = SOME_FAILED if ended else code
-    found = reports(paths.reports(), {plan.report_folder for plan in plans})
-    if not found:
+    if not trained:
         to_stderr(f"no run is finished: {name} has no scoreboard")
         raise typer.Exit(code)
-    page, lines = scoreboard.write(paths.reports()), sentences(found)
+    page, lines = scoreboard.write(paths.reports()), sentences(reports(paths.reports(), trained))
     print(json.dumps(scoreboard.as_data(lines), indent=2) if options.as_json else scoreboard.as_text(lines))
     to_stderr(f"all reports: {page}")
     raise typer.Exit(code)
@@ -127,8 +127,8 @@ def _plans(
     from albert_lab.report import plans as as_text
     from albert_lab.studies.execute import Options
 
-    if options.dry_run and options.list_folders:
-        raise ConfigError("--dry-run and --list: give one of them")
+    if (options.dry_run and options.list_folders) or (options.by_hand and options.slurm is not None):
+        raise ConfigError("--dry-run and --list, or --by-hand and --slurm: give one of them")
     how = Options(options.jobs, options.slurm, options.by_hand)
     plans = plan(overrides)
     if options.dry_run or options.list_folders:

@@ -227,12 +227,12 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], None]
 
 def print_commands(jobs: Sequence[Job], unprepared: Sequence[runs.Run]) -> None:
     """Print one line per run on stdout, after one that prepares data, if any is missing; nothing is started."""
-    if unprepared:
-        print("# first, and alone:", *map(shlex.join, preparing.commands(unprepared)), sep="\n")
+    here = f"cd {shlex.quote(os.getcwd())} && "
+    for command in preparing.commands(unprepared) if unprepared else ():
+        print(f"# first, and alone:\n{here}{shlex.join(command)}")
     for job in jobs:
-        if job.parent:
-            print(f"# after the line of {job.parent.name}:")
-        print(shlex.join(job.command), flush=True)
+        after = f"# after the line of {job.parent.name}:\n" if job.parent else ""
+        print(f"{after}{here}{shlex.join(job.command)}", flush=True)
 
 
 def scripts(jobs: Sequence[Job], unprepared: Sequence[runs.Run], how: Options) -> Iterator[tuple[Path, str, list[Job]]]:

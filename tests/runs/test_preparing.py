@@ -19,6 +19,6 @@ def test_the_line_of_the_preparation_comes_first_and_makes_all_that_its_runs_nee
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("#")]
     assert ["--prepare" in line for line in lines] == [True, False]
     with own_signals():
-        assert worker.command(shlex.split(lines[0])[3:]) == 0
+        assert worker.command(shlex.split(lines[0])[6:]) == 0
     assert not preparing.lacking([run])
     assert {path.name for path in (own_home / "cache").iterdir()} >= {"shards", "tokenizers"}
