@@ -68,9 +68,7 @@ def evidence(analysis: Analysis, line: Any) -> str:
     if not line["compared"]:
         return f"{analysis.heading(line['metric'])}, {line['check']}: {line['why']}"
     first, *others = line["compared"].split(" − ")
-    is_named = (
-        numbers.is_level(line) or numbers.is_ratio(line) or (len(others) == 1 and line["check"].startswith(first))
-    )
+    is_named = line["kind"] != "difference" or (len(others) == 1 and line["check"].startswith(first))
     compared = "" if is_named else f"{line['compared']} = "
     text = f"{analysis.heading(line['metric'])}, {line['check']}: {compared}{numbers.effect(line, unit)}"
     if line["paper"] == line["paper"]:

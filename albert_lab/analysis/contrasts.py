@@ -63,15 +63,19 @@ def contrast(
         place = first[runs[row]]
         of_rows[place] = of_rows.get(place, 0.0) + weight
     column = column[column["row"].isin(list(first.values()))]
+    if log and (column["value"] <= 0).any():
+        return Contrast(math.nan)
     effect, variance, df, seeds = _over_seeds(column, of_rows, log=log)
     parts = [(variance, df), *_over_documents(frame, metric, {row: runs[row] for row in of_rows}, of_rows, log=log)]
     parts = (parts[1:] or parts) if alone and not df else parts
     total = sum(part for part, _ in parts)
     if math.isnan(total):
         return Contrast(effect, seeds=seeds)
-    joint = total**2 / sum(part**2 / of_part for part, of_part in parts) if total else df
-    low, high = t_distribution.interval(LEVEL, joint, effect, math.sqrt(total)) if total else (effect, effect)
-    t = (effect - bound) / math.sqrt(total) if total else math.copysign(math.inf, effect - bound) * (effect != bound)
+    if math.sqrt(total) <= 1e-9 * (1.0 if log else float(column["value"].abs().max())):  # exact, as parameters are
+        return Contrast(effect, effect, effect, float(effect <= bound), float(effect >= bound), seeds)
+    joint = total**2 / sum(part**2 / of_part for part, of_part in parts)
+    low, high = t_distribution.interval(LEVEL, joint, effect, math.sqrt(total))
+    t = (effect - bound) / math.sqrt(total)
     return Contrast(
         effect, float(low), float(high), float(t_distribution.sf(t, joint)), float(t_distribution.cdf(t, joint)), seeds
     )

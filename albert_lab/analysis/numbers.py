@@ -52,21 +52,10 @@ def effect(line: Any, unit: str) -> str:
 
 def number(line: Any, amount: float, unit: str) -> str:
     """An amount of a verdict: differences have a sign, factors three digits."""
-    if is_ratio(line):
+    if line["kind"] == "ratio" and not math.isnan(amount):
         return f"{amount:.3g}"
-    return value(amount, unit) if is_level(line) or amount < 0 or math.isnan(amount) else f"+{value(amount, unit)}"
-
-
-def is_level(line: Any) -> bool:
-    """Whether the effect of a verdict is the level of one row."""
-    return not any(sign in line["compared"] for sign in (" − ", " + ", " / ", "slope"))
-
-
-def is_ratio(line: Any) -> bool:
-    return " / " in line["compared"]
+    return f"{'+' * (line['kind'] == 'difference' and amount >= 0)}{value(amount, unit)}"
 
 
 def _unit(line: Any, unit: str) -> str:
-    if is_ratio(line):
-        return "times"
-    return "points" if unit == "%" and not is_level(line) else unit
+    return {"ratio": "times", "difference": unit.replace("%", "points")}.get(line["kind"], unit)

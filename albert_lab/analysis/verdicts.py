@@ -22,7 +22,7 @@ WORDS = (SUPPORTED, NOT_SUPPORTED, UNDECIDED, CANNOT_TELL)
 ALPHA = 0.05
 OTHER_SETS = "with one text, vocabulary, length and masking they could be compared"
 NUMBERS = ("effect", "low", "high", "paper", "p")
-COLUMNS = ("quote", "section", "metric", "check", "compared", *NUMBERS, "verdict", "can_tell", "why")
+COLUMNS = ("quote", "section", "metric", "check", "compared", "kind", *NUMBERS, "verdict", "can_tell", "why")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ def verdicts(study: Study, frame: Frame) -> pd.DataFrame:
     """A line a claim of the study's experiment, in its order.
 
     Columns: quote and section (of the paper), metric, check (in words); compared, the rows of the comparison that
-    decides, which is the weakest one that the claim needs, or the one that contradicts it most; effect, its size, with
+    decides, which is the weakest one that the claim needs, or the one that contradicts it most; kind, whether that is a
+    level, a difference or a ratio; effect, its size, with
     low and high, the 95 % interval over seeds and documents, and paper, the same of the paper's cells (NaN without
     them): a difference in points for scores, a factor for a ratio, a level for a claim about one row, a change for ten
     times the compute for a trend. p is two-sided, of the claim or against it, after Holm's correction over the claims
@@ -74,14 +75,16 @@ def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
     metric = claim.metric
     unit = units().get(metric, "%" if metric in (*task_names(), AVERAGE) else "")
     words = claim.words("points" if unit in ("%", "points") else unit, lambda labels: _name(frame, labels))
-    line = {"quote": claim.quote, "section": claim.section or "", "metric": metric, "check": words, "why": ""}
-    line |= {"compared": "", **dict.fromkeys(NUMBERS, math.nan), "verdict": CANNOT_TELL, "can_tell": False}
+    line = {"quote": claim.quote, "section": claim.section or "", "metric": metric, "check": words, "compared": ""}
+    line |= {"kind": "level", "verdict": CANNOT_TELL, "can_tell": False, "why": ""} | dict.fromkeys(NUMBERS, math.nan)
     rows = {tuple(labels.items()): frame.row(labels) for labels in claim.rows(study.experiment.grid)}
     if more := [axis for of in study.points[:1] for axis in of.labels if axis not in study.experiment.grid]:
         return line | {"why": f"not run: each of its rows is several here: give one value of {', '.join(more)}"}
     known = set(frame.of(metric)["row"])
-    if missing := [_name(frame, dict(key)) for key, row in rows.items() if row not in known]:
+    absent = [key for key, row in rows.items() if row is None]
+    if missing := [_name(frame, dict(key)) for key in absent or rows if rows[key] not in known]:
         what = "no average, for not all of its tasks were run" if metric == AVERAGE else f"no {metric}"
+        what = "no row in this table" if absent else what
         return line | {"why": f"not run: {', '.join(missing)} {'has' if len(missing) == 1 else 'have'} {what}"}
     runs: Any = frame.of(metric).groupby("row")["run"].agg(tuple)
     if runs[list(rows.values())].duplicated().any():
@@ -98,7 +101,8 @@ def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
     size = _size(comparison, _paper(comparison, frame, metric))
     line |= {"can_tell": can_tell(score_counts, found.low, found.high, size)}
     if math.isnan(found.p):
-        return line | {"verdict": UNDECIDED, "why": "too few runs to show a spread"}
+        why = "a ratio needs numbers above 0" if math.isnan(found.effect) else "too few runs to show a spread"
+        return line | {"verdict": UNDECIDED, "why": why}
     is_against = finding.denial < finding.support
     p = finding.denial if is_against else finding.support
     return line | {"p": p, "verdict": NOT_SUPPORTED if is_against else SUPPORTED}
@@ -158,12 +162,14 @@ def _shown(finding: _Finding, frame: Frame, metric: str) -> dict[str, Any]:
         numbers = {key: math.exp(value) for key, value in numbers.items()}
     names = [_name(frame, labels) for _, labels in comparison.weights]
     is_slope = len(names) != 2 and not all(abs(weight) == 1 for weight, _ in comparison.weights)
+    kind = "ratio" if comparison.is_log else "level" if len(names) == 1 else "difference"
     if comparison.is_log:
         compared = " / ".join(names)
     else:
         signs = ["−" if weight < 0 else "+" for weight, _ in comparison.weights]
         compared = " ".join(f"{sign} {name}" for sign, name in zip(signs, names, strict=True)).removeprefix("+ ")
-    return {**numbers, "compared": "slope per step" if is_slope else compared or "slope for ten times the compute"}
+    compared = "slope per step" if is_slope else compared or "slope for ten times the compute"
+    return {**numbers, "compared": compared, "kind": kind}
 
 
 def _paper(comparison: Comparison, frame: Frame, metric: str) -> float:

@@ -50,10 +50,10 @@ def claims(lines: Sequence[Sentence]) -> Figure | None:
 
 def _unit(line: Sentence) -> str:
     assert line.report is not None
-    compared, unit = line.deciding["compared"], line.report[1].unit(line.deciding["metric"])
-    if unit != "%" or " / " in compared:
+    kind, unit = line.deciding["kind"], line.report[1].unit(line.deciding["metric"])
+    if unit != "%" or kind == "ratio":
         return ""
-    return POINTS if any(sign in compared for sign in (" − ", "slope")) else PERCENT
+    return PERCENT if kind == "level" else POINTS
 
 
 def _draw(panel: Axes, unit: str, group: Sequence[Sentence]) -> None:
