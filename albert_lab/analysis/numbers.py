@@ -54,7 +54,7 @@ def number(line: Any, amount: float, unit: str) -> str:
     """An amount of a verdict: differences have a sign, factors three digits."""
     if line["kind"] == "ratio" and not math.isnan(amount):
         return f"{amount:.3g}"
-    return f"{'+' * (line['kind'] == 'difference' and amount >= 0)}{value(amount, unit)}"
+    return ("+" if line["kind"] == "difference" and amount >= 0 else "") + value(amount, unit)
 
 
 def _unit(line: Any, unit: str) -> str:

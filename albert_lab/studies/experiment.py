@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -135,13 +136,12 @@ class Experiment(Record):
         texts = [text for choice in choices for text in choice]
         if no_override := [text for text in (*self.fixed, *texts) if "=" not in text]:
             raise ValueError(f"fixed, grid: {no_override[0]} is no override KEY=VALUE; one with a comma needs quotes")
-        if "seed" in map(key_of, texts):
-            raise ValueError("grid: a label sets seed, but rows are averages over seeds: grid: {seed: [0, 1]}")
         if blank := [axis for axis, values in known.items() if not all(map(str.strip, values))]:
             raise ValueError(f"grid: {blank[0]} has a label of no text: its rows need a name")
-        sets = [{key for choice in values.values() for key in set_by(axis, choice)} for axis, values in known.items()]
-        if both := [key for keys in sets for key in keys if sum(key in of for of in sets) > 1]:
-            raise ValueError(f"grid: two axes set {both[0]}, and one of them would win: make them one axis")
+        sets = [{pair for of in values.values() for pair in set_by(axis, of).items()} for axis, values in known.items()]
+        for a, b in combinations(sets, 2):
+            if both := [key for key, one in a for of, other in b if of == key and one != other]:
+                raise ValueError(f"grid: two axes set {both[0]}, and one of them would win: make them one axis")
         keys = [*self.grid, *map(key_of, self.fixed)]
         if again := [key for number, key in enumerate(keys) if key in keys[:number]]:
             raise ValueError(f"fixed: {again[0]} is set twice, or is an axis of the grid, whose values are the rows")

@@ -103,6 +103,8 @@ def test_a_label_can_set_several_keys_and_is_selected_by_name():
         with pytest.raises(ConfigError, match=one.partition("=")[0]):
             grid_points.points(table, [one])
     assert [point.config.seed for point in grid_points.points(table, ["+seed=4"])] == [4, 4]
+    with pytest.raises(ConfigError, match="seed"):
+        grid_points.points(toy(grid={"sharing": {"a": ["sharing=groups", "seed=5"]}}))
 
 
 def test_a_role_that_the_scale_lacks_is_named():

@@ -18,7 +18,6 @@ COLUMNS = f"{ASKED}grid: {{seed: [0]}}\ncolumns: [mlm_accuracy]\n"
         (f"{ASKED}grid: {{seed: []}}", "seed"),
         (f"{ASKED}grid: {{dropout: [0, 0.1, 0]}}", "dropout"),
         (f"{ASKED}grid: {{dropout: {{a: [0.1, 0.2]}}}}", "grid: 0.1"),
-        (f"{ASKED}grid: {{sharing: {{a: [sharing=groups, seed=5]}}}}", "seed"),
         (f"{ASKED}grid: {{dropout: [0, 0.1], loss: {{a: [inter_sentence=sop, dropout=0]}}}}", "two axes set dropout"),
         (f"{ASKED}grid: {{dropout: {{' ': 0}}}}", "grid: dropout"),
         (f"{ASKED}grid: {{dropout: {{1: '0', '1': '0.1'}}}}", "the same text"),
