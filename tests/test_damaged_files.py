@@ -75,10 +75,7 @@ LAYERS = [
 ]
 # Of a run: the content of each file, and what reads it; None stands for the file that the folder has.
 OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
-    results.RECORD: (
-        json.loads(toy_record().model_dump_json()),
-        results.read,
-    ),
+    results.RECORD: (json.loads(toy_record().model_dump_json()), results.read),
     results.METRICS: (lines(*STEPS), reported.curve),
     results.LAYERS: (LAYERS, lambda folder: layers.layers_of(folder, print)),
     runs.RUN_FILE: (None, runs.read),

@@ -51,11 +51,7 @@ def toy_run(tokenizer_file: Path, shape: EncoderShape, inter_sentence: str = "so
     tokenizer = load_model(tokenizer_file)
     content = _settings().model_dump(mode="json")
     content["model"] |= {key: getattr(shape, key) for key in content["model"] if key != "name"}
-    content["sharing"] = {
-        "name": "toy",
-        "attention_groups": shape.attention_groups,
-        "ffn_groups": shape.ffn_groups,
-    }
+    content["sharing"] = {"name": "toy", "attention_groups": shape.attention_groups, "ffn_groups": shape.ffn_groups}
     content["inter_sentence"] = load([f"inter_sentence={inter_sentence}"]).inter_sentence.model_dump(mode="json")
     content["tokenizer"] |= {
         "name": "model-file",

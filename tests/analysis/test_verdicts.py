@@ -55,6 +55,8 @@ def decide(claim: dict, *samples: list[float], metric: str = "sop_accuracy", flo
         ({"check": "at-chance", "row": B}, ([49.0, 50, 51], MIDDLE, HIGH), "not supported"),
         ({"check": "ratio", "row": C, "to": A, "low": 1.1, "high": 1.3}, (LOW, MIDDLE, HIGH), "supported"),
         ({"check": "ratio", "row": C, "to": A, "low": 1.3}, (LOW, MIDDLE, HIGH), "not supported"),
+        ({"check": "ratio", "row": C, "to": A, "low": 1}, ([0.0, 1, 2], MIDDLE, HIGH), "undecided"),
+        ({"check": "greater", "row": A, "than": B}, ([60.0] * 3, [60.0] * 3, [60.0] * 3), "not supported"),
     ],
 )
 def test_a_claim_is_decided_as_its_numbers_are(claim, samples, word):
@@ -63,7 +65,7 @@ def test_a_claim_is_decided_as_its_numbers_are(claim, samples, word):
 
 def test_a_verdict_has_the_effect_with_its_interval_and_the_papers():
     line = decide({"check": "greater", "row": C, "than": A}, LOW, MIDDLE, HIGH)
-    assert (line["effect"], line["paper"], line["compared"]) == (11, 3, "c − a")
+    assert (line["effect"], line["paper"], line["compared"], line["kind"]) == (11, 3, "c − a", "difference")
     assert line["low"] < 11 < line["high"]
     line = decide({"check": "ratio", "row": C, "to": A, "low": 1.1}, LOW, MIDDLE, HIGH)
     assert line["effect"] == pytest.approx(71 / 60, abs=1e-3)

@@ -43,10 +43,7 @@ def test_a_blank_line_or_the_end_of_a_file_ends_a_document(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("\n" + TWO_DOCUMENTS + "   \n\n")
     result = list(texts.iterate(corpus(file)))
-    assert result == [
-        ["One line.\nAnother, naïve one."],
-        ["A second document."],
-    ]
+    assert result == [["One line.\nAnother, naïve one."], ["A second document."]]
     assert read(corpus(file, documents="file")) == ["One line.\nAnother, naïve one.\nA second document."]
 
 

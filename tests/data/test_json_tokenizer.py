@@ -72,9 +72,12 @@ def test_the_name_of_a_special_token_in_a_text_is_text(tmp_path):
     assert tokenizer.encode_with_offsets("[MASK] cat")[0] == [5, 7, 6, 8]
 
 
-def test_wordpieces_with_the_prefix_continue_a_word(file):
+def test_wordpieces_with_the_prefix_continue_a_word_and_other_pieces_by_their_letters(file, tmp_path):
     starts = load_model(file).word_starts
     assert [token for token, start in zip(TOKENS, starts, strict=True) if not start] == ["##s", "##a", "##ido"]
+    pieces = [(token, 0.0) for token in (*TOKENS[:5], "▁red", "##", "s")]
+    tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, 1)).save(str(tmp_path / "tokenizer.json"))
+    assert load_model(tmp_path / "tokenizer.json").word_starts.tolist()[5:] == [True, False, False]
 
 
 def test_a_file_without_a_tokenizer_or_a_special_token_is_refused(file, tmp_path):

@@ -2,6 +2,7 @@ import itertools
 import re
 import signal
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import sentencepiece
 from command import own_signals
 from hypothesis import given
 from hypothesis import strategies as st
+from sentencepiece import sentencepiece_model_pb2
 from toy import silent
 
 from albert_lab import paths
@@ -113,6 +115,18 @@ def test_a_model_without_a_special_token_or_with_one_that_comes_from_text_is_ref
         minloglevel=2,
     )
     with pytest.raises(ConfigError, match=r"odd\.model.*\[MASK\]"):
+        load_model(tmp_path / "odd.model")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("model_type", 2), ("split_by_whitespace", False), ("treat_whitespace_as_suffix", True)]
+)
+def test_a_sentencepiece_model_with_other_rules_is_refused(toy_model, tmp_path, key, value):
+    proto: Any = sentencepiece_model_pb2
+    proto = proto.ModelProto.FromString(toy_model.read_bytes())
+    setattr(proto.trainer_spec, key, value)
+    (tmp_path / "odd.model").write_bytes(proto.SerializeToString())
+    with pytest.raises(ConfigError, match="odd.model is a SentencePiece model of another kind"):
         load_model(tmp_path / "odd.model")
 
 

@@ -49,7 +49,8 @@ def test_an_albert_of_transformers_computes_the_same_here(tmp_path_factory, shap
 def test_a_bert_of_transformers_computes_the_same_here(tmp_path, hidden_act):
     shape = dataclasses.replace(BERT, hidden_act=hidden_act, layer_norm_eps=1e-3)
     theirs = make_bert(shape)
-    model, labels, _ = read(save(theirs, tmp_path))
+    change_config(save(theirs, tmp_path), num_hidden_groups=1, embedding_size=8)  # ALBERT's: BERT ignores them
+    model, labels, _ = read(tmp_path)
     assert (model.encoder.shape, labels) == (shape, ("consecutive", "other-document"))
     assert_equal_outputs_and_gradients(model, theirs, "bert", shape)
 
@@ -117,6 +118,14 @@ def test_a_checkpoint_of_tensorflow_is_refused_with_what_converts_it(tmp_path):
 def test_a_variant_that_is_not_computed_here_is_refused_with_its_key(tmp_path, changes, key):
     change_config(save(make_albert(ALBERT), tmp_path), **changes)
     with pytest.raises(ConfigError, match=f"{tmp_path}.*{key}"):
+        read(tmp_path)
+
+
+def test_a_folder_that_names_code_is_refused_and_the_code_never_runs(tmp_path, monkeypatch):
+    change_config(save(make_albert(ALBERT), tmp_path), model_type="mine", auto_map={"AutoConfig": "own.Config"})
+    (tmp_path / "own.py").write_text("raise SystemError('it ran')")
+    monkeypatch.setattr("builtins.input", lambda _: "y")
+    with pytest.raises(ConfigError, match="trust_remote_code"):
         read(tmp_path)
 
 

@@ -3,26 +3,11 @@ import dataclasses
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from parity import ALBERT
 
 from albert_lab.model.encoder import Encoder, PretrainingModel, initialize, likeliest
-from albert_lab.model.shape import EncoderShape
 
-SHAPE = EncoderShape(
-    vocab_size=31,
-    embedding_size=6,
-    projection=True,
-    hidden_size=12,
-    num_layers=4,
-    num_attention_heads=3,
-    intermediate_size=20,
-    max_position_embeddings=16,
-    attention_groups=1,
-    ffn_groups=1,
-    hidden_act="gelu_new",
-    layer_norm_eps=1e-12,
-    initializer_range=0.02,
-    dropout=0.0,
-)
+SHAPE = dataclasses.replace(ALBERT, vocab_size=31, embedding_size=6, num_layers=4, initializer_range=0.02)
 # Larger than in training, so that every term is significant.
 LOUD = dataclasses.replace(SHAPE, initializer_range=0.4)
 

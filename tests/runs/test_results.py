@@ -16,13 +16,7 @@ def test_a_record_is_read_back_as_written(tmp_path):
     assert results.read(tmp_path) == record
 
 
-@pytest.mark.parametrize(
-    ("keys", "value"),
-    [
-        (("scores", "mlm_accuracy", "n"), 10**40),
-        (("training", "steps"), -5),
-    ],
-)
+@pytest.mark.parametrize(("keys", "value"), [(("scores", "mlm_accuracy", "n"), 10**40), (("training", "steps"), -5)])
 def test_numbers_that_no_run_can_have_are_refused(tmp_path, keys, value):
     content = part = json.loads(toy_record().model_dump_json())
     for key in keys[:-1]:

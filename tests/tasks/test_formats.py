@@ -106,14 +106,14 @@ def test_a_file_of_another_form_is_refused(name, text, says, read):
 @pytest.mark.parametrize("name", ["train.jsonl", "train.json", "train.jsonl.gz"])
 def test_json_is_read_plain_and_compressed(name, read, tmp_path):
     rows = [{"a": "x", "b": "y", "label": 1}, {"a": "x", "label": 0}, {"a": "x", "b": "y", "label": None}]
-    rows.append({"a": " ", "b": "y", "label": 1})
+    rows += [{"a": " ", "b": "y", "label": 1}, {"a": "\ud83d", "b": "y", "label": 1}]
     if name.endswith(".gz"):
         (tmp_path / name).write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
         examples, issues = two_texts().read(tmp_path / name, True)
     else:
         examples, issues = read(two_texts(), rows, name)
     assert [(example.text_a, example.text_b, example.label) for example in examples] == [("x", "y", "1")]
-    assert issues.count(": 1 (") == 3
+    assert issues.count(": 1 (") == 4
 
 
 def test_parquet_is_read(tmp_path):
@@ -132,10 +132,7 @@ def test_a_table_is_read_as_csv_says(separator, read):
 def test_each_option_has_a_column_and_the_last_columns_may_be_empty(read):
     text = "goal\tone\ttwo\tthree\tlabel\ng\tx\ty\tz\tC\nh\tx\ty\t\tB\ni\tx\t\t\tA\n"
     examples, issues = read(choices(), text, "a.tsv")
-    assert examples == [
-        ChoiceExample("0", "", "g", ("x", "y", "z"), 2),
-        ChoiceExample("1", "", "h", ("x", "y"), 1),
-    ]
+    assert examples == [ChoiceExample("0", "", "g", ("x", "y", "z"), 2), ChoiceExample("1", "", "h", ("x", "y"), 1)]
     assert issues.endswith(": 1 (a.tsv:4)")
 
 
