@@ -64,7 +64,7 @@ def compare(
     b: Annotated[Path, typer.Argument(metavar="B", file_okay=False, help="One of another scale, machine or version.")],
     as_json: Json = False,
 ) -> None:
-    """Compare two reports side by side, with differences and intervals."""
+    """Compare two reports side by side; the intervals of differences take their runs for independent."""
     from albert_lab.analysis import summary
     from albert_lab.analysis.analysis import read
     from albert_lab.errors import ConfigError

@@ -12,6 +12,7 @@ import torch
 from albert_lab.config.schema import MAX_LAYERS
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.files import read_json
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape
 
@@ -50,7 +51,6 @@ _KEYS |= {key: key for key in ("max_position_embeddings", "layer_norm_eps", "ini
 _KEYS |= {"num_layers": "num_hidden_layers", "dropout": "hidden_dropout_prob"}
 # Keys of a config.json that change what is computed, with the values that both sides have.
 _ALLOWED = {
-    "model_type": get_args(Family),
     "hidden_act": tuple(_ACTIVATIONS),
     "position_embedding_type": ("absolute",),
     "is_decoder": (False,),
@@ -153,6 +153,8 @@ def read(folder: Path) -> tuple[PretrainingModel, Names, Names]:
         ConfigError: another model, a variant that cannot be computed here, or damaged or missing weights.
     """
     transformers, weights = package(f"the model in {folder}"), _weights(folder)
+    if (kind := read_json(folder / CONFIG_FILE, dict[str, Any]).get("model_type")) not in get_args(Family):
+        raise ConfigError(f"{folder / CONFIG_FILE}: model_type={kind} (allowed: {', '.join(get_args(Family))})")
     config = load(transformers.AutoConfig, folder)
     family, shape = config.model_type, _shape(config, folder)
     loader = getattr(transformers, f"{family.title()}ForPreTraining")

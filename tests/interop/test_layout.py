@@ -125,7 +125,7 @@ def test_a_folder_that_names_code_is_refused_and_the_code_never_runs(tmp_path, m
     change_config(save(make_albert(ALBERT), tmp_path), model_type="mine", auto_map={"AutoConfig": "own.Config"})
     (tmp_path / "own.py").write_text("raise SystemError('it ran')")
     monkeypatch.setattr("builtins.input", lambda _: "y")
-    with pytest.raises(ConfigError, match="trust_remote_code"):
+    with pytest.raises(ConfigError, match="model_type=mine"):
         read(tmp_path)
 
 
