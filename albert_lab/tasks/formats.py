@@ -244,7 +244,7 @@ class ChoicesFormat(TableFormat):
     passage: str | None = None
     question: str | None = None
     labels: Annotated[tuple[Label, ...] | None, Distinct] = Field(default=None, min_length=2)
-    options: str | tuple[str, ...]
+    options: str | Annotated[tuple[str, ...], Distinct]
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], str]:
@@ -273,8 +273,8 @@ class ChoicesFormat(TableFormat):
 
 
 def _choice(id: str, passage: str, question: str, options: Sequence[str], label: int) -> ChoiceExample:
-    if not max(FEWEST, label + 1) <= len(options) <= MOST:
-        raise ValueError(f"option {label + 1} of {len(options)} ({FEWEST} to {MOST} are read)")
+    if not max(FEWEST, label + 1) <= len(options) <= MOST or not all(map(str.strip, options)):
+        raise ValueError(f"option {label + 1} of {len(options)} ({FEWEST} to {MOST} with text are read)")
     return ChoiceExample(id, passage, question, tuple(options), label)
 
 

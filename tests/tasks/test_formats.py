@@ -130,10 +130,10 @@ def test_a_table_is_read_as_csv_says(separator, read):
 
 
 def test_each_option_has_a_column_and_the_last_columns_may_be_empty(read):
-    text = "goal\tone\ttwo\tthree\tlabel\ng\tx\ty\tz\tC\nh\tx\ty\t\tB\ni\tx\t\t\tA\n"
+    text = "goal\tone\ttwo\tthree\tlabel\ng\tx\ty\tz\tC\nh\tx\ty\t\tB\ni\tx\t\t\tA\nj\t\ty\t\tB\n"
     examples, issues = read(choices(), text, "a.tsv")
     assert examples == [ChoiceExample("0", "", "g", ("x", "y", "z"), 2), ChoiceExample("1", "", "h", ("x", "y"), 1)]
-    assert issues.endswith(": 1 (a.tsv:4)")
+    assert issues.count(": 1 (a.tsv:") == 2
 
 
 def test_options_are_a_list_in_json_and_labels_can_be_named(read):
