@@ -163,7 +163,7 @@ class _Grid:
                 self.rows[axis] = [_label(value, known) for value in overridden[axis]]
         swept = {key: values for key, values in overridden.items() if len(values) > 1 and key != "seed"}
         self.rows |= {key: values for key, values in swept.items() if key not in self.rows}
-        own = [str(choice) for choice in experiment.grid.get("seed", {}).values()]
+        own = [of if isinstance(of, str) else name for name, of in experiment.grid.get("seed", {}).items()]
         own = own or ([fixed["seed"]] if "seed" in fixed else [str(seed) for seed in self._scale.seeds])
         self.seeds = overridden.get("seed") or own
         for axis, labels in self.rows.items():
