@@ -199,6 +199,12 @@ def _json(file: Path) -> Records:
     return enumerate(content if isinstance(content, list) else [content], 1)
 
 
+def csv_rows(file: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """The number of the last line of each row, and its cells; csv.Error if they are not quoted as CSV says."""
+    reader = csv.reader((f"{line}\n" for _, line in lines_of(file)), delimiter=separator, strict=True)
+    return ((reader.line_num, row) for row in reader)
+
+
 def _table(file: Path) -> Records:
     """The rows of a .parquet, or of a .csv or .tsv whose first line has the names of the columns."""
     form = suffixes(file)[0]
@@ -209,10 +215,9 @@ def _table(file: Path) -> Records:
             with ParquetFile(file) as table:
                 yield from enumerate((row for part in table.iter_batches(1000) for row in part.to_pylist()), 1)
             return
-        lines = (f"{line}\n" for _, line in lines_of(file))
-        reader = csv.reader(lines, delimiter="\t" if form == ".tsv" else ",", strict=True)
-        names = next(reader, [])
-        for number, row in enumerate(filter(None, reader), 1):
+        rows = (row for _, row in csv_rows(file, "\t" if form == ".tsv" else ","))
+        names = next(rows, [])
+        for number, row in enumerate(filter(None, rows), 1):
             if len(row) != len(names) or (form == ".tsv" and any("\t" in cell for cell in row)):  # by quotation marks
                 raise ValueError(f"row {number} has not as many cells as the first line, or a quoted cell has several")
             yield number, dict(zip(names, row, strict=True))

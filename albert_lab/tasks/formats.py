@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from albert_lab import files
 from albert_lab.config.section import Section
-from albert_lab.data.files import READERS, lines_of, suffixes
+from albert_lab.data.files import READERS, csv_rows, lines_of, suffixes
 from albert_lab.errors import ConfigError
 from albert_lab.files import Distinct
 
@@ -155,9 +155,7 @@ def _table(file: Path, is_csv: bool, columns: Sequence[str]) -> Iterator[tuple[i
     table: Iterator[tuple[int, list[str]]] = ((number, line.split("\t")) for number, line in lines_of(file))
     if is_csv:
         first = next((line for _, line in lines_of(file)), "")
-        separator = ";" if first.count(";") > first.count(",") else ","
-        reader = csv.reader((f"{line}\n" for _, line in lines_of(file)), delimiter=separator, strict=True)
-        table = ((reader.line_num, row) for row in reader)
+        table = csv_rows(file, ";" if first.count(";") > first.count(",") else ",")
     names = columns or next(table, (0, []))[1]
     for number, cells in table:
         if not is_csv and len(cells) != len(names) and cells[-1].startswith('"') and cells[-1].count('"') % 2:
