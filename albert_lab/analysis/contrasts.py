@@ -47,7 +47,7 @@ def contrast(
     Args:
         weights: by the names of rows that have values of the metric.
         bound: what the p-values are about.
-        log: sum the logarithms of values, so that the effect is that of a ratio.
+        log: sum the logarithms of values, so that the effect is that of a ratio; NaN if a value is not above 0.
         alone: where no row has several seeds, give the interval over documents: that of these models alone.
 
     Raises:

@@ -39,12 +39,11 @@ def verdicts(study: Study, frame: Frame) -> pd.DataFrame:
     """A line a claim of the study's experiment, in its order.
 
     Columns: quote and section (of the paper), metric, check (in words); compared, the rows of the comparison that
-    decides, which is the weakest one that the claim needs, or the one that contradicts it most; kind, whether that is a
-    level, a difference or a ratio; effect, its size, with
-    low and high, the 95 % interval over seeds and documents, and paper, the same of the paper's cells (NaN without
-    them): a difference in points for scores, a factor for a ratio, a level for a claim about one row, a change for ten
-    times the compute for a trend. p is two-sided, of the claim or against it, after Holm's correction over the claims
-    of the study; NaN if it was not tested.
+    decides, which is the weakest one that the claim needs, or the one that contradicts it most; kind: level, difference
+    or ratio; effect, its size, with low and high, the 95 % interval over seeds and documents, and paper, the same of
+    the paper's cells (NaN without them): a difference in points for scores, a factor for a ratio, a level for a claim
+    about one row, a change for ten times the compute for a trend. p is two-sided, of the claim or against it, after
+    Holm's correction over the claims of the study; NaN if it was not tested.
 
     verdict is one of WORDS: supported, if p is below 0.05; not supported, if that of the opposite is; undecided
     otherwise; cannot tell, if a row was not run, no row has learnt the metric, or it is a task that does not count.

@@ -26,7 +26,9 @@ def end(error: BaseException) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     if isinstance(error, OSError):
-        is_refused = error.errno in REFUSED or str(error.filename).startswith("/proc/")
+        is_refused = error.errno in REFUSED or str(error.filename).startswith(
+            "/proc/"
+        )  # ENOENT: nothing can be made there
         wrong = f"{error}; ALBERT_LAB_HOME can name another folder" if is_refused else None
     else:
         is_text = isinstance(error, UnicodeEncodeError)

@@ -226,7 +226,7 @@ def _table(file: Path) -> Records:
     except ConfigError:
         raise
     except (ValueError, OSError, csv.Error) as error:  # also of the parsers
-        raise ConfigError(f"{file} cannot be read as a table: {error}") from error
+        raise ConfigError(f"{file} cannot be read as a table: {error}; correct it, or write JSON Lines") from error
 
 
 csv.field_size_limit(2**31 - 1)  # a cell may hold a book

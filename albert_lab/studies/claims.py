@@ -84,7 +84,7 @@ class BaseClaim(Record):
                 check_known(axis, label, grid[axis])
         pairs = [(weight, row, item.weights) for item in self.comparisons(grid) for weight, row in item.weights]
         if any(weight > 0 and (-weight, row) in others for weight, row, others in pairs):
-            raise ValueError("it compares a row with itself")
+            raise ValueError("it compares a row with itself: name two rows")
 
 
 Effect = Labels | tuple[Labels, Labels]  # the level of a row, or the first row minus the second

@@ -169,7 +169,7 @@ class _Grid:
         for axis, labels in self.rows.items():
             keys = {key for label in labels for key in self._set_by(axis, label)}
             if of_all := [key for key in keys if key.split(".")[0] in ("scale", "machine", "seed")]:
-                raise ConfigError(f"{of_all[0]}: all rows of a table have the same: make a study for each value")
+                raise ConfigError(f"{of_all[0]}: rows cannot differ in it: give one value for all, or a study for each")
             for key in sorted((keys - {axis} - self._own_fixed.keys()) & self._overridden):
                 choose = f"choose rows by {axis}={','.join(self._choices[axis])}"
                 raise ConfigError(f"{key}={','.join(overridden[key])}: rows of the table set this key; {choose}")

@@ -103,7 +103,7 @@ def collect(rows: Iterable[tuple[str, Any]], make: Callable[[int, Any], T]) -> t
         except ConfigError:  # of the whole file
             raise
         except ValueError as error:
-            reason = "text with half a character" if isinstance(error, UnicodeError) else str(error)
+            reason = "text that is not UTF-8, as of a cut emoji" if isinstance(error, UnicodeError) else str(error)
             issues.setdefault(reason, []).append(place)
     shown = {reason: ", ".join(places[:3]) + ", ..." * (len(places) > 3) for reason, places in issues.items()}
     return examples, "; ".join(f"{reason}: {len(issues[reason])} ({places})" for reason, places in shown.items())
