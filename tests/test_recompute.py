@@ -17,9 +17,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "results.md"]
 MARKED = re.compile(r"(<!-- (value|mean|table) (.+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 AXES = {"embedding_size": "E", "model.hidden_size": "H", "model.num_layers": "layers"}
-HEADINGS = {"mlm_accuracy": "MLM %", "nsp_accuracy": "NSP %", "sop_accuracy": "SOP %"}
-HEADINGS |= {"nsp_released": "NSP as released %", "last_degrees": "angle of the last layer", "blimp": "BLiMP %"}
-NONE = {"record": {"scores": {}}, "layers": [], "columns": []}  # of a run that is missing
+HEADINGS = {"nsp_released": "NSP as released %", "last_degrees": "angle of the last layer", "blimp": "BLiMP %"}
 OTHERS = {"78.9", "3.11", "3.13", "0.04", "2.3", "2.0"}  # of the paper, of versions, and of models in general
 
 
@@ -27,9 +25,9 @@ OTHERS = {"78.9", "3.11", "3.13", "0.04", "2.3", "2.0"}  # of the paper, of vers
 def numbers(report: str) -> pd.DataFrame:
     """A line a number of a run: row, seed, metric, value, and n and sum by document if they were kept."""
     folder, lines = ROOT / "reports" / report, []
-    for point in json.loads((folder / "study.json").read_text())["points"]:
-        file = folder / "runs" / f"{point['run']}.json"
-        content = json.loads(file.read_text()) if file.exists() else NONE
+    points = json.loads((folder / "study.json").read_text())["points"]
+    for point, file in ((of, file) for of in points for file in folder.glob(f"runs/{of['run']}.json")):
+        content = json.loads(file.read_text())
         record, values = content["record"], {}
         for name, score in record["scores"].items():
             values |= {name: score["value"], f"{name} segments": score.get("segments_floor")}
@@ -77,7 +75,8 @@ def made(kind: str, spec: str) -> str:
     if kind == "table":
         wanted, table = metric.split(", "), numbers(report).groupby(["row", "metric"], sort=False)["value"]
         cells = table.agg(lambda its: f"{its.mean():.1f} ± {its.std():.1f}")
-        lines = [["row", *(HEADINGS[name] for name in wanted)], ["---"] * (len(wanted) + 1)]
+        heads = [HEADINGS.get(name, re.split("[_ ]", name)[0].upper() + " %") for name in wanted]
+        lines = [["row", *heads], ["---"] * (len(wanted) + 1)]
         lines += [[row, *(cells[row, name] for name in wanted)] for row in cells.index.unique("row")]
         return "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\n"
     weights: dict[str, float] = dict(zip(rows[0].split(" - "), (1.0, -1.0), strict=False))

@@ -35,15 +35,13 @@ def toy_tokenizer(cleaning: Cleaning = UNCASED) -> Tokenizer:
     sentences = [" ".join(WORDS[start : start + 7]) for start in range(len(WORDS) - 6)] * 20
     sentences += ["".join(chr(code) for code in range(33, 127))] * 20
     model = io.BytesIO()
+    ids: dict[str, Any] = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter(sentences),
         model_writer=model,
         model_type="unigram",
         vocab_size=150,
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
+        **ids,
         control_symbols=list(CONTROL_SYMBOLS),
         hard_vocab_limit=False,
         num_threads=1,
@@ -113,14 +111,12 @@ def _settings(*overrides: str) -> list[str]:
 
 def text_examples(task: TaskConfig) -> list[TextExample]:
     labels = getattr(task.format, "labels", None)
-    is_pair = getattr(task.format, "text_b", None) is not None
+    text_b = "it was" if getattr(task.format, "text_b", None) is not None else None
     examples = []
     for number in range(16):
         word = ("good", "bad", "red")[number % len(labels or "ab")]
         label = labels[number % len(labels)] if labels else float(number % 5)
-        examples.append(
-            TextExample(str(number), f"the {word} cat sat on {number}", "it was" if is_pair else None, label)
-        )
+        examples.append(TextExample(str(number), f"the {word} cat sat on {number}", text_b, label))
     return examples
 
 
@@ -135,12 +131,8 @@ def span_examples(task: TaskConfig) -> list[SpanExample]:
 
 
 def choice_examples(task: TaskConfig) -> list[ChoiceExample]:
-    return [
-        ChoiceExample(
-            f"high/{number}.txt/0", "the cat sat on a mat", "it was _", ("red", "green", "blue", "big"), number % 4
-        )
-        for number in range(12)
-    ]
+    texts = ("the cat sat on a mat", "it was _", ("red", "green", "blue", "big"))
+    return [ChoiceExample(f"high/{number}.txt/0", *texts, number % 4) for number in range(12)]
 
 
 def loss_of(model: TaskModel, batch: TaskBatch) -> torch.Tensor:

@@ -57,7 +57,7 @@ class Kind(TaskKind):
 
     def score(self, examples: Sequence[TextExample], answers: Sequence[Any], na_probs: NaProbs = None) -> Scored:
         labels, names, known = [example.label for example in examples], self.task.format.scores, self.form.labels
-        right = [float(label == answer) for label, answer in zip(labels, answers, strict=True)]
         sides: Any = [[known.index(label) for label in side] if known else side for side in (labels, answers)]
         values = {name: metrics.of_glue(name, *sides) for name in names}
-        return Scored(answers, values, {"accuracy": right} if "accuracy" in names else {})
+        right = {"accuracy": [float(a == b) for a, b in zip(*sides, strict=True)]} if "accuracy" in names else {}
+        return Scored(answers, values, right, influence=metrics.influence(names[0], *sides))

@@ -32,7 +32,6 @@ from albert_lab.training.optimizer import Lamb, learning_rate_factor, split_para
 _BATCH_ITEMS = 64  # of an evaluation
 # Share of the steps over which the final loss is averaged; share of the chance loss above which it is near chance.
 END_SHARE, NEAR_CHANCE = 0.1, 0.97
-_Z = 1.96
 # Of optimization.py of the release.
 MAX_GRAD_NORM = 1.0
 BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-6, 0.01
@@ -140,7 +139,7 @@ class _Finetuning:
     """What all attempts of a fine-tuning share; the evaluations of the last, the best, its scores and kept model."""
 
     evaluations: list[Evaluation]
-    best: tuple[Evaluation, list[float], Scores, TaskModel | None]  # with the share of each answer
+    best: tuple[Evaluation, Sequence[float], Scores, TaskModel | None]  # with the share of each answer
 
     def __init__(self, start: InitialModel, task: TaskConfig, seed: int, data: Path, say: Say) -> None:
         self.start, self.seed = start, seed
@@ -209,11 +208,8 @@ class _Finetuning:
             torch.manual_seed(int(np.random.SeedSequence([self.seed, step]).generate_state(1)[0]))
             yield take_step(model, optimizer, features.batch(items, self.device), self.autocast)
 
-    def _evaluate(self, model: TaskModel, step: int) -> tuple[Evaluation, list[float], Scores, Sequence[Any]]:
-        """The metrics of dev after `step` steps; share (none of a correlation), scores and answer of each example.
-
-        It waits for the device once, and leaves the model in training mode.
-        """
+    def _evaluate(self, model: TaskModel, step: int) -> tuple[Evaluation, Sequence[float], Scores, Sequence[Any]]:
+        """The metrics of dev after `step` steps; share (of a correlation influence), scores and answer of each."""
         task, dev, features, outputs = self.kind.task, self.examples["dev"], self.features["dev"], []
         places = np.argsort(features.lengths, kind="stable")
         model.eval()
@@ -232,7 +228,7 @@ class _Finetuning:
         main = _score(task.main_score(scored.values), shares, len(dev), task.main_score(floor), self.words)
         of = {name: _score(of, scored.shares.get(name), len(dev), floor[name]) for name, of in scored.values.items()}
         evaluation = Evaluation(step=step, main=main, scores=of, threshold=scored.threshold)
-        return evaluation, shares, scores, predictions[0]
+        return evaluation, shares or scored.influence, scores, predictions[0]
 
 
 def _score(value: float, shares: Sequence[float] | None, n: int, floor: float, words: float | None = None) -> Score:
@@ -255,9 +251,8 @@ def signs_of(end_loss: float, chance_loss: float, last: Score, answers: Sequence
     """
     is_constant = len({round(answer, 2) if isinstance(answer, float) else answer for answer in answers}) == 1
     signs = ["it gives every dev example the same answer"] if is_constant and len(answers) > 1 else []
-    low = last.low
-    if low is None:  # a correlation, whose standard error near zero is 1 / sqrt(n)
-        low = last.value - 100 * _Z / math.sqrt(last.n)
+    # The standard error of a correlation near zero is 1 / sqrt(n).
+    low = last.value - 196 / math.sqrt(last.n) if last.low is None else last.low
     if end_loss >= NEAR_CHANCE * chance_loss and low <= last.floor:
         signs.append(
             f"it ends near chance: training loss {end_loss:.3f} (chance {chance_loss:.3f}),"

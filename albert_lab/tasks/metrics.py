@@ -8,8 +8,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,19 @@ def of_glue(name: str, labels: Sequence[float], predictions: Sequence[float]) ->
     scores |= {"matthews": matthews_corrcoef, "pearson": pearsonr, "spearman": spearmanr}
     score = scores[name](labels, predictions)
     return 100 * float(getattr(score, "statistic", score))
+
+
+def influence(name: str, labels: Sequence[float], predictions: Sequence[float]) -> list[float]:
+    """Values of examples with the mean and the error of a correlation (the jackknife); none of other scores."""
+    from scipy.stats import rankdata, zscore
+
+    sides: Any = np.array([labels, predictions], float)
+    if name in ("accuracy", "f1") or (name == "matthews" and len(np.unique(sides)) > 2):
+        return []
+    if 0 in np.ptp(sides, axis=1):
+        return [0.0] * len(labels)
+    x, y = zscore(rankdata(sides, axis=1) if name == "spearman" else sides, axis=1)
+    return (x * y + np.mean(x * y) * (1 - (x**2 + y**2) / 2)).tolist()
 
 
 def normalize_answer(text: str) -> str:
@@ -89,11 +101,6 @@ def best_threshold(answers: Answers, predictions: Sequence[str], na_probs: Seque
         if score > best:
             best, threshold = score, na_probs[place]
     return threshold
-
-
-def percent(values: Sequence[float]) -> float:
-    """The mean, added in a loop like in SQuAD's scripts: the built-in sum rounds differently since Python 3.12."""
-    return 100.0 * reduce(add, values) / len(values)
 
 
 def bag_of_words(train: Sequence[Any], examples: Sequence[Any]) -> list[Any] | None:

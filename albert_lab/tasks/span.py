@@ -134,19 +134,16 @@ class Kind(TaskKind):
             for span, score in (item for of in of_members for item in of.items()):
                 sums[span] = np.logaddexp(sums.get(span, -math.inf), score)
             merged.append({span: float(score - math.log(len(members))) for span, score in sums.items()})
-        no_answer = (
-            np.mean([member["no_answer"] for member in members], axis=0) if self.form.unanswerable else np.zeros(0)
-        )
-        return self.pack(members[0]["ids"], merged, no_answer)
+        no_answers = [of.get("no_answer", np.zeros(0)) for of in members]
+        return self.pack(members[0]["ids"], merged, np.mean(no_answers, axis=0))
 
     def predict(self, examples: Sequence[SpanExample], scores: Scores) -> Predictions:
         """The text of the most probable span (empty if there is none) and the probability of no answer."""
         places = [next(iter(spans), (0, 0)) for spans in _unpack(scores)]
         answers = [example.context[slice(*place)] for example, place in zip(examples, places, strict=True)]
-        no_answer = (
-            (1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))).tolist() if self.form.unanswerable else None
-        )
-        return answers, no_answer
+        if not self.form.unanswerable:
+            return answers, None
+        return answers, (1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))).tolist()
 
     def constant(self, examples: Sequence[SpanExample]) -> Sequence[str]:
         """The whole context, or no answer if some of the questions are unanswerable."""
@@ -164,7 +161,8 @@ class Kind(TaskKind):
             threshold = metrics.best_threshold(gold, answers, na_probs)
             answers = ["" if of > threshold else text for of, text in zip(na_probs, answers, strict=True)]
         shares = metrics.match_squad(gold, answers, self.form.unanswerable)
-        values = {name: metrics.percent(of) for name, of in shares.items()}
+        # Added one by one as in SQuAD's scripts; the built-in sum rounds differently since Python 3.12.
+        values = {name: 100.0 * float(np.cumsum(of)[-1]) / len(of) for name, of in shares.items()}
         return Scored(answers, values, shares, threshold)
 
 

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,12 +31,21 @@ def test_scores_equal_values_calculated_by_hand():
     assert metrics.of_glue("spearman", [1, 2, 3], [1, 3, 2]) == pytest.approx(50)
 
 
+def test_the_influences_on_a_correlation_have_its_mean_and_its_error():
+    x, noise = np.random.default_rng(0).normal(size=(2, 4000))
+    y = 0.8 * x + 0.6 * noise
+    for name, *sides in (("pearson", x, y), ("spearman", x, y), ("matthews", 1 * (x > 0), 1 * (y > 0))):
+        assert 100 * np.mean(metrics.influence(name, *sides)) == pytest.approx(metrics.of_glue(name, *map(list, sides)))
+    assert np.std(metrics.influence("pearson", x, y)) == pytest.approx(1 - 0.8**2, rel=0.05)  # of normal numbers
+    assert metrics.influence("matthews", [0, 1], [1, 1]) == [0, 0]
+
+
 # SQuAD
 
 
 def score_squad(answers, predictions, unanswerable=False):
     shares = metrics.match_squad(answers, predictions, unanswerable)
-    return {name: metrics.percent(of) for name, of in shares.items()}
+    return {name: 100 * sum(of) / len(of) for name, of in shares.items()}
 
 
 def test_the_two_scripts_differ_on_texts_without_a_word():
