@@ -172,7 +172,7 @@ def _point(item: Point, failures: Mapping[str, str], command: str) -> StudyPoint
         seed=config.seed,
         run=item.run.name,
         state=item.pretraining,
-        reason="" if is_done else (reasons or [f"not finished: {item.pretraining}"])[0],
+        reason="" if is_done else (reasons or [f"not finished: {item.pretraining}".removesuffix(": missing")])[0],
         failed_tasks="; ".join(f"{name}: {failed.get(name, 'not trained')}" for name in lacking),
         scale=config.scale.name,
         corpus=config.corpus.name,
