@@ -52,13 +52,14 @@ def _unit(unit: str) -> str:
 
 
 def tasks_table(analysis: Analysis) -> Table:
-    """The fine-tuned tasks: their examples, what simple means give, and the best row, as means over seeds."""
+    """The fine-tuned tasks: their examples, what simple means give, and the best row beside its random weights."""
     body = []
     for task in dict.fromkeys(column.task for run in analysis.study.runs for column in run.pretrained):
         column = next(column for run in analysis.study.runs for column in run.pretrained if column.task == task)
         means: Any = analysis.summary.loc[task]
-        of_rows, random = means[~means.index.str.endswith(RANDOM)], means[means.index.str.endswith(RANDOM)]
-        numbers = [of_rows["floor"].mean(), of_rows["words"].max(), random["mean"].max(), of_rows["mean"].max()]
+        of_rows = means[~means.index.str.endswith(RANDOM)]
+        best, random = of_rows["mean"].max(), means["mean"].get(f"{of_rows['mean'].idxmax()}{RANDOM}", float("nan"))
+        numbers = [of_rows["floor"].mean(), of_rows["words"].max(), random, best]
         last = column.finetunings[-1]
         examples = [f"{last.train.used:,}", f"{last.dev.used:,}"]
         says = "yes" if of_rows["counts"].all() else "no"
