@@ -102,9 +102,7 @@ def toy_layer(layer: int, token: str, **numbers: float) -> Layer:
 
 def scored(value: float, floor: float = 50.0, n: int = 2_000, **more) -> Score:
     """A score without an interval of its own, unless more has one."""
-    return Score.model_validate(
-        {"value": value, "floor": floor, "n": n, "low": None, "high": None, "by": "head"} | more
-    )
+    return Score.model_validate({"value": value, "floor": floor, "n": n, "by": "head"} | more)
 
 
 def toy_run(

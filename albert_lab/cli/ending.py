@@ -26,9 +26,8 @@ def end(error: BaseException) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     if isinstance(error, OSError):
-        is_refused = error.errno in REFUSED or str(error.filename).startswith(
-            "/proc/"
-        )  # ENOENT: nothing can be made there
+        is_in_proc = str(error.filename).startswith("/proc/")  # ENOENT: nothing can be made there
+        is_refused = error.errno in REFUSED or is_in_proc
         wrong = f"{error}; ALBERT_LAB_HOME can name another folder" if is_refused else None
     else:
         is_text = isinstance(error, UnicodeEncodeError)

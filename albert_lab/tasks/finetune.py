@@ -20,7 +20,7 @@ from albert_lab.score import Score, by_block, wilson
 from albert_lab.storage import replacing, write_atomically
 from albert_lab.tasks import records
 from albert_lab.tasks.formats import subsample
-from albert_lab.tasks.metrics import bag_of_words
+from albert_lab.tasks.metrics import bag_of_words, jackknife
 from albert_lab.tasks.model import InitialModel, Scores, TaskBatch, TaskModel, build_model, load_kind, training_items
 from albert_lab.tasks.records import SCORES, WEIGHTS, Attempt, Evaluation, ExampleSet, FinetuningRecord, output_folder
 from albert_lab.tasks.task import SPLITS, TaskConfig, load_start
@@ -82,7 +82,7 @@ def finetune(
         attempts.append(tuning.train(tuning.settings.learning_rate / 2 ** len(attempts), is_stopped, keep_weights))
     if attempts[-1].end_loss is None:
         raise DivergedError(f"{name}: {'; '.join(attempts[-1].diverged)}")
-    best, shares, scores, model = tuning.best
+    best, values, scores, model = tuning.best
     if model is not None:
         checkpoint.save_weights(outputs / WEIGHTS, model)
     with replacing(outputs / SCORES) as partial, partial.open("wb") as file:
@@ -100,7 +100,7 @@ def finetune(
         **tuning.sets,
         best=best,
         last=tuning.evaluations[-1],
-        documents=by_block(shares) if shares else None,
+        documents=by_block(values),
         attempts=tuple(attempts),
         diverged=attempts[-1].diverged,
         total_seconds=tuning.clock.total_seconds,
@@ -139,7 +139,7 @@ class _Finetuning:
     """What all attempts of a fine-tuning share; the evaluations of the last, the best, its scores and kept model."""
 
     evaluations: list[Evaluation]
-    best: tuple[Evaluation, Sequence[float], Scores, TaskModel | None]  # with the share of each answer
+    best: tuple[Evaluation, Sequence[float], Scores, TaskModel | None]  # with the share or value of each answer
 
     def __init__(self, start: InitialModel, task: TaskConfig, seed: int, data: Path, say: Say) -> None:
         self.start, self.seed = start, seed
@@ -209,7 +209,7 @@ class _Finetuning:
             yield take_step(model, optimizer, features.batch(items, self.device), self.autocast)
 
     def _evaluate(self, model: TaskModel, step: int) -> tuple[Evaluation, Sequence[float], Scores, Sequence[Any]]:
-        """The metrics of dev after `step` steps; share (of a correlation influence), scores and answer of each."""
+        """The metrics of dev after `step` steps; share (or jackknife value), scores and answer of each."""
         task, dev, features, outputs = self.kind.task, self.examples["dev"], self.features["dev"], []
         places = np.argsort(features.lengths, kind="stable")
         model.eval()
@@ -228,7 +228,8 @@ class _Finetuning:
         main = _score(task.main_score(scored.values), shares, len(dev), task.main_score(floor), self.words)
         of = {name: _score(of, scored.shares.get(name), len(dev), floor[name]) for name, of in scored.values.items()}
         evaluation = Evaluation(step=step, main=main, scores=of, threshold=scored.threshold)
-        return evaluation, shares or scored.influence, scores, predictions[0]
+        values = shares or jackknife(lambda *of: task.main_score(self.kind.score(*of).values), dev, predictions[0])
+        return evaluation, values, scores, predictions[0]
 
 
 def _score(value: float, shares: Sequence[float] | None, n: int, floor: float, words: float | None = None) -> Score:
@@ -251,8 +252,7 @@ def signs_of(end_loss: float, chance_loss: float, last: Score, answers: Sequence
     """
     is_constant = len({round(answer, 2) if isinstance(answer, float) else answer for answer in answers}) == 1
     signs = ["it gives every dev example the same answer"] if is_constant and len(answers) > 1 else []
-    # The standard error of a correlation near zero is 1 / sqrt(n).
-    low = last.value - 196 / math.sqrt(last.n) if last.low is None else last.low
+    low = last.value - 196 / math.sqrt(last.n) if last.low is None else last.low  # of a correlation near zero
     if end_loss >= NEAR_CHANCE * chance_loss and low <= last.floor:
         signs.append(
             f"it ends near chance: training loss {end_loss:.3f} (chance {chance_loss:.3f}),"

@@ -7,13 +7,15 @@ in this case. So a model with constant answers scores 0, and its score is not mi
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from albert_lab.data.words import apart, is_unspaced
+from albert_lab.score import by_block
 from albert_lab.tasks.formats import ChoiceExample, SpanExample, subsample
 
 Answers = Sequence[Sequence[str]]  # gold texts of each question; none of an unanswerable one
@@ -36,17 +38,18 @@ def of_glue(name: str, labels: Sequence[float], predictions: Sequence[float]) ->
     return 100 * float(getattr(score, "statistic", score))
 
 
-def influence(name: str, labels: Sequence[float], predictions: Sequence[float]) -> list[float]:
-    """Values of examples with the mean and the error of a correlation (the jackknife); none of other scores."""
-    from scipy.stats import rankdata, zscore
+def jackknife(score: Callable[..., float], *sides: Sequence[Any]) -> list[float]:
+    """Values of examples whose mean is a score, as a share, and by blocks have its error: for one that is no mean.
 
-    sides: Any = np.array([labels, predictions], float)
-    if name in ("accuracy", "f1") or (name == "matthews" and len(np.unique(sides)) > 2):
-        return []
-    if 0 in np.ptp(sides, axis=1):
-        return [0.0] * len(labels)
-    x, y = zscore(rankdata(sides, axis=1) if name == "spearman" else sides, axis=1)
-    return (x * y + np.mean(x * y) * (1 - (x**2 + y**2) / 2)).tolist()
+    They are pseudo-values of the jackknife that leaves out a block (Efron and Tibshirani 1993, chapter 11). score gives
+    percents of some of the sides, such as examples and answers.
+    """
+    sizes, whole = by_block([0.0] * len(sides[0])).n, score(*sides)
+    block = np.repeat(np.arange(len(sizes)), sizes)
+    kept = [block != number for number in range(len(sizes))] if len(sizes) > 1 else [block == 0]
+    without = np.array([score(*([*compress(side, places)] for side in sides)) for places in kept])
+    moved = (len(sizes) - 1) * (whole - without)[block]
+    return ((whole + moved - moved.mean()) / 100).tolist()
 
 
 def normalize_answer(text: str) -> str:

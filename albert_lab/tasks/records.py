@@ -61,7 +61,7 @@ class FinetuningRecord(Record):
     """One fine-tuning. best is the best of all evaluations on dev, last that after the last step; never mix them.
 
     identity is that of its inputs, see identity_of(). weights are pre-trained or random. documents are sums of the main
-    score of best by blocks of dev examples (of a correlation as in metrics.influence). Older records have more keys.
+    score of best by blocks of dev examples (of a correlation, metrics.jackknife). Older records have more keys.
     """
 
     model_config = ConfigDict(extra="ignore")

@@ -31,13 +31,15 @@ def test_scores_equal_values_calculated_by_hand():
     assert metrics.of_glue("spearman", [1, 2, 3], [1, 3, 2]) == pytest.approx(50)
 
 
-def test_the_influences_on_a_correlation_have_its_mean_and_its_error():
-    x, noise = np.random.default_rng(0).normal(size=(2, 4000))
-    y = 0.8 * x + 0.6 * noise
-    for name, *sides in (("pearson", x, y), ("spearman", x, y), ("matthews", 1 * (x > 0), 1 * (y > 0))):
-        assert 100 * np.mean(metrics.influence(name, *sides)) == pytest.approx(metrics.of_glue(name, *map(list, sides)))
-    assert np.std(metrics.influence("pearson", x, y)) == pytest.approx(1 - 0.8**2, rel=0.05)  # of normal numbers
-    assert metrics.influence("matthews", [0, 1], [1, 1]) == [0, 0]
+@pytest.mark.parametrize("name", ["pearson", "spearman", "f1"])
+def test_the_jackknife_has_the_score_as_its_mean_and_by_blocks_its_error(name):
+    rng = np.random.default_rng(0)
+    sides = np.array([[1, 0], [0.8, 0.6]]) @ rng.normal(size=(2, 1600))
+    sides = 1 * (sides > 0) if name == "f1" else sides
+    values = metrics.jackknife(lambda *of: metrics.of_glue(name, *of), *sides)
+    assert 100 * np.mean(values) == pytest.approx(metrics.of_glue(name, *sides))
+    drawn = [metrics.of_glue(name, *sides[:, places]) for places in rng.integers(0, 1600, (400, 1600))]
+    assert 100 * np.reshape(values, (64, 25)).mean(1).std() / 8 == pytest.approx(np.std(drawn), rel=0.25)
 
 
 # SQuAD
