@@ -106,11 +106,7 @@ def scored(value: float, floor: float = 50.0, n: int = 2_000, **more) -> Score:
 
 
 def toy_run(
-    name: str,
-    seed: int,
-    numbers: Mapping[str, float | Score],
-    columns: tuple[FilledColumn, ...] = (),
-    **provenance,
+    name: str, seed: int, numbers: Mapping[str, float | Score], columns: tuple[FilledColumn, ...] = (), **provenance
 ) -> ReportedRun:
     """A run that has these numbers alone, of which scores also have what belongs to them."""
     base = _base()

@@ -27,11 +27,7 @@ def batch_of(trainer: Pretrainer, step: int, share: float = 0.0) -> Batch:
 
 
 def pretrainer(
-    config: RunConfig,
-    folder,
-    is_stopped=lambda: False,
-    processes: Processes | None = None,
-    device: torch.device = CPU,
+    config: RunConfig, folder, is_stopped=lambda: False, processes: Processes | None = None, device: torch.device = CPU
 ) -> Pretrainer:
     """A pre-training in a folder."""
     processes = processes or Processes()

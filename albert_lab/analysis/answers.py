@@ -9,6 +9,7 @@ from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.sentences import MIXED, outcome
 from albert_lab.analysis.verdicts import (
+    ALPHA,
     CANNOT_TELL,
     NOT_SUPPORTED,
     OTHER_SETS,
@@ -134,6 +135,7 @@ def extremes(analysis: Analysis, metric: str) -> str:
     shown = {row: f"{numbers.value(means[row], unit)} {unit}".strip() for row in (best, worst)}
     if best == worst:
         return f"{heading}{' is the same in all rows' * (len(means) > 1)}: {shown[best]}"
-    is_noise = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0}).low <= 0  # of one seed nothing is known
+    # They were chosen of all pairs of rows (Bonferroni); of one seed nothing is known, and NaN is not noise.
+    is_noise = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0}).p * len(means) * (len(means) - 1) >= ALPHA
     noise = "; the difference is within the noise of these seeds" if is_noise else ""
     return f"{heading} is highest for {best} ({shown[best]}) and lowest for {worst} ({shown[worst]}){noise}"

@@ -91,7 +91,7 @@ def _over_seeds(column: Any, weights: Mapping[str, float], *, log: bool) -> tupl
     rows = sorted(set(row))
     design = (row[:, None] == np.array(rows, object)).astype(float)
     is_random = any(name.endswith(RANDOM) for name in weights)  # one model, of no seed of pre-training
-    if abs(sum(weights.values())) < 1e-9 and 2 * len(shared) > fewest and not is_random:
+    if abs(sum(weights.values())) < 1e-9 and 2 * len(shared) > max(map(len, seeds)) and not is_random:
         of_seeds = (seed[:, None] == np.unique(seed)).astype(float)
         design = np.column_stack([design, of_seeds[:, :-1] - of_seeds[:, -1:]])
     vector = np.zeros(design.shape[1])
@@ -113,6 +113,8 @@ def _over_documents(
     the answers of a row were not kept by document.
     """
     members = AVERAGED if metric == AVERAGE else (metric,)
+    column: Any = frame.of(metric)
+    values = dict(zip(column["run"], column["value"], strict=True))
     errors: dict[tuple[str, bytes], np.ndarray] = {}
     for member in members:
         kept = frame.documents_of(member)
@@ -122,9 +124,8 @@ def _over_documents(
                 if run not in kept:
                     return []
                 n, right = kept[run]
-                value = right.sum() / n.sum()
-                by = 1 / (value * len(members)) if log else scale
-                error = weight / len(runs[row]) * by * (right - value * n) / n.sum()
+                by = scale / values[run] if log else scale
+                error = weight / len(runs[row]) * by * (right - right.sum() / n.sum() * n) / n.sum()
                 text = (member, n.tobytes())
                 errors[text] = errors.get(text, 0.0) + error
     numbers = [(error, np.count_nonzero(np.frombuffer(n))) for (_, n), error in errors.items()]
@@ -134,9 +135,9 @@ def _over_documents(
 def counts(frame: Frame, metric: str) -> bool:
     """Whether a score says something about pre-training here: losses and scores on held-out text do.
 
-    A task does if the mean of its best row is above random weights of the same shape and, where there are any (not of
-    spans), above words alone, with 95 % intervals that exclude them (of one seed: over examples). The average does if
-    all do.
+    A task does if the mean of its best row, of those with random weights of the same shape beside them, is above these
+    and, where there are any (not of spans), above words alone, with 95 % intervals that exclude them (of one seed: over
+    examples). The average does if all do.
     """
     if metric == AVERAGE:
         return all(counts(frame, task) for task in AVERAGED)
@@ -144,10 +145,10 @@ def counts(frame: Frame, metric: str) -> bool:
     if task is None:
         return True
     column: Any = frame.of(task)
-    means = column[~column["row"].str.endswith(RANDOM)].groupby("row")["value"].mean()
-    best = str(means.idxmax()) if len(means) else ""
-    if best + RANDOM not in set(column["row"]):
+    means = column[(column["row"] + RANDOM).isin(column["row"])].groupby("row")["value"].mean()
+    if means.empty:
         return False
+    best = str(means.idxmax())
     words = float(column["words"].astype(float).max())  # NaN of spans
     is_above_words = math.isnan(words) or contrast(frame, task, {best: 1.0}, alone=True).low > words
     return is_above_words and contrast(frame, task, {best: 1.0, best + RANDOM: -1.0}, alone=True).low > 0

@@ -101,6 +101,7 @@ def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
     line |= {"can_tell": can_tell(score_counts, found.low, found.high, size)}
     if math.isnan(found.p):
         why = "a ratio needs numbers above 0" if math.isnan(found.effect) else "too few runs to show a spread"
+        why = "a trend needs three rungs of several seeds" if isinstance(claim, Trend) else why
         return line | {"verdict": UNDECIDED, "why": why}
     is_against = finding.denial < finding.support
     p = finding.denial if is_against else finding.support

@@ -204,8 +204,8 @@ def ladder_trend(analysis: Analysis) -> Figure | None:
         panel.axhline(0, color=drawing.FLOOR, linewidth=1)
         names = [", ".join(labels.values()) for labels in (claim.row, claim.than)]
         panel.set(xscale="log", xlabel="FLOPs of training a run", ylabel=f"{heading}: {' − '.join(names)}")
-        slope = line.slope
-        said.append(f"{heading} {slope.effect:+.2g} [{slope.low:+.2g}, {slope.high:+.2g}]")
+        slope, is_known = line.slope, line.slope.low == line.slope.low
+        said.append(heading + (f" {slope.effect:+.2g} [{slope.low:+.2g}, {slope.high:+.2g}]" if is_known else " ?"))
     return drawing.finish(figure, f"The effect changes with ten times the compute by: {'; '.join(said)}", panels)
 
 

@@ -44,11 +44,11 @@ def jackknife(score: Callable[..., float], *sides: Sequence[Any]) -> list[float]
     They are pseudo-values of the jackknife that leaves out a block (Efron and Tibshirani 1993, chapter 11). score gives
     percents of some of the sides, such as examples and answers.
     """
-    sizes, whole = by_block([0.0] * len(sides[0])).n, score(*sides)
+    sizes, whole = np.array(by_block([0.0] * len(sides[0])).n), score(*sides)
     block = np.repeat(np.arange(len(sizes)), sizes)
     kept = [block != number for number in range(len(sizes))] if len(sizes) > 1 else [block == 0]
     without = np.array([score(*([*compress(side, places)] for side in sides)) for places in kept])
-    moved = (len(sizes) - 1) * (whole - without)[block]
+    moved = ((len(block) / sizes - 1) * (whole - without))[block]
     return ((whole + moved - moved.mean()) / 100).tolist()
 
 

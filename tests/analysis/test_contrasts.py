@@ -12,6 +12,7 @@ from toy_frames import toy_frame
 
 from albert_lab.analysis.contrasts import contrast, counts, holm
 from albert_lab.analysis.frame import RANDOM
+from albert_lab.runs.reported import AVERAGED
 
 pytestmark = pytest.mark.filterwarnings("ignore:Precision loss")
 few = settings(max_examples=25, deadline=None)
@@ -53,17 +54,6 @@ def test_the_level_of_a_single_row_is_tested_by_a_t_test_of_one_sample(pairs):
     assert found.p == pytest.approx(stats.ttest_1samp(first, 50, alternative="greater")[1], abs=1e-9)
 
 
-@few
-@given(samples, st.floats(0.5, 2), st.floats(-5, 5))
-def test_intervals_follow_a_change_of_unit(pairs, scale, shift):
-    def found(change):
-        first, second = (tuple(map(change, own)) for own in zip(*pairs, strict=True))
-        return contrast(toy_frame({"x": {"a": first, "b": second, "c": [1, 2, 3]}}), "x", {"a": 1})
-
-    before, after = found(lambda value: value), found(lambda value: scale * value + shift)
-    assert after.effect == pytest.approx(scale * before.effect + shift, abs=1e-6)
-
-
 def test_the_spread_is_pooled_over_all_rows_of_the_table():
     alone = contrast(toy_frame({"x": {"a": [1, 1.1], "b": [2, 2.1]}}), "x", {"a": 1})
     noisy = contrast(toy_frame({"x": {"a": [1, 1.1], "b": [2, 9]}}), "x", {"a": 1})
@@ -88,6 +78,10 @@ def test_a_single_seed_has_an_effect_and_no_interval():
     found = contrast(toy_frame({"x": {"a": [1], "b": [3]}}), "x", {"b": 1, "a": -1})
     assert found.effect == 2
     assert np.isnan([found.low, found.high, found.p]).all()
+
+
+def test_rows_that_share_few_of_their_seeds_are_compared_by_their_means():
+    assert contrast(toy_frame({"x": {"a": [60, 64, 65], "b": [62]}}), "x", {"a": 1, "b": -1}).effect == pytest.approx(1)
 
 
 def test_a_ratio_is_the_difference_of_logarithms():
@@ -121,6 +115,14 @@ def test_the_interval_over_documents_is_that_of_a_bootstrap_of_documents():
     found = contrast(frame, "sop", {"a": 1.0, "b": -1.0}, log=True)
     factors = np.log(sums["a"][drawn].sum(1) / sums["b"][drawn].sum(1))
     assert (found.high - found.low) / 2 == pytest.approx(2 * np.std(factors), rel=0.08)
+
+
+def test_the_error_of_the_logarithm_of_an_average_is_that_of_the_average_over_its_level():
+    kept = {("a", 0, task): (np.full(9, 9), np.arange(9) % 2 + place) for place, task in enumerate(AVERAGED)}
+    levels = [100 * right.mean() / 9 for _, right in kept.values()]
+    frame = toy_frame({"average": {"a": [float(np.mean(levels))]}}, documents=kept)
+    points, logarithm = (contrast(frame, "average", {"a": 1}, log=log, alone=True) for log in (False, True))
+    assert logarithm.high - logarithm.low == pytest.approx((points.high - points.low) / np.mean(levels))
 
 
 def test_rows_that_were_scored_on_the_same_documents_share_their_difficulty():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -36,20 +38,23 @@ def test_a_line_through_the_effects_has_the_slope_for_ten_times_the_compute():
 
 def test_two_rungs_have_effects_and_no_trend():
     frame = ladder([1, 3, 5, 7])
-    numbers = frame.numbers[frame.numbers["row"].str.contains("1|2")]
-    found = trend(
-        type(frame)(**{**vars(frame), "numbers": numbers}), "sop_accuracy", {"variant": "sop"}, {"variant": "none"}
-    )
+    frame = replace(frame, numbers=frame.numbers[frame.numbers["row"].str.contains("1|2")])
+    found = trend(frame, "sop_accuracy", {"variant": "sop"}, {"variant": "none"})
     assert len(found.points) == 2
     assert np.isnan(found.slope.effect)
+    assert "three rungs" in verdict(frame, "12")["why"]
+
+
+def verdict(frame, rungs="1234"):
+    rows = {"row": {"variant": "sop"}, "than": {"variant": "none"}}
+    claim = {"quote": "q", "metric": "sop_accuracy", "check": "trend", "direction": "rising", **rows}
+    grid = {"variant": ["none", "sop"], "rung": [*rungs]}
+    asked = Experiment.model_validate({"name": "toy", "title": "t", "source": "", "grid": grid, "claims": [claim]})
+    return verdicts(Study(asked, [], []), frame).loc[0]
 
 
 @pytest.mark.parametrize(
     ("effects", "word"), [([1, 3, 5, 7], "supported"), ([7, 5, 3, 1], "not supported"), ([1, 3, 1, 3], "undecided")]
 )
 def test_a_claim_on_a_trend_is_decided_by_the_slope(effects, word):
-    rows = {"row": {"variant": "sop"}, "than": {"variant": "none"}}
-    claim = {"quote": "q", "metric": "sop_accuracy", "check": "trend", "direction": "rising", **rows}
-    grid = {"variant": ["none", "sop"], "rung": list(RUNGS)}
-    asked = Experiment.model_validate({"name": "toy", "title": "t", "source": "", "grid": grid, "claims": [claim]})
-    assert verdicts(Study(asked, [], []), ladder(effects)).loc[0, "verdict"] == word
+    assert verdict(ladder(effects))["verdict"] == word

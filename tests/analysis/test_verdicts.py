@@ -73,8 +73,7 @@ def test_a_verdict_has_the_effect_with_its_interval_and_the_papers():
 
 
 @pytest.mark.parametrize(
-    ("samples", "reason"),
-    [((LOW, MIDDLE), "not run"), (([49.0, 50, 51], MIDDLE, [50.5, 49, 50.6]), "not learnt")],
+    ("samples", "reason"), [((LOW, MIDDLE), "not run"), (([49.0, 50, 51], MIDDLE, [50.5, 49, 50.6]), "not learnt")]
 )
 def test_what_was_not_run_or_not_learnt_cannot_tell(samples, reason):
     line = decide({"check": "greater", "row": C, "than": A}, *samples)

@@ -25,7 +25,6 @@ from albert_lab.studies.plan import plan_study
         (["swep", "seed=1,2"], "sweep"),
         (["status", "--frist"], "--frist"),
         (["run", "nowhere.yaml"], "nowhere.yaml"),
-        (["report", "nowhere"], "nowhere"),
         (["report", "nowhere", "--publish"], "nowhere"),
         (["compare", "nowhere", "nowhere"], "nowhere"),
         (["sop-vs-nsp", "--jobs", "1000000000"], "1000000000"),

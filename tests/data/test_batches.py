@@ -81,10 +81,7 @@ def test_an_example_is_cls_a_sep_b_sep_and_padding(shards, config):
     for row, ids in enumerate(unmask(batch).tolist()):
         a, b = (
             shards.tokens[start : start + length].tolist()
-            for start, length in (
-                (pairs.a_start[row], pairs.a_length[row]),
-                (pairs.b_start[row], pairs.b_length[row]),
-            )
+            for start, length in ((pairs.a_start[row], pairs.a_length[row]), (pairs.b_start[row], pairs.b_length[row]))
         )
         padding = 32 - 3 - len(a) - len(b)
         assert ids == [2, *a, 3, *b, 3, *[0] * padding]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from albert_lab.score import by_block
 from albert_lab.tasks import metrics
 from albert_lab.tasks.formats import OF_NUMBERS, ChoiceExample, TextExample
 
@@ -40,6 +41,12 @@ def test_the_jackknife_has_the_score_as_its_mean_and_by_blocks_its_error(name):
     assert 100 * np.mean(values) == pytest.approx(metrics.of_glue(name, *sides))
     drawn = [metrics.of_glue(name, *sides[:, places]) for places in rng.integers(0, 1600, (400, 1600))]
     assert 100 * np.reshape(values, (64, 25)).mean(1).std() / 8 == pytest.approx(np.std(drawn), rel=0.25)
+
+
+def test_the_jackknife_of_a_mean_is_the_mean_of_each_block_though_blocks_differ_in_size():
+    right = np.random.default_rng(0).integers(0, 2, 90).tolist()
+    values = metrics.jackknife(lambda own: 100 * float(np.mean(own)), right)
+    assert by_block(values).sum == pytest.approx(by_block(right).sum, abs=1e-3)
 
 
 # SQuAD
