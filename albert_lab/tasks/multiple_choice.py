@@ -22,16 +22,16 @@ class Kind(TaskKind):
     def make_features(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer, *, training: bool) -> Features:
         """One row per option: `[CLS] passage [SEP] question and option [SEP]`; all items have the same number of rows.
 
-        Truncation keeps the last tokens of question and option, and the first tokens of the passage. A row without an
-        option is empty, and its score is ignored.
+        Truncation keeps the last tokens of question and option, as many as question_length or as a short passage
+        leaves room for, and the first tokens of the passage. A row without an option is empty, and its score ignored.
         """
-        longest = self.settings.question_length
         passages = dict.fromkeys(example.passage for example in examples)
         tokens = dict(zip(passages, tokenizer.encode(list(passages)), strict=True))
         asked = iter(tokenizer.encode([fill_in(of.question, option) for of in examples for option in of.options]))
         numbers = np.array([len(example.options) for example in examples], dtype=np.int64)
         rows, most, length = [], int(numbers.max()), self.settings.max_sequence_length - NUM_SPECIAL_TOKENS
         for example in examples:
+            longest = max(self.settings.question_length, length - len(tokens[example.passage]))
             for question in (next(asked)[-longest:] for _ in example.options):
                 rows.append(join(tokenizer, tokens[example.passage][: length - len(question)], question))
             rows += [join(tokenizer, [])] * (most - len(example.options))
@@ -62,8 +62,7 @@ class Kind(TaskKind):
         for level in levels if len(levels) > 1 else ():
             is_in = [one.id.startswith(f"{level}/") for one in examples]
             shares[f"accuracy_{level}"] = [*compress(shares["accuracy"], is_in)]
-        values = {name: 100 * (sum(of) / len(of)) for name, of in shares.items()}
-        return Scored(answers, values, shares)
+        return Scored(answers, {name: 100 * (sum(of) / len(of)) for name, of in shares.items()}, shares)
 
 
 def fill_in(question: str, option: str) -> str:

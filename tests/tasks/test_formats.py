@@ -166,6 +166,8 @@ def test_nested_options_have_the_labels_beside_them(options, read):
 def test_a_quoted_cell_of_several_lines_is_refused_in_a_tab_separated_file(read):
     with pytest.raises(ConfigError, match=r"a\.tsv:2: a quoted cell of several lines; write it as CSV"):
         read(two_texts(), 'a\tb\tlabel\n"one\ntwo"\tx\t1\n', "a.tsv")
+    examples, issues = read(two_texts(), "a\tb\tlabel\n" + "x\ty\t1\n" * 2000 + 'x\t"one\ntwo"\t1\n', "a.tsv")
+    assert (len(examples), "more or fewer columns" in issues) == (2000, True), "of QQP a few are left out and counted"
 
 
 RACE = RaceFormat(name="race")
@@ -222,8 +224,9 @@ def test_rows_as_datasets_saves_them_are_read(name, read):
     examples, _ = read(SQUAD1, rows if name == "train.jsonl" else {"data": rows}, name)
     assert examples == [SpanExample("7", "Who sat?", CONTEXT, (Answer("cat", 4),), is_impossible=False)]
     rows.append({"id": 8, "context": CONTEXT, "question": "Who ran?", "answers": {"text": [], "answer_start": []}})
+    rows.append(rows[0] | {"id": 9, "is_impossible": True})  # with plausible answers, as in KLUE
     examples, issues = read(SQUAD2, rows, "train.jsonl")
-    assert ([bool(example.answers) for example in examples], issues) == ([True, False], "")
+    assert ([bool(example.answers) for example in examples], issues) == ([True, False, False], "")
 
 
 BAD = squad(

@@ -33,6 +33,9 @@ def test_the_question_keeps_its_last_tokens_and_the_passage_its_first():
     assert len(row) == KIND.settings.max_sequence_length
     assert len(features.lengths) == 1
     assert features.targets["labels"].tolist() == [2]
+    alone = KIND.make_features([ChoiceExample("0", "", question, OPTIONS, 2)], TOKENIZER, training=True).rows[2][0]
+    assert alone[2:-1] == asked[3 - KIND.settings.max_sequence_length :]
+    assert ChoiceExample("0", "", "", ("a", "b"), 0).texts[0] == "a", "by which examples are split"
 
 
 def test_the_loss_is_that_of_the_right_option_and_does_not_depend_on_padding(tmp_path):
