@@ -47,8 +47,8 @@ def export(text: str, target: Path, say: Say) -> str:
     layout.package("export")
     folder = runs.find(text)
     states.read_finished(folder)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ConfigError(f"{target} already exists and is not empty")
+    if target.exists() and (not target.name or not target.is_dir() or any(target.iterdir())):
+        raise ConfigError(f"{target} is not empty, or the current folder: name a new one")
     opened = open_run(folder)
     with replacing(target) as partial:
         partial.mkdir()

@@ -19,10 +19,10 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import MIN_SEQUENCE_LENGTH
 from albert_lab.data.build import find_or_build
 from albert_lab.data.tokenizer import Tokenizer
-from albert_lab.data.vocabulary import MODEL_FILE, load_tokenizer
+from albert_lab.data.vocabulary import MODEL_FILE, find_or_train, load_tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import layout
-from albert_lab.messages import Say
+from albert_lab.messages import Say, to_stderr
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import run as runs
@@ -201,16 +201,12 @@ def open_run(folder: Path) -> Opened:
         DamagedFileError: the weights are damaged.
     """
     run, noted = states.read_finished(folder), read_import(folder)
-    run = _with_tokenizer(run, find_tokenizer_file(folder)) if noted else run
+    run = replace(run, config=runs.with_file(run.config, find_tokenizer_file(folder))) if noted else run
     run = replace(run, config=runs.config_here(run))
+    find_or_train(run.config, to_stderr)  # its cache may have been removed
     model = PretrainingModel.from_config(run.config).eval()
     checkpoint.load_weights(checkpoint.last_weights(folder / "checkpoint", run.name), model)
     return Opened(run, model, load_tokenizer(run.config), noted.missing_parts if noted else ())
-
-
-def _with_tokenizer(run: runs.Run, file: Path) -> runs.Run:
-    settings = run.config.tokenizer.model_copy(update={"model_file": str(file)})
-    return replace(run, config=run.config.model_copy(update={"tokenizer": settings}))
 
 
 def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say: Say) -> Path:
@@ -223,7 +219,7 @@ def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say:
     """
     opened = open_transformers(folder, overrides, name)
     source = find_tokenizer_file(folder)
-    run = _with_tokenizer(opened.run, opened.run.folder / source.name)
+    run = replace(opened.run, config=runs.with_file(opened.run.config, opened.run.folder / source.name))
 
     def build(partial: Path) -> None:
         shutil.copyfile(source, partial / source.name)

@@ -137,17 +137,17 @@ def read(folder: Path) -> Run:
 
 
 def find(text: str) -> Path:
-    """The folder of a run by its path, by a part of its name that fits no other run, or by the name of an imported
-    model, which runs that start from it have, too.
+    """The folder of a run by the name of an imported model, which runs that start from it have, too, by its path, or by
+    a part of its name that fits no other run.
 
     Raises:
         ConfigError: several runs fit, or none.
     """
-    if (folder := paths.expanded(text)).is_dir():
-        return folder
     fitting = sorted(file.parent for file in paths.runs().glob(f"*/{RUN_FILE}") if text in file.parent.name)
-    fitting = [folder for folder in fitting if f"_{text}-L" in folder.name and (folder / IMPORT).exists()] or fitting
-    if len(fitting) != 1:
+    imported = [folder for folder in fitting if f"_{text}-L" in folder.name and (folder / IMPORT).exists()]
+    if not imported and (folder := paths.expanded(text)).is_dir():
+        return folder
+    if len(fitting := imported or fitting) != 1:
         shown = f", such as {', '.join(folder.name for folder in fitting[:3])}" if fitting else ""
         where = f"{len(fitting)} runs in {paths.runs()}{shown}"
         raise ConfigError(f"{text} is no folder, and fits {where}: give the name of one folder there")
@@ -172,7 +172,7 @@ def config_here(run: Run) -> RunConfig:
 
 
 def with_tokenizer(config: RunConfig, run: Run) -> RunConfig:
-    """A configuration with the tokenizer of a run: by its file, if the text of the configuration gives another one.
+    """A configuration with the tokenizer of a run: by its file, if its text gives another one or the runs were moved.
 
     Raises:
         ConfigError: the file has other content, or is gone. MissingDataError: the text does not exist.
@@ -180,11 +180,18 @@ def with_tokenizer(config: RunConfig, run: Run) -> RunConfig:
     from albert_lab.data.vocabulary import find_tokenizer, tokenizer_fingerprint
 
     trained_with, file = run.fingerprints["tokenizer"], find_tokenizer(config)
+    if not file.is_file() and (moved := paths.runs() / file.parent.name / file.name).is_file():
+        config, file = with_file(config, moved), moved
     if tokenizer_fingerprint(config) == trained_with:
         return config
     file = file if config.tokenizer.model_file else file.parent.with_name(trained_with) / file.name
     if config.tokenizer.model_file or not file.is_file():
         raise ConfigError(f"{run.name} was trained with {file}, which is gone or not as it was: put it back")
+    return with_file(config, file)
+
+
+def with_file(config: RunConfig, file: Path) -> RunConfig:
+    """A configuration with this model file of a tokenizer."""
     return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update={"model_file": str(file)})})
 
 

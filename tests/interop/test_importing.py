@@ -87,6 +87,8 @@ def test_an_imported_run_can_be_fine_tuned(published, own_home, monkeypatch):
     toy_task("sst2", own_home / "data")
     machine = ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
     folder = import_folder(published(make_bert, BERT), ["scale=smoke", *machine], None, silent)
+    monkeypatch.setenv("ALBERT_LAB_HOME", str(own_home.rename(own_home.with_name("moved"))))
+    monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home.with_name("moved") / "data"))
     records = finetunings.finetune_run(folder.name, ["sst2"], [0], silent)
     assert [record.weights for record in records] == ["pre-trained", *["random"] * len(finetunings.RANDOM_SEEDS)]
 

@@ -183,6 +183,8 @@ def test_a_run_keeps_its_tokenizer_and_other_text_is_never_taken_for_its_own(cor
         albert_lab.load(done)
     assert worker.main(done) == 0
     tokenizer = albert_lab.load(done)[1].fingerprint
+    shutil.rmtree(find_tokenizer(runs.read(done).config).parent)
+    assert albert_lab.load(done)[1].fingerprint == tokenizer, "the cache is made again"
     (text / "more.txt").write_text("zu zu ze.\nzi zo zu.\n\nza ze zi.\nze za.\n")
     known_digests.clear()
     assert albert_lab.load(done)[1].fingerprint == tokenizer
@@ -203,10 +205,13 @@ def test_a_run_remembers_the_most_runs_that_it_was_trained_beside(corpus, own_ho
         assert os.environ["ALBERT_LAB_JOBS"] == known
 
 
-def test_a_run_is_found_by_a_part_of_its_name_that_no_other_has_or_as_the_import_of_that_name(corpus, own_home):
+def test_a_run_is_found_by_a_part_of_its_name_that_no_other_has_or_as_an_import_of_it(corpus, own_home, monkeypatch):
     folders = [runs.create(runs.plan(toy_config(corpus, f"seed={seed}"))) for seed in range(2)]
     assert [runs.find(folder.name[:-4]) for folder in folders] == folders
     with pytest.raises(ConfigError, match=min(folder.name for folder in folders)):
         runs.find("tiny")
     (folders[1] / runs.IMPORT).write_text("{}\n")
     assert runs.find("tiny") == folders[1]
+    monkeypatch.chdir(own_home)
+    Path("tiny").mkdir()  # the folder that was imported
+    assert (runs.find("tiny"), runs.find("./tiny")) == (folders[1], Path("tiny"))
