@@ -20,6 +20,7 @@ Document = Sequence[str]  # its blocks or paragraphs, between line ends
 
 DUPLICATES, REPEATED = "duplicate documents", "paragraphs that repeat held-out text"
 _INVISIBLE = "\u200b\u2060\ufeff \t"  # a line of these is blank
+_SHARD = 4_000_000  # bytes: files that are as large on average have many documents each
 _SENTENCE_ENDS = ".!?…:;\"'”’)。！？；」』"
 _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore[reportAttributeAccessIssue]  # no stubs
 
@@ -38,10 +39,10 @@ def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[
         MissingDataError: the path does not exist, or a package is not available.
     """
     files, skipped = [file for _, file in files_of(corpus)], [] if skipped is None else skipped
-    num_plain = sum(suffixes(file)[0] not in READERS for file in files)
-    # With auto: if dev_share of the files is about two files or more.
-    is_auto = corpus.source_documents == "auto" and num_plain * corpus.dev_share >= 2
-    by_file = is_auto or "file" in (corpus.documents, corpus.source_documents)
+    plain = [file.stat().st_size for file in files if suffixes(file)[0] not in READERS]
+    # With auto: if dev_share of the files is about two files or more, and they are no shards.
+    is_many = len(plain) * corpus.dev_share >= 2 and sum(plain) < len(plain) * _SHARD
+    by_file = "file" in (corpus.documents, corpus.source_documents) or (corpus.source_documents == "auto" and is_many)
     for file in files:
         reader = reader_of(file)
         yield from _of_records(file, reader(file), corpus, skipped) if reader else _of_text(file, by_file, corpus)
@@ -61,8 +62,7 @@ def _of_records(file: Path, records: Records, corpus: CorpusConfig, skipped: lis
 def _of_text(file: Path, by_file: bool, corpus: CorpusConfig) -> Iterator[Document]:
     """A file, or the text up to a blank line; or parts of it."""
     end, size = " " if corpus.lines == "wrapped" else "\n", corpus.document_characters
-    lines = (line for _, line in lines_of(file))
-    groups = groupby(lines, lambda line: not line.strip() or not line.strip(_INVISIBLE))
+    groups = groupby((line for _, line in lines_of(file)), lambda line: not line.strip() or not line.strip(_INVISIBLE))
     blocks = (end.join(lines) for is_blank, lines in groups if not is_blank)
     for source in filter(None, [list(blocks)] if by_file else ([block] for block in blocks)):
         yield from [source] if size is None else _parts("\n".join(source), size, corpus)
@@ -146,8 +146,7 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
     """
     for document in documents:
         key = _hash(" ".join(" ".join(document).split()))
-        counts["documents"] += 1
-        counts[DUPLICATES] += key in seen
+        counts.update({"documents": 1, DUPLICATES: int(key in seen)})
         if key not in seen:
             seen.add(key)
             yield document

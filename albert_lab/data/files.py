@@ -182,8 +182,8 @@ def _split_lines(content: Iterable[bytes]) -> Iterator[bytes]:
     for line in content:
         if line.endswith(b"\n"):
             yield line[:-1]
-        else:  # the last line; or a whole file, whose lines end as on old Macs or mainframes
-            yield from line.replace("\x85".encode(), b"\r").splitlines()
+        else:  # the last line; or a whole file, whose lines end as on old Macs or, unless it is JSON, mainframes
+            yield from (line if line.lstrip()[:1] in b"{[" else line.replace("\x85".encode(), b"\r")).splitlines()
 
 
 # ---- records ----

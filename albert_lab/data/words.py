@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from unicodedata import normalize
 
 # Han, kana, Thai, Lao, Tibetan, Myanmar and Khmer.
 _UNSPACED = re.compile(
@@ -22,8 +23,8 @@ def is_unspaced(text: str) -> bool:
 
 
 def ngrams(text: str) -> list[int]:
-    """Hashes of the n-grams of words of a text, in any case, the same only within this process [words - NGRAM + 1]."""
-    words = _WORD.findall(apart(text).lower())
+    """Hashes of n-grams of words, in any case and Unicode form, the same only in this process [words - NGRAM + 1]."""
+    words = _WORD.findall(apart(normalize("NFKC", text)).lower())
     return list(map(hash, zip(*(words[start:] for start in range(NGRAM)), strict=False)))
 
 

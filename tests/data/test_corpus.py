@@ -74,7 +74,7 @@ def test_the_paragraphs_of_a_record_are_its_lines(tmp_path):
     assert divide(corpus(tmp_path, documents="paragraph")) == [["One. Two.", "Three."]]
 
 
-def test_files_are_source_documents_if_about_two_of_them_would_be_held_out(tmp_path):
+def test_files_are_source_documents_if_about_two_of_them_would_be_held_out(tmp_path, monkeypatch):
     for number in range(10):
         (tmp_path / f"{number}.txt").write_text(TWO_DOCUMENTS)
     by_file, by_block = (list(texts.iterate(corpus(tmp_path, dev_share=share))) for share in (0.2, 0.19))
@@ -82,12 +82,14 @@ def test_files_are_source_documents_if_about_two_of_them_would_be_held_out(tmp_p
     assert len(by_file[0]) == 2
     assert len(list(texts.iterate(corpus(tmp_path, dev_share=0.01, source_documents="file")))) == 10
     assert len(list(texts.iterate(corpus(tmp_path, dev_share=0.9, source_documents="blank-line")))) == 20
+    monkeypatch.setattr(texts, "_SHARD", 10)  # bytes: these files are larger
+    assert len(list(texts.iterate(corpus(tmp_path, dev_share=0.9)))) == 20
 
 
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
-RECORDS = [{"id": "1", "text": "One, of\ntwo lines."}, {"id": "2", "text": "Two."}]
+RECORDS = [{"id": "1", "text": "One, of\ntwo lines."}, {"id": "2", "text": "T\x85wo."}]
 
 
 @pytest.mark.parametrize(
@@ -101,9 +103,9 @@ def test_records_of_every_format_are_read_by_name_or_first_line(tmp_path, name, 
     elif "sv" in name:
         table.to_csv(file, index=False, sep="\t" if "tsv" in name else ",")
     elif form == "lines" or name in ("a.jsonl", "a.ndjson"):
-        file.write_text("\n".join(json.dumps(record) for record in RECORDS))
+        file.write_text("\n".join(json.dumps(record, ensure_ascii=False) for record in RECORDS))
     else:
-        file.write_text(json.dumps(RECORDS, indent=2 if form == "pretty" else None))
+        file.write_text(json.dumps(RECORDS, indent=2 if form == "pretty" else None, ensure_ascii=False))
     assert read(corpus(file)) == read(corpus(tmp_path)) == [record["text"] for record in RECORDS]
 
 
@@ -179,8 +181,6 @@ def test_compressed_files_give_their_text_and_damaged_ones_are_refused(tmp_path,
         ("a.txt", "fine\nnaïve".encode("latin-1"), "a.txt:2"),
         ("a.jsonl", b'{"text": "fine"}\n{"text": ', "a.jsonl:2"),
         ("a.jsonl", b'{"body": "x", "id": 1}', "a.jsonl:1: corpus.text_field"),
-        ("a.jsonl", b'{"text": 3}', "a.jsonl:1: corpus.text_field"),
-        ("a.jsonl", b'["text"]', "a.jsonl:1: corpus.text_field"),
         ("a.jsonl", b'{"text": "\\ud800"}', "a.jsonl:1"),
         ("a.json", b"[1, 2", "a.json"),
         ("a.csv", b"id,body\n1,x\n", "a.csv:1: corpus.text_field"),

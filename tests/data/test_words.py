@@ -1,4 +1,5 @@
 from itertools import chain
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
@@ -23,11 +24,11 @@ def test_characters_of_scripts_without_spaces_are_words(text, count):
 
 
 @pytest.mark.parametrize(
-    "held_out", ["这座桥建于一九三五年，是当地最古老的建筑之一。", "橋は一九三五年に建てられた古い建物です。"]
+    "held_out", ["这座桥建于一九三五年，是当地最古老的建筑之一。", "橋は一九三五年に建てられた古い建物です。", "é " * 9]
 )
-def test_a_repeated_text_is_found_without_spaces(held_out):
+def test_a_repeated_text_is_found_without_spaces_and_in_any_unicode_form(held_out):
     known = {*ngrams(f"新的开头。{held_out}")}
-    assert repeated([held_out, "没有关系的另外一段文字在这里。"], known) == [True, False]
+    assert repeated([normalize("NFD", held_out), "没有关系的另外一段文字在这里。"], known) == [True, False]
 
 
 words = st.lists(st.sampled_from("abc"), max_size=40)
