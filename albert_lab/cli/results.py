@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from albert_lab import paths
+from albert_lab import own_code, paths
 from albert_lab.cli.options import START, STUDIES, Json, flag, option, shown
+from albert_lab.errors import ConfigError
 from albert_lab.messages import to_stderr
 
 LAYERS, CLAIMS = "layer-similarity", "claims"
@@ -39,9 +40,12 @@ def report(
     from albert_lab.report import scoreboard
     from albert_lab.studies import study
 
-    if latex or publish:
-        for folder in folders:
-            study.read(folder)  # nothing is written if one of them is no report
+    if latex and publish:
+        raise ConfigError("--latex writes beside a report, and --publish copies it: give one of them")
+    for folder in folders:  # nothing is written if one of them is no report, or lacks the code of its measures
+        for run in () if scoreboard.holds_reports(folder) and not (latex or publish) else study.read(folder).runs:
+            if lacking := sorted({*run.record.own_code} - {*own_code.included()}):
+                raise ConfigError(f"{folder} was made with own code: add --include FILE, with {', '.join(lacking)}")
     for folder in folders:
         if publish:
             print(scoreboard.publish(folder, paths.published()))
@@ -67,7 +71,6 @@ def compare(
     """Compare two reports side by side; the intervals of differences take their runs for independent."""
     from albert_lab.analysis import summary
     from albert_lab.analysis.analysis import read
-    from albert_lab.errors import ConfigError
 
     both = [read(folder) for folder in (a, b)]
     table = summary.compare(*(study.summary for study in both))
@@ -111,7 +114,6 @@ def plot(
     ] = None,
 ) -> None:
     """Draw a figure of finished results as PNG and SVG, and print the paths. Nothing is trained."""
-    from albert_lab.errors import ConfigError
     from albert_lab.figures import figures
 
     if figure not in (*figures.FIGURES, CLAIMS):
@@ -140,7 +142,6 @@ def _of_report(figure: str, named: Path | None, out: Path | None) -> list[Path]:
 
 def _layers(sources: list[str], out: Path | None) -> list[Path]:
     """Draw the layers of the named runs and reports in one figure; else those of the newest results."""
-    from albert_lab.errors import ConfigError
     from albert_lab.figures import figures
     from albert_lab.runs import run as runs
 

@@ -11,7 +11,7 @@ import typer
 from albert_lab import paths
 from albert_lab.cli import options as of
 from albert_lab.cli.options import START, STUDIES, TABLES, StudyOptions, settings, shown, task_names
-from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED, ConfigError
+from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED, ConfigError, MissingDataError
 from albert_lab.messages import to_stderr
 
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
@@ -72,7 +72,7 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
 
 
 def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
-    """Run or resume all tables and figures, and print what holds of the paper; exit with the code of the worst."""
+    """Run or resume all tables and figures, and print what holds of the paper; exit as the command of one does."""
     from albert_lab.studies.experiment import named
     from albert_lab.studies.plan import plan_all
 
@@ -83,7 +83,7 @@ def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
     from albert_lab.studies.execute import SOME_FAILED
     from albert_lab.terminal.study import train_study
 
-    code, trained = 0, set[Path]()
+    codes, trained = set[int](), set[Path]()
     for number, plan in enumerate(plans, 1):
         to_stderr(f"{number} of {len(plans)}: {plan.experiment.name}, {plan.experiment.source}")
         try:
@@ -91,10 +91,11 @@ def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
             trained |= {plan.report_folder} if analysis else set()
         except FIXABLE as error:
             to_stderr(f"FAILED {plan.experiment.name}: {error}")
-            ended = SOME_FAILED
+            ended = 4 if isinstance(error, MissingDataError) else 2
         if ended in (STOPPED, INTERRUPTED):
             raise typer.Exit(ended)
-        code = SOME_FAILED if ended else code
+        codes |= {ended} - {0}
+    code = (SOME_FAILED if trained or len(codes) > 1 else max(codes)) if codes else 0
     if not trained:
         to_stderr(f"no run is finished: {name} has no scoreboard")
         raise typer.Exit(code)

@@ -241,7 +241,8 @@ def _number(row: Any, axis: str) -> float | None:
 
 
 def _logarithmic(panel: Axes) -> None:
-    places = sorted({float(x) for line in panel.lines for x in np.atleast_1d(line.get_xdata()) if x > 1})
+    drawn = [[*np.atleast_1d(line.get_xdata()).astype(float)] for line in panel.lines]
+    places = sorted({x for xs in drawn for x in xs if xs != [0, 1]})  # that of a floor, over the whole width
     panel.set_xscale("log")
     panel.xaxis.set_major_locator(FixedLocator(places))
     panel.xaxis.set_major_formatter("{x:g}")

@@ -66,7 +66,7 @@ Choice = str | tuple[str, ...]
 def _choices(values: Any) -> Any:
     """A list of values, or labels with the override that replaces each, as choices by label."""
     if isinstance(values, list | tuple):
-        check_distinct(labels := [str(value) for value in values])
+        check_distinct(labels := ["null" if value is None else str(value) for value in values])
         values = dict(zip(labels, values, strict=True))
     if not isinstance(values, dict):
         return values

@@ -129,11 +129,11 @@ def read_points(folder: Path) -> _StudyFile:
 
 
 def titles_of_runs(reports: Path) -> dict[str, str]:
-    """The row and the seed of each run in the reports below a folder, by its name; damaged reports have none."""
+    """The row and the seed of each run in the reports of tables below a folder, by its name, but of damaged ones."""
     titles = {}
     for file in reports.glob(f"*/*/{STUDY}"):
         with suppress(ConfigError):
-            for point in read_points(file.parent).points:
+            for point in filter(lambda point: point.labels, read_points(file.parent).points):
                 titles[point.run] = " ".join([*map("=".join, point.labels.items()), f"seed {point.seed}"])
     return titles
 

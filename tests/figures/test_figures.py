@@ -93,6 +93,14 @@ def test_the_papers_curves_stand_beside_ours_with_the_looks_of_their_rows(tmp_pa
     assert "read off" in theirs.get_title()
 
 
+def test_a_logarithmic_axis_has_a_tick_at_each_value_but_none_of_a_floor():
+    _, (panel,) = drawing.sheet(1)
+    panel.plot([0.001, 1, 8], [1, 2, 3])
+    panel.axhline(2)
+    charts._logarithmic(panel)
+    assert panel.get_xticks().tolist() == [0.001, 1, 8]
+
+
 def test_a_trend_is_drawn_with_its_points_and_slope(tmp_path):
     grid = {"rung": {"1": "model=small", "2": "model=large", "3": "model=xlarge"}, "sharing": ["a", "b"]}
     claim = {"quote": "q", "metric": "mlm_accuracy", "check": "trend", "direction": "falling"}
