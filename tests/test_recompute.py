@@ -52,7 +52,7 @@ def contrast(report: str, metric: str, weights: dict[str, float]) -> list[float]
     design, of_seeds = (pd.get_dummies(table[key], dtype=float) for key in ("row", "seed"))
     vector = np.array([weights.get(row, 0) for row in design])
     of_rows = [{*table.groupby("row").get_group(row)["seed"]} for row in weights]
-    if not vector.sum() and 2 * len(set.intersection(*of_rows)) > min(map(len, of_rows)):  # what a seed does to all
+    if not vector.sum() and 2 * len(set.intersection(*of_rows)) > max(map(len, of_rows)):  # what a seed does to all
         design = np.hstack([design, of_seeds.iloc[:, :-1].sub(of_seeds.iloc[:, -1], axis=0)])
         vector = np.append(vector, np.zeros(design.shape[1] - len(vector)))
     design, values = np.asarray(design), table["value"].to_numpy(float)
