@@ -92,8 +92,8 @@ class Study:
 def begin(plan: Plan) -> None:
     """Note the rows of a plan in the folder of its report, unless a report is there: its runs are known by them."""
     if not (plan.report_folder / EXPERIMENT).exists():
-        points = tuple(_point(item, {}, "") for item in plan.points)
-        write_atomically(plan.report_folder / STUDY, _StudyFile(points=points, ensembles=()).model_dump_json(indent=1) + "\n")
+        noted = _StudyFile(points=tuple(_point(item, {}, "") for item in plan.points), ensembles=())
+        write_atomically(plan.report_folder / STUDY, noted.model_dump_json(indent=1) + "\n")
 
 
 def write(folder: Path, study: Study) -> None:
