@@ -42,10 +42,11 @@ def report(
 
     if latex and publish:
         raise ConfigError("--latex writes beside a report, and --publish copies it: give one of them")
-    for folder in folders:  # nothing is written if one of them is no report, or lacks the code of its measures
-        for run in () if scoreboard.holds_reports(folder) and not (latex or publish) else study.read(folder).runs:
-            if lacking := sorted({*run.record.own_code} - {*own_code.included()}):
-                raise ConfigError(f"{folder} was made with own code: add --include FILE, with {', '.join(lacking)}")
+    single = [folder for folder in folders if latex or publish or not scoreboard.holds_reports(folder)]
+    for folder in single:  # nothing is written if one of them is no report, or lacks the code of its measures
+        names = {name for run in study.read(folder).runs for name in run.record.own_code}
+        if lacking := sorted(names - {*own_code.included()}):
+            raise ConfigError(f"{folder} was made with own code: add --include FILE, with {', '.join(lacking)}")
     for folder in folders:
         if publish:
             print(scoreboard.publish(folder, paths.published()))
