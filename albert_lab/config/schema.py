@@ -113,7 +113,7 @@ class RunConfig(Section):
         """The value of a key such as optimizer.decay, an option's name for a group; None if there is no such key."""
         value: object = self
         for part in key.split("."):
-            if not hasattr(value, part):
+            if part not in getattr(type(value), "model_fields", ()):
                 return None
             value = getattr(value, part)
         return str(getattr(value, "name", value))

@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from albert_lab import files
 from albert_lab.config.compose import content_of, groups, parse, quoted, validate
@@ -146,10 +146,8 @@ def find_tokenizer_file(folder: Path) -> Path:
     raise MissingDataError(f"{folder} has no tokenizer, neither {MODEL_FILE} nor {TOKENIZER}: {remedy}")
 
 
-class _TokenizerConfig(BaseModel):
+class _TokenizerConfig(BaseModel, strict=True):
     """The keys of tokenizer_config.json that are read, with the defaults of transformers; the last two are ours."""
-
-    model_config = ConfigDict(strict=True)
 
     do_lower_case: bool | None = True
     strip_accents: bool | None = None
@@ -165,9 +163,10 @@ def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
     flags = files.read_json(file, _TokenizerConfig) if file.exists() else _TokenizerConfig()
     strips, has_pieces = flags.strip_accents, (folder / MODEL_FILE).is_file()
     is_json = not has_pieces and (folder / TOKENIZER).is_file()
-    own = (files.read_json(folder / TOKENIZER, dict[str, Any]).get("normalizer") if is_json else None) or {}
+    own = files.read_json(folder / TOKENIZER, dict[str, Any]).get("normalizer") if is_json else None
+    own = own if isinstance(own, dict) and own.get("type") == "BertNormalizer" else {}
     for key, name in (("do_lower_case", "lowercase"), ("strip_accents", "strip_accents")):
-        if key in flags.model_fields_set and own.get("type") == "BertNormalizer" and own[name] != getattr(flags, key):
+        if key in flags.model_fields_set and name in own and own[name] != getattr(flags, key):
             said = f"{key}={getattr(flags, key)}, but {TOKENIZER} has {name}={own[name]}"
             raise ConfigError(f"{file}: {said}: make them the same")
     if strips is None:  # ALBERT strips accents with either case; in BERT, they follow the case

@@ -9,7 +9,7 @@ from albert_lab.analysis.frame import RANDOM
 from albert_lab.analysis.numbers import BY_PROBE, cell, value
 
 MOST_COLUMNS = 8
-OF_THE_MACHINE = ("total_seconds", "data_wait_share", "peak_memory_bytes")  # of no interest to a reader
+OF_THE_MACHINE = ("total_seconds", "peak_memory_bytes")  # of no interest to a reader
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Table:
     body: Sequence[Sequence[str]]
 
 
-def main_table(analysis: Analysis, *, spread: bool = True) -> Table:
+def main_table(analysis: Analysis) -> Table:
     """A line a row: the means over seeds of the first metrics, with the paper's numbers in brackets."""
-    return _of_metrics(analysis, analysis.main[: MOST_COLUMNS - 1], spread=spread)
+    return _of_metrics(analysis, analysis.main[: MOST_COLUMNS - 1])
 
 
 def legend(analysis: Analysis, main: Table) -> str:
@@ -41,9 +41,9 @@ def other_tables(analysis: Analysis) -> list[Table]:
     return [_of_metrics(analysis, others[start : start + MOST_COLUMNS - 1]) for start in parts]
 
 
-def _of_metrics(analysis: Analysis, metrics: Sequence[str], *, spread: bool = True) -> Table:
+def _of_metrics(analysis: Analysis, metrics: Sequence[str]) -> Table:
     header = [f"{analysis.heading(metric)} {_unit(analysis.unit(metric))}".strip() for metric in metrics]
-    body = [[row, *(cell(analysis, metric, row, spread=spread) for metric in metrics)] for row in analysis.rows]
+    body = [[row, *(cell(analysis, metric, row) for metric in metrics)] for row in analysis.rows]
     return Table([analysis.axes, *header], body)
 
 
@@ -58,6 +58,7 @@ def tasks_table(analysis: Analysis) -> Table:
         column = next(column for run in analysis.study.runs for column in run.pretrained if column.task == task)
         means: Any = analysis.summary.loc[task]
         of_rows = means[~means.index.str.endswith(RANDOM)]
+        of_rows = beside if len(beside := of_rows[(of_rows.index + RANDOM).isin(means.index)]) else of_rows
         best, random = of_rows["mean"].max(), means["mean"].get(f"{of_rows['mean'].idxmax()}{RANDOM}", float("nan"))
         numbers = [of_rows["floor"].mean(), of_rows["words"].max(), random, best]
         last = column.finetunings[-1]

@@ -42,7 +42,7 @@ def load(config: RunConfig, say: Say) -> Data:
     shards, base = prepare(config, say), without_added(config)
     tokenizer = load_tokenizer(config)
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
-    fitted_on = train if base is config else open_shards(prepare(base, say), "train", tokenizer)
+    fitted_on = train if base == config else open_shards(prepare(base, say), "train", tokenizer)
     return Data(train, dev, fitted_on, tokenizer, find_or_fit(base, fitted_on, dev, say))
 
 

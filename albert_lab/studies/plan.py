@@ -191,6 +191,12 @@ class _Grid:
             raise (ConfigError(f"{row}: {error}") if row and row not in str(error) else error) from error
         # A row with a key that is no axis is a trunk, which has no parent.
         links = [link for link in self._links if link.row.items() <= labels.items() and {*labels} <= {*self.rows}]
+        for wanted in (link.row for link in self._links if not links):
+            new = [axis for axis in wanted if labels[axis] not in self._choices[axis]]
+            rest = [axis for axis in wanted if axis not in new]
+            if new and rest and all(labels[axis] == wanted[axis] for axis in rest):
+                known = f"one of {', '.join(self._choices[new[0]])}, or another {rest[0]}"
+                raise ConfigError(f"{row}: start_from names no run that it starts from: give {known}")
         parent = self.point(labels | links[0].parent, seed, (*below, labels)) if links else self._start
         self._made[key] = point = Point(labels, config, parent, links[0].keep if links else "weights")
         return point

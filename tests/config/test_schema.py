@@ -96,6 +96,10 @@ def test_a_scale_and_its_explicit_values_are_the_same_run():
     assert run_id(config.validate({**smoke, "scale": laptop["scale"]})) == run_id(config.validate(smoke))
 
 
+def test_only_keys_have_values():
+    assert [LAPTOP.value(key) for key in ("optimizer.name", "copy", "budget.identity")] == ["adamw", None, None]
+
+
 def test_a_path_is_not_part_of_the_name():
     def load(folder):
         files = [f"corpus.path={folder}/*.txt", f"tokenizer.model_file={folder}/a.model"]
