@@ -6,7 +6,7 @@ from statistics import NormalDist
 from typing import Annotated
 
 import numpy as np
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from albert_lab.files import Record
 
@@ -17,10 +17,9 @@ _LeftOut = Field(exclude_if=lambda value: value is None)  # of a record, where t
 BLOCKS = 64
 MOST_DOCUMENTS = 128  # more are joined to blocks of consecutive ones: a spread over so many is known well enough
 LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model
-SEGMENTS = "_segments"  # after a metric: the right answers of single segments
 
 
-class Score(Record):
+class Score(Record, extra="ignore"):  # records from before have an interval of a difference, too
     """An immutable score in percent, or a difference of two in points.
 
     Attributes:
@@ -35,8 +34,6 @@ class Score(Record):
         by: the method that gave the answers, such as "head" or "linear probe".
         loss: mean negative log-likelihood of the right answers in nats; None if the answers have no likelihood.
     """
-
-    model_config = ConfigDict(extra="ignore")  # records from before have an interval of a difference, too
 
     value: _Percent
     n: int = Field(strict=True, ge=1, lt=1 << 63)

@@ -57,19 +57,15 @@ def toy_record(
             total_seconds=3.5,
             tokens_per_second=3_000.0,
             inference_tokens_per_second=9_000.0,
-            data_wait_share=0.001,
             peak_memory_bytes=300 * 2**20,
             final_loss=6.125,
         ),
         data=Data(
             mask_rate=0.151,
             padding_share=0.1,
-            label_shares={"consecutive": 0.5, "swapped": 0.5},
             cross_document_share=0.0,
             dropped_chunk_share=0.05,
             dropped_text_share=0.04,
-            document_start_share=0.5,
-            median_document_sequences=1.5,
             epochs=0.5,
             train_documents=200,
             dev_documents=49,
@@ -85,6 +81,7 @@ def toy_record(
             device="cpu",
             precision="bf16",
             finished="2026-11-21",
+            devices=("cpu",),
             jobs=1,
         ),
     )
@@ -96,7 +93,7 @@ def toy_curve_point(step: int, **numbers: float | None) -> CurvePoint:
 
 def toy_layer(layer: int, token: str, **numbers: float) -> Layer:
     """What one layer changes, over 1,200 tokens."""
-    rest = dict.fromkeys(("l2_distance", "l2_distance_sd", "cosine_similarity", "degrees", "degrees_sd"), 1.0)
+    rest = dict.fromkeys(("l2_distance", "cosine_similarity", "degrees"), 1.0)
     return Layer.model_validate({"corpus": "sotu", "layer": layer, "token": token, "n": 1200} | rest | numbers)
 
 
@@ -177,7 +174,6 @@ def toy_finetuning(
     )
 
 
-def toy_column(column: str, *finetunings: FinetuningRecord) -> FilledColumn:
+def toy_column(*finetunings: FinetuningRecord) -> FilledColumn:
     """A column with the fine-tunings of one task."""
-    task, title = finetunings[0].task, finetunings[0].title
-    return FilledColumn(column=column, task=task, title=title, finetunings=finetunings)
+    return FilledColumn(task=finetunings[0].task, title=finetunings[0].title, finetunings=finetunings)

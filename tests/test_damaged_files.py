@@ -69,7 +69,7 @@ def run_folder(isolated_home, tmp_path_factory) -> Path:
 STEPS = [{"event": "training", "step": step, "share": step / 9, "loss": 5.0} for step in range(9)]
 LAYERS = [
     {"corpus": "files", "layer": layer, "token": token, "n": 9}
-    | dict.fromkeys(("l2_distance", "l2_distance_sd", "cosine_similarity", "degrees", "degrees_sd"), 0.5)
+    | dict.fromkeys(("l2_distance", "cosine_similarity", "degrees"), 0.5)
     for token in ("cls", "mean")
     for layer in range(3)
 ]

@@ -32,7 +32,7 @@ def numbers(report: str) -> pd.DataFrame:
         for name, score in record["scores"].items():
             values |= {name: score["value"], f"{name} segments": score.get("segments_floor")}
             values |= {name.removesuffix("_accuracy") + "_loss": score.get("loss")}
-        tuned = {(its["column"], its["finetunings"][0]["weights"]): its["finetunings"] for its in content["columns"]}
+        tuned = {(its["task"], its["finetunings"][0]["weights"]): its["finetunings"] for its in content["columns"]}
         values |= {"last_degrees": content["layers"][-1]["degrees"]} if content["layers"] else {}  # of the mean token
         values |= {" ".join(key): np.median([one["best"]["main"]["value"] for one in of]) for key, of in tuned.items()}
         values |= {f"{key[0]} words": of[0]["best"]["main"].get("lexical_floor") for key, of in tuned.items()}

@@ -5,7 +5,6 @@ The numbers of `snapshot.csv` stay when the package or the form of records chang
 """
 
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, median
@@ -39,9 +38,8 @@ def numbers(content: dict) -> Iterator[tuple[str, float | None]]:
         task, tunings = column["task"], column["finetunings"]
         if tunings[0].get("weights") == "random":  # a baseline
             continue
-        best[column["column"]] = median(tuning["best"]["main"]["value"] for tuning in tunings)
-        yield task, best[column["column"]]
-        yield loss_name(task), median(tuning["last"]["main"].get("loss", math.nan) for tuning in tunings)
+        best[task] = median(tuning["best"]["main"]["value"] for tuning in tunings)
+        yield task, best[task]
         yield from ((f"{task} {key}", tunings[0]["best"]["main"].get(key)) for key in ("n", "floor"))
         parts = tunings[0]["best"]["scores"]
         for part in parts if len(parts) > 1 else ():

@@ -114,7 +114,7 @@ class Analysis:
         named |= {column.task: column.title for run in self.study.runs for column in run.columns}
         named |= dict(self.experiment.paper.columns) if self.experiment.paper else {}
         named |= {loss_name(name): f"{label} loss" for name, label in named.items()}
-        return {name: named.get(name, name.replace("_", " ")) for name in (*named, *self.metrics)}
+        return named
 
     def unit(self, metric: str) -> str:
         """The unit of a metric: %, points, nats, degrees, or empty."""

@@ -23,7 +23,6 @@ class Contrast:
         low, high: its 95 % interval over seeds and documents; NaN if no row has several seeds.
         p: the one-sided p-value of the true sum being at most the bound; NaN without an interval.
         p_against: that of its being at least the bound.
-        seeds: the fewest seeds of its rows.
     """
 
     effect: float
@@ -31,7 +30,6 @@ class Contrast:
     high: float = math.nan
     p: float = math.nan
     p_against: float = math.nan
-    seeds: int = 0
 
 
 def contrast(
@@ -65,30 +63,28 @@ def contrast(
     column = column[column["row"].isin(list(first.values()))]
     if log and (column["value"] <= 0).any():
         return Contrast(math.nan)
-    effect, variance, df, seeds = _over_seeds(column, of_rows, log=log)
-    parts = [(variance, df), *_over_documents(frame, metric, {row: runs[row] for row in of_rows}, of_rows, log=log)]
+    effect, variance, df = _over_seeds(column, of_rows, log=log)
+    parts = [(variance, df), *_over_documents(frame, metric, runs, of_rows, log=log)]
     parts = (parts[1:] or parts) if alone and not df else parts
     total = sum(part for part, _ in parts)
     if math.isnan(total):
-        return Contrast(effect, seeds=seeds)
+        return Contrast(effect)
     if math.sqrt(total) <= 1e-9 * (1.0 if log else float(column["value"].abs().max())):  # exact, as parameters are
-        return Contrast(effect, effect, effect, float(effect <= bound), float(effect >= bound), seeds)
+        return Contrast(effect, effect, effect, float(effect <= bound), float(effect >= bound))
     joint = total**2 / sum(part**2 / of_part for part, of_part in parts)
     low, high = t_distribution.interval(LEVEL, joint, effect, math.sqrt(total))
     t = (effect - bound) / math.sqrt(total)
-    return Contrast(
-        effect, float(low), float(high), float(t_distribution.sf(t, joint)), float(t_distribution.cdf(t, joint)), seeds
-    )
+    p, p_against = float(t_distribution.sf(t, joint)), float(t_distribution.cdf(t, joint))
+    return Contrast(effect, float(low), float(high), p, p_against)
 
 
-def _over_seeds(column: Any, weights: Mapping[str, float], *, log: bool) -> tuple[float, float, float, int]:
-    """A contrast by least squares on rows, and on seeds if paired: its value, variance, df, and the fewest seeds."""
+def _over_seeds(column: Any, weights: Mapping[str, float], *, log: bool) -> tuple[float, float, float]:
+    """A contrast by least squares on rows, and on seeds if paired: its value, variance and df."""
     from statsmodels.regression.linear_model import OLS
 
     row, seed = column["row"].to_numpy(object), column["seed"].to_numpy(int)
     seeds = [set(seed[row == name]) for name in weights]
-    fewest, shared = min(map(len, seeds)), set.intersection(*seeds)
-    rows = sorted(set(row))
+    shared, rows = set.intersection(*seeds), sorted(set(row))
     design = (row[:, None] == np.array(rows, object)).astype(float)
     is_random = any(name.endswith(RANDOM) for name in weights)  # one model, of no seed of pre-training
     if abs(sum(weights.values())) < 1e-9 and 2 * len(shared) > max(map(len, seeds)) and not is_random:
@@ -100,8 +96,8 @@ def _over_seeds(column: Any, weights: Mapping[str, float], *, log: bool) -> tupl
     fit: Any = OLS(np.log(values) if log else values, design).fit()
     effect = round(float(vector @ fit.params), 9) + 0.0  # no -0.0 for equal means
     if fit.df_resid <= 0:
-        return effect, math.nan, 0.0, fewest
-    return effect, float(vector @ fit.cov_params() @ vector), float(fit.df_resid), fewest
+        return effect, math.nan, 0.0
+    return effect, float(vector @ fit.cov_params() @ vector), float(fit.df_resid)
 
 
 def _over_documents(

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from albert_lab.runs.reported import ReportedRun
-from albert_lab.score import Score, loss_name
+from albert_lab.score import Score
 from albert_lab.studies.claims import AXIS_NAMES, number_in
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study, StudyPoint
@@ -41,12 +41,11 @@ class Frame:
             and for each column of the paper's table, after PAPER, the cell as printed (text; empty if it has none).
         documents: a line a document of the held-out text (of a task: 64 blocks of consecutive dev examples). Columns:
             run, metric, document (its number), n (answers), and sum: of right answers, or of nats for a loss; for a
-            task the mean over its fine-tunings. A metric followed by SEGMENTS has the right answers of single segments.
-            Runs with the same n by document were scored on the same text.
+            task the mean over its fine-tunings. Runs with the same n by document were scored on the same text.
         curves: a line a number of an evaluation during training, up to the end; columns as those of numbers, and step.
             Metrics include training_seconds, tokens and share (of the budget).
         layers: a line a layer and choice of tokens, as measured (training/layers.py), with run, row and seed.
-        tasks: the metrics of fine-tuned tasks (their scores, parts such as F1, and losses), each with its task.
+        tasks: the metrics of fine-tuned tasks (their scores, and parts such as F1), each with its task.
     """
 
     numbers: pd.DataFrame
@@ -110,7 +109,7 @@ def frame(study: Study) -> Frame:
             metric: column.task
             for run in known.values()
             for column in run.columns
-            for metric in (column.task, loss_name(column.task), *column.parts)
+            for metric in (column.task, *column.parts)
         },
     )
 

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.frame import PAPER
 
 MISSING = "—"
 BY_PROBE = "*"
@@ -18,27 +19,21 @@ def value(number: float, unit: str) -> str:
     if unit == "nats":
         return f"{number:.3f}"
     if abs(number) >= 1e6:
-        return f"{number / 1e6:,.3g}M"
+        return f"{float(f'{number:.3g}') / 1e6:,g}M"
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
 def cell(analysis: Analysis, metric: str, row: str, *, spread: bool = True) -> str:
     """A cell of a table: the mean over seeds, its standard deviation, and the paper's number in brackets."""
     table, unit = analysis.summary, analysis.unit(metric)
-    paper = papers_cell(analysis, metric, row)
-    brackets = f" ({paper})" if paper else ""
+    cells: Any = analysis.frame.rows.set_index("row").get(PAPER + metric)
+    brackets = "" if cells is None or not cells.get(row) else f" ({cells[row]})"
     if (metric, row) not in table.index:
         return MISSING + brackets
     line: Any = table.loc[(metric, row)]
     probe = BY_PROBE if (metric, row) in analysis.by_probe else ""
     sd = f" ± {value(line['sd'], unit)}" if spread and line["sd"] > 1e-9 * abs(line["mean"]) else ""
     return f"{value(line['mean'], unit)}{sd}{probe}{brackets}"
-
-
-def papers_cell(analysis: Analysis, metric: str, row: str) -> str:
-    """The paper's cell as printed; empty if it has none."""
-    cells: Any = analysis.frame.rows.set_index("row").get(f"paper_{metric}")
-    return "" if cells is None else str(cells.get(row, ""))
 
 
 def effect(line: Any, unit: str) -> str:

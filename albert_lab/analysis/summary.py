@@ -26,20 +26,10 @@ def summary(frame: Frame) -> pd.DataFrame:
         says_something, of_paper = counts(frame, metric), cells.get(PAPER + metric, {})
         for row, own in column.groupby("row", sort=False):
             interval, values = contrast(frame, metric, {row: 1.0}), own["value"]
-            lines.append(
-                {
-                    "metric": metric,
-                    "row": row,
-                    "mean": values.mean(),
-                    "sd": values.std(),
-                    "seeds": len(values),
-                    "low": interval.low,
-                    "high": interval.high,
-                    **own[["n", "floor", "segments", "words"]].mean().to_dict(),
-                    "paper": of_paper.get(row, ""),
-                    "counts": says_something,
-                }
-            )
+            line = {"metric": metric, "row": row, "mean": values.mean(), "sd": values.std(), "seeds": len(values)}
+            line |= {"low": interval.low, "high": interval.high, "counts": says_something}
+            line |= own[["n", "floor", "segments", "words"]].mean().to_dict()
+            lines.append(line | {"paper": of_paper.get(row, "")})
     return pd.DataFrame(lines, columns=pd.Index(["metric", "row", *COLUMNS])).set_index(["metric", "row"])
 
 

@@ -58,8 +58,8 @@ def verdicts(study: Study, frame: Frame) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=pd.Index(COLUMNS))
 
 
-def can_tell(score_counts: bool, low: float, high: float, size: float) -> bool:
-    """Whether a scale can tell a claim: its score counts and half of its interval is at most half of the size.
+def can_tell(low: float, high: float, size: float) -> bool:
+    """Whether a scale can tell a claim on a score that counts: half of its interval is at most half of the size.
 
     Args:
         low, high: the 95 % interval of the effect, in logarithms for a ratio.
@@ -67,21 +67,22 @@ def can_tell(score_counts: bool, low: float, high: float, size: float) -> bool:
             if neither is known, and then any interval will do.
     """
     half = (high - low) / 2
-    return score_counts and not math.isnan(half) and (math.isnan(size) or half <= abs(size) / 2)
+    return not math.isnan(half) and (math.isnan(size) or half <= abs(size) / 2)
 
 
 def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
     metric = claim.metric
-    unit = units().get(metric, "%" if metric in (*task_names(), AVERAGE) else "")
-    words = claim.words("points" if unit in ("%", "points") else unit, lambda labels: _name(frame, labels))
+    known = dict.fromkeys((*task_names(), AVERAGE), "%") | units()
+    unit = "nats" if metric.endswith("_loss") else known.get(metric, "")
+    words = claim.words("points" if unit == "%" else unit, lambda labels: _name(frame, labels))
     line = {"quote": claim.quote, "section": claim.section or "", "metric": metric, "check": words, "compared": ""}
     line |= {"kind": "level", "verdict": CANNOT_TELL, "can_tell": False, "why": ""} | dict.fromkeys(NUMBERS, math.nan)
     rows = {tuple(labels.items()): frame.row(labels) for labels in claim.rows(study.experiment.grid)}
     if more := [axis for of in study.points[:1] for axis in of.labels if axis not in study.experiment.grid]:
         return line | {"why": f"not run: each of its rows is several here: give one value of {', '.join(more)}"}
-    known = set(frame.of(metric)["row"])
+    having = set(frame.of(metric)["row"])
     absent = [key for key, row in rows.items() if row is None]
-    if missing := [_name(frame, dict(key)) for key in absent or rows if rows[key] not in known]:
+    if missing := [_name(frame, dict(key)) for key in absent or rows if rows[key] not in having]:
         what = "no average, for not all of its tasks were run" if metric == AVERAGE else f"no {metric}"
         what = "no row in this table" if absent else what
         return line | {"why": f"not run: {', '.join(missing)} {'has' if len(missing) == 1 else 'have'} {what}"}
@@ -92,13 +93,13 @@ def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
         return line | {"why": f"its rows were scored on different held-out sets: {OTHER_SETS}"}
     finding = _of_trend(claim, frame) if isinstance(claim, Trend) else _decisive(claim, study, frame)
     line |= _shown(finding, frame, metric)
-    if why := "" if (score_counts := counts(frame, metric)) else "its score does not count: see the table":
-        return line | {"why": why}
+    if not counts(frame, metric):
+        return line | {"why": "its score does not count: see the table"}
     if why := _not_learnt(claim, frame, [str(row) for row in rows.values()]):
         return line | {"why": why}
     found, comparison = finding.contrast, finding.comparison
     size = _size(comparison, _paper(comparison, frame, metric))
-    line |= {"can_tell": can_tell(score_counts, found.low, found.high, size)}
+    line |= {"can_tell": can_tell(found.low, found.high, size)}
     if math.isnan(found.p):
         why = "a ratio needs numbers above 0" if math.isnan(found.effect) else "too few runs to show a spread"
         why = "a trend needs three rungs of several seeds" if isinstance(claim, Trend) else why

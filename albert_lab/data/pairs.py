@@ -69,17 +69,20 @@ def other_document(segments: Segments, rng: Generator, shards: Shards) -> Segmen
     """
     # Differs from the release: there the second segment starts anywhere in a random document, so that its length and
     # truncated end reveal the label, and its text is read twice.
-    source = segments.source.tolist()
-    waiting: list[int] = []  # pairs without a partner so far, all of one source document
-    partners: list[tuple[int, int]] = []
-    for pair in np.lexsort((rng.random(len(segments)), segments.b_length)).tolist():
-        if waiting and source[waiting[-1]] != source[pair]:
-            partners.append((waiting.pop(), pair))
-        else:
-            waiting.append(pair)
-    pairs = np.array(partners, dtype=np.int64).reshape(-1, 2)
+    pairs, _ = partners(segments.source, np.lexsort((rng.random(len(segments)), segments.b_length)))
     receivers, donors = pairs.ravel(), pairs[:, ::-1].ravel()
     return replace(segments.take(receivers), b_start=segments.b_start[donors], b_length=segments.b_length[donors])
+
+
+def partners(source: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """Pairs next to each other in an order [pairs], of two sources [exchanges, 2]; the rest, all of one source."""
+    of, waiting, found = source.tolist(), list[int](), list[tuple[int, int]]()
+    for pair in order.tolist():
+        if waiting and of[waiting[-1]] != of[pair]:
+            found.append((waiting.pop(), pair))
+        else:
+            waiting.append(pair)
+    return np.array(found, dtype=np.int64).reshape(-1, 2), waiting
 
 
 def random_document(segments: Segments, rng: Generator, shards: Shards) -> Segments:
@@ -150,7 +153,6 @@ def make_pairs(
         stretches = draw_stretches(shards, first, end, limit, short, spec.cutting == "released", rng)
         chunks = cut_chunks(*stretches, shards.sentence_offsets)
         counts["chunks"] += len(chunks)
-        counts["first_chunks"] += int(np.count_nonzero(chunks.first == shards.document_offsets[chunks.document]))
         for segments, label, kind in _make_kinds(shards, spec, chunks, counts, rng, limit):
             parts.append(_truncate(segments, label, kind, limit, counts, rng))
     pairs = Pairs.join(parts)
@@ -163,7 +165,7 @@ def make_pairs(
             " stage of length_schedule has a shorter one), or for single sentences inter_sentence=none"
         )
     order = generator(Stream.ORDER, seed, epoch).permutation(len(pairs))
-    return replace(pairs.take(order), stats=_stats(pairs, counts, shards, limit))
+    return replace(pairs.take(order), stats=_stats(pairs, counts, shards))
 
 
 def _make_kinds(
@@ -245,18 +247,12 @@ def _truncate(segments: Segments, label: int, kind: str, limit: int, counts: Cou
     )
 
 
-def _stats(pairs: Pairs, counts: Counter[str], shards: Shards, limit: int) -> dict[str, Any]:
-    """Statistics of an epoch; shares of text are shares of its tokens, all other shares are of pairs or chunks.
-
-    median_document_sequences is the length of the median document, in full sequences.
-    """
-    document_tokens = np.diff(shards.sentence_offsets[shards.document_offsets])
+def _stats(pairs: Pairs, counts: Counter[str], shards: Shards) -> dict[str, Any]:
+    """Statistics of an epoch; shares of text are shares of its tokens, the other is of pairs."""
     return {
         "pairs": len(pairs),
         **{name: counts[name] for name in ("chunks", "dropped_chunks", "unmatched_pairs")},
         "dropped_text_share": counts["dropped_tokens"] / len(shards.tokens),
         "truncated_text_share": counts["truncated_tokens"] / len(shards.tokens),
-        "document_start_share": counts["first_chunks"] / counts["chunks"],
-        "median_document_sequences": float(np.median(document_tokens)) / limit,
         "cross_document_share": float(np.array([kind.is_across for kind in KINDS.values()])[pairs.kind].mean()),
     }

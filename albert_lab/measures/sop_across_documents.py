@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from albert_lab.data.pairs import NoPairsError, Pairs, Stream, generator
+from albert_lab.data.pairs import NoPairsError, Pairs, Stream, generator, partners
 from albert_lab.data.shards import Shards
 
 
@@ -44,14 +44,8 @@ def across_documents(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
 def _donors(source: np.ndarray, length: np.ndarray, tie: np.ndarray) -> np.ndarray:
     """The pair from which each pair takes its second segment [pairs]; ties of length are broken by `tie`."""
     order = np.lexsort((tie, length))
-    donor = np.empty(len(source), dtype=np.int64)
-    waiting: list[int] = []  # pairs without a partner so far, all of one source document
-    for pair in order.tolist():
-        if waiting and source[waiting[-1]] != source[pair]:
-            other = waiting.pop()
-            donor[pair], donor[other] = other, pair
-        else:
-            waiting.append(pair)
+    donor, (pairs, waiting) = np.empty(len(source), dtype=np.int64), partners(source, order)
+    donor[pairs] = pairs[:, ::-1]
     if waiting:
         others = order[source[order] != source[waiting[0]]]
         above = np.searchsorted(length[others], length[waiting]).clip(max=len(others) - 1)

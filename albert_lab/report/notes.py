@@ -1,12 +1,14 @@
 """What a reader has to know of a study's numbers, in at most eight lines of plain text."""
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from statistics import fmean
 from typing import Any
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.frame import HERE
 from albert_lab.analysis.numbers import value
+from albert_lab.config.schema import RunConfig
 from albert_lab.runs.results import RunRecord
 
 # What the text says of the settings of runs: a setting, its words, and the paper's for Tables 3 to 5.
@@ -24,18 +26,11 @@ PAPERS_TEXT = "Wikipedia and BookCorpus"
 def notes(analysis: Analysis) -> list[str]:
     """The lines; one on what does not concern this study is left out."""
     records = [run.record for run in analysis.study.runs]
-    configs = [record.model_dump(mode="json", include={"config"})["config"] for record in records]
-    lines = [
-        *(
-            [_floors(analysis), _seeds(analysis), _cost(records), _departures(configs), _data(records)]
-            if records
-            else []
-        ),
-        _not_counting(analysis),
-        _missing(analysis),
-        _speeds(analysis, records),
-        f"Own code, which the paper does not have: {', '.join(analysis.own_code)}." if analysis.own_code else "",
-    ]
+    lines = [_not_counting(analysis), _missing(analysis), _speeds(analysis, records)]
+    if records:
+        lines = [_floors(analysis), _seeds(analysis), _cost(records), _departures(records), _data(records), *lines]
+    if analysis.own_code:
+        lines.append(f"Own code, which the paper does not have: {', '.join(analysis.own_code)}.")
     return [line for line in lines if line]
 
 
@@ -83,8 +78,8 @@ def _cost(records: Sequence[RunRecord]) -> str:
     )
 
 
-def _departures(configs: Sequence[dict[str, Any]]) -> str:
-    ours = [f"{words} {_distinct(_setting(config, key) for config in configs)}" for key, words, _ in SETTINGS]
+def _departures(records: Sequence[RunRecord]) -> str:
+    ours = [f"{words} {_distinct(_setting(record.config, key) for record in records)}" for key, words, _ in SETTINGS]
     papers = [f"{words} {number}" for _, words, number in SETTINGS]
     return (
         f"Here {', '.join(ours)}; in the paper, for Tables 3 to 5: {', '.join(papers)}, 125,000 steps on {PAPERS_TEXT}."
@@ -155,10 +150,9 @@ def _speeds(analysis: Analysis, records: Sequence[RunRecord]) -> str:
     return f"Speeds are missing of {which}, which are not known to have had the machine to themselves (--jobs 1)."
 
 
-def _setting(config: Any, key: str) -> str:
-    for part in key.split("."):
-        config = config.get(part) if isinstance(config, dict) else None
-    return f"{config:,}" if isinstance(config, int) else str(config)
+def _setting(config: RunConfig, key: str) -> str:
+    value = attrgetter(key)(config)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _distinct(values: Iterable[str]) -> str:
@@ -181,8 +175,8 @@ def provenance(analysis: Analysis) -> list[str]:
         f"albert-lab {origin.albert_lab}" + f", commit {origin.commit}" * bool(origin.commit) for origin in origins
     )
     machine = _distinct(
-        f"{origin.platform}, {origin.processor}, {origin.cores} cores, {origin.device_names}, {origin.precision}"
-        for origin in origins
+        f"{of.platform}, {of.processor}, {of.cores} cores, {_distinct(sorted(of.devices))}, {of.precision}"
+        for of in origins
     )
     packages = ([("python", origin.python), *sorted(origin.packages.items())] for origin in origins)
     software = _distinct(" ".join(f"{name} {version}" for name, version in of) for of in packages)

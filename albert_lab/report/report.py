@@ -1,10 +1,11 @@
 """A report as files: its records, the text, the page, the picture, and the numbers as CSV."""
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from albert_lab.analysis.analysis import Analysis, analyse, read
 from albert_lab.analysis.answers import answer
@@ -54,9 +55,8 @@ def _write(folder: Path, analysis: Analysis) -> Path:
 
 def as_json(name: str, analysis: Analysis) -> str:
     """The summary and the verdicts of a study of this name as one JSON document; missing numbers are null."""
-    rows: list[dict[str, Any]] = []
+    rows, axes = list[dict[str, Any]](), analysis.frame.rows.set_index("row")
     for row, lines in analysis.summary.groupby(level="row", sort=False):
-        axes: Any = analysis.frame.rows.set_index("row")
         labels = {axis: axes.loc[row, axis] for axis in analysis.study.axes if row in axes.index}
         rows.append({"row": row, **labels, "scores": lines.droplevel("row").to_dict("index")})
     content = {"experiment": name, "title": analysis.experiment.title, "answer": answer(analysis), "rows": rows}
@@ -65,8 +65,4 @@ def as_json(name: str, analysis: Analysis) -> str:
 
 def with_null(content: Any) -> Any:
     """Plain data in which NaN is None, for JSON."""
-    if isinstance(content, dict):
-        return {key: with_null(value) for key, value in content.items()}
-    if isinstance(content, list):
-        return [with_null(value) for value in content]
-    return None if isinstance(content, float) and math.isnan(content) else content
+    return to_jsonable_python(content, inf_nan_mode="null")

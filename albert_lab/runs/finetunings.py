@@ -1,7 +1,7 @@
 """The fine-tunings of a run: the tasks of a table's columns, their state, and the training of what is missing."""
 
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cached_property
@@ -233,15 +233,13 @@ def finished(run: Run, name: str, seeds: Seeds = None) -> tuple[FinetuningRecord
 
 
 def filled_columns(
-    run: Run, chosen: Mapping[str, str], seeds: Seeds = None, *, with_random: bool = False
+    run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False
 ) -> tuple[FilledColumn, ...]:
     """The downstream columns of a run with their fine-tunings; unfinished tasks are left out.
 
     with_random: before them those of random weights of its shape.
     """
-    filled = filled_columns(random_weights(run), chosen, RANDOM_SEEDS) if with_random else ()
-    for column, name in chosen.items():
-        if records := finished(run, name, seeds):
-            task = load_task(name)
-            filled += (FilledColumn(column=column, task=task.name, title=task.title, finetunings=records),)
+    filled = filled_columns(random_weights(run), tasks, RANDOM_SEEDS) if with_random else ()
+    for records in filter(None, (finished(run, name, seeds) for name in tasks)):
+        filled += (FilledColumn(task=records[0].task, title=records[0].title, finetunings=records),)
     return filled

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from albert_lab import files
 from albert_lab.config.section import having
@@ -29,12 +29,9 @@ AVERAGED = ("squad1", "squad2", "mnli", "sst2", "race")
 CurvePoint = Annotated[dict[str, int | float | None], having("step", "training_seconds")]
 
 
-class FilledColumn(Record):
+class FilledColumn(Record, extra="ignore"):  # records from before say more of the task
     """A downstream column of a run's row: the task that fills it, and its fine-tunings by seed."""
 
-    model_config = ConfigDict(extra="ignore")  # records from before say more of the task
-
-    column: str
     task: str
     title: str
     finetunings: Annotated[tuple[FinetuningRecord, ...], Field(min_length=1)]
@@ -46,7 +43,7 @@ class FilledColumn(Record):
 
     @cached_property
     def score(self) -> Score:
-        """The median over fine-tuning seeds, of the best checkpoint on dev; its loss is that of the last step.
+        """The median over fine-tuning seeds, of the best checkpoint on dev.
 
         The interval is Wilson's for a share of n answers: too wide for F1, where an answer scores between 0 and 1;
         correlations have none.
@@ -119,10 +116,10 @@ class ReportedRun(Record):
         """Every number that a table, a claim or a figure can be about, by name; what the run lacks is left out."""
         record = self.record
         numbers: dict[str, float | None] = {name: score.value for name, score in self.scores.items()}
-        numbers |= {loss_name(name): score.loss for name, score in self.scores.items()}
+        numbers |= {loss_name(name): score.loss for name, score in record.scores.items()}
         for column in self.pretrained:
             numbers |= column.parts
-        values = {column.column: column.score.value for column in self.pretrained}
+        values = {column.task: column.score.value for column in self.pretrained}
         if set(AVERAGED) <= set(values):
             numbers[AVERAGE] = fmean(values[column] for column in AVERAGED)
         numbers |= {"parameters": record.parameters["total"], "encoder_parameters": record.parameters["encoder"]}

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
+from pydantic import BaseModel, Field, field_serializer, field_validator
 
 from albert_lab import __version__, files
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig
@@ -28,15 +28,13 @@ if TYPE_CHECKING:  # it loads torch, and the thread count must be set before tha
     from albert_lab.training.pretrain import Pretraining
 
 LAYERS = "layers.json"
-DIRTY = "-dirty"  # after a commit with uncommitted changes, as in `git describe --dirty`
 PACKAGES = ("torch", "numpy", "sentencepiece", "sentencex", "hydra-core")
 R = TypeVar("R", bound=Record)
 
 
-class _Line(BaseModel):
+class _Line(BaseModel, extra="allow", allow_inf_nan=False):
     """A line of the log of a run, with further numbers under other keys."""
 
-    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
     __pydantic_extra__: dict[str, str | float | None]  # pyright: ignore[reportIncompatibleVariableOverride]
 
     event: str
@@ -50,7 +48,7 @@ _Count = Annotated[int, Field(strict=True, ge=0, lt=1 << 63)]
 _Amount = Annotated[float, Field(strict=True, ge=0)]
 
 
-class Training(Record):
+class Training(Record, extra="ignore"):  # records from before say more, here and below
     """The cost of training. training_seconds excludes evaluation, checkpoints and compilation.
 
     Tokens per second exclude padding. inference_tokens_per_second is that of two seconds of forward passes of encoder
@@ -64,7 +62,6 @@ class Training(Record):
     total_seconds: _Amount
     tokens_per_second: _Amount
     inference_tokens_per_second: _Amount | None = None
-    data_wait_share: _Amount | None = None
     peak_memory_bytes: _Count
     final_loss: _Amount
 
@@ -89,22 +86,18 @@ class Stage(Record):
     truncated_text_share: float
 
 
-class Data(Record):
+class Data(Record, extra="ignore"):
     """The training data: rates over the training batches; shares of text, pairs and chunks of epoch 0.
 
-    document_start_share is the share of chunks that begin a document; median_document_sequences is the length of the
-    median document in full sequences. With a length schedule, shares are those of its last stage, and stages has all.
-    epochs are those of pairs, over all stages.
+    With a length schedule, shares are those of its last stage, and stages has all. epochs are those of pairs, over all
+    stages.
     """
 
     mask_rate: float
     padding_share: float
-    label_shares: dict[str, float]
     cross_document_share: float
     dropped_chunk_share: float
     dropped_text_share: float
-    document_start_share: float
-    median_document_sequences: float
     epochs: float
     train_documents: int
     dev_documents: int
@@ -123,13 +116,12 @@ class Data(Record):
         return sum(stage.epochs * (1 - stage.dropped_text_share - stage.truncated_text_share) for stage in self.stages)
 
 
-class Provenance(Record):
+class Provenance(Record, extra="ignore"):
     """The place, time, software and hardware of a run.
 
-    threads are those of one process; devices has the device name of each process; nodes is the number of machines.
-    jobs is how many runs trained at a time. commit is that of the checkout from which the code was imported, with DIRTY
-    after it if it had changes; None without a checkout. Newer fields are empty or None in older records, and only those
-    have processes_from_step and micro_batch_size.
+    threads are those of one process; devices has the device name of each process. jobs is how many runs trained at a
+    time; None in older records. commit is that of the checkout from which the code was imported, with -dirty after it
+    if it had changes; None without a checkout.
     """
 
     albert_lab: str
@@ -144,23 +136,15 @@ class Provenance(Record):
     precision: str
     finished: str
     processes: int = 1
-    devices: tuple[str, ...] = ()
-    nodes: int = 1
-    processes_from_step: dict[int, int] = Field(default={})
-    micro_batch_size: int | None = None
+    devices: tuple[str, ...]
     jobs: int | None = None
-
-    @property
-    def device_names(self) -> str:
-        """The different devices of its processes; older records only have their kind."""
-        return ", ".join(sorted(set(self.devices))) or self.device
 
 
 class RunRecord(Record):
     """The full record of a finished run; its file is written last and marks the run as done.
 
     documents are counts and sums of answers by held-out document, in the same order for all runs of one evaluation set:
-    of each score on held-out text; of `mlm_loss`; and of the right answers of single segments, after SEGMENTS.
+    of each score on held-out text, and of `mlm_loss`.
     """
 
     name: Name
@@ -205,17 +189,16 @@ class RunRecord(Record):
 
 
 def make_record(
-    run: Run, trained: "Pretraining", train: Shards, dev: Shards, places: Sequence[tuple[str, str]], **made_with: Any
+    run: Run, trained: "Pretraining", train: Shards, dev: Shards, devices: Sequence[str], **made_with: Any
 ) -> RunRecord:
     """The record of a finished pre-training.
 
     Args:
-        places: the host and the name of the device of each process.
+        devices: the name of the device of each process.
         made_with: commit of the code at the time of its import, device, precision and threads of a process.
     """
     config, counts = run.config, count(run.config)
     progress, stats = trained.progress, trained.stages[-1].stats
-    kinds = [label.kind for label in config.inter_sentence.labels]
     stages = [_filled(Stage, stage, **_shares(stage.stats)) for stage in trained.stages]
     return _filled(
         RunRecord,
@@ -230,10 +213,9 @@ def make_record(
             Data,
             mask_rate=progress.masked / progress.tokens,
             padding_share=1 - progress.tokens / (progress.steps * config.batch_size * config.max_sequence_length),
-            label_shares={kind: progress.labels[index] / progress.pairs for index, kind in enumerate(kinds)},
             epochs=sum(stage.epochs for stage in trained.stages),
-            train_documents=len(train.document_offsets) - 1,
-            dev_documents=len(dev.document_offsets) - 1,
+            train_documents=train.num_documents,
+            dev_documents=dev.num_documents,
             unknown_share=train.meta["train"].get("unknown_share", 0.0),
             repeated_paragraphs=train.meta.get("dropped", {}).get(REPEATED, 0),
             stages=stages if config.length_schedule.stages else (),
@@ -247,9 +229,8 @@ def make_record(
             processor=cpu_model(),
             cores=cores(),
             finished=datetime.now(UTC).date().isoformat(),
-            processes=len(places),
-            devices=tuple(name for _, name in places),
-            nodes=len({host for host, _ in places}),
+            processes=len(devices),
+            devices=tuple(devices),
             jobs=int(os.environ.get("ALBERT_LAB_JOBS") or 0) or None,
             **made_with,
         ),
@@ -269,10 +250,10 @@ def _filled(form: type[R], source: object = None, **given: Any) -> R:
 
 
 def commit_of(checkout: Path) -> str | None:
-    """The commit of a checkout, 40 hex digits, with DIRTY if tracked files have changed; None if it is none."""
+    """The commit of a checkout, 40 hex digits, with -dirty if tracked files have changed; None if it is none."""
     if not (checkout / ".git").exists():
         return None
-    command = ["git", "-C", checkout, "describe", "--always", "--exclude=*", "--abbrev=40", f"--dirty={DIRTY}"]
+    command = ["git", "-C", checkout, "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty"]
     try:
         return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
     except (OSError, subprocess.CalledProcessError):  # git is not installed, or refuses

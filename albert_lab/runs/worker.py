@@ -141,11 +141,11 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
         trained = pretrainer.run()
         if trained is None:
             return False
-        places = processes.places(device)
+        devices = processes.devices(device)
         if log and track:
             precision = choose_precision(config.machine.precision, device)
             made_with = {"device": device.type, "precision": precision, "threads": threads, "commit": commit}
-            record = results.make_record(run, trained, data.train, data.dev, places, **made_with)
+            record = results.make_record(run, trained, data.train, data.dev, devices, **made_with)
             results.write(folder, record)
             scores = {name: score.value for name, score in record.scores.items()}
             track({"event": "final", "step": trained.progress.steps} | scores)

@@ -162,8 +162,8 @@ class Experiment(Record):
     @model_validator(mode="after")
     def _claims_fit(self) -> "Experiment":
         grid = {axis: self.grid[axis] for axis in self.axes}
-        named = {*scores(), *self.recorded_columns}
-        metrics = {*named, *map(loss_name, named), *results.NUMBERS, *(self.paper.columns if self.paper else ())}
+        text, paper = {*labels(), *self.recorded_columns}, self.paper.columns if self.paper else ()
+        metrics = {*text, *map(loss_name, text), *scores(), *results.NUMBERS, *paper}
         metrics |= set(LAYER_NUMBERS) if LAYERS_FIGURE in self.figures else set()
         for number, claim in enumerate(self.claims, 1):
             try:

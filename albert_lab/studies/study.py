@@ -25,7 +25,7 @@ from albert_lab.tasks.task import load_task
 EXPERIMENT, STUDY = "experiment.yaml", "study.json"
 
 
-class StudyPoint(Record):
+class StudyPoint(Record, extra="ignore"):  # older files say more, here and below
     """A point that was asked for: values by axis as run here, labels by axis as in the paper, and what became of it.
 
     reason says why the run is missing, failed_tasks which of its fine-tunings are.
@@ -35,7 +35,6 @@ class StudyPoint(Record):
     labels: dict[str, str]
     seed: int
     run: Name
-    state: str
     reason: str = ""
     failed_tasks: str = ""
     scale: Name
@@ -43,17 +42,15 @@ class StudyPoint(Record):
     command: str
 
 
-class EnsembleLine(Record):
-    """An ensemble of the fine-tunings of one run on a task; main scores in percent, on n dev examples.
+class EnsembleLine(Record, extra="ignore"):
+    """An ensemble of the fine-tunings of one run on a task; main scores in percent.
 
     single is the median of all fine-tunings; members are the scores of those that were averaged.
     """
 
     column: str
     title: str
-    run: Name
     row: str
-    n: int
     single: float
     members: tuple[float, ...]
     ensemble: float
@@ -155,9 +152,9 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     for item in {item.run.name: item for item in plan.points}.values():
         folder = item.run.folder
         if record := results.read(folder):
-            columns = finetunings.filled_columns(item.run, item.tasks, item.seeds, with_random=item.with_random)
+            tuned = finetunings.filled_columns(item.run, item.tasks.values(), item.seeds, with_random=item.with_random)
             layers = layers_of(folder, say) if LAYERS_FIGURE in experiment.figures else ()
-            collected.append(ReportedRun(record=record, columns=columns, curve=reported.curve(folder), layers=layers))
+            collected.append(ReportedRun(record=record, columns=tuned, curve=reported.curve(folder), layers=layers))
     return Study(experiment, points, collected, averaged)
 
 
@@ -171,7 +168,6 @@ def _point(item: Point, failures: Mapping[str, str], command: str) -> StudyPoint
         labels=item.labels,
         seed=config.seed,
         run=item.run.name,
-        state=item.pretraining,
         reason="" if is_done else (reasons or [f"not finished: {item.pretraining}".removesuffix(": missing")])[0],
         failed_tasks="; ".join(f"{name}: {failed.get(name, 'not trained')}" for name in lacking),
         scale=config.scale.name,
@@ -206,9 +202,7 @@ def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
             EnsembleLine(
                 column=column,
                 title=task.title,
-                run=run.name,
                 row=", ".join(item.labels.values()),
-                n=records[0].best.main.n,
                 single=summarize(records).value,
                 members=tuple(singles),
                 ensemble=task.main_score(averaged.values),

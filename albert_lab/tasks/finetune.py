@@ -25,7 +25,7 @@ from albert_lab.tasks.model import InitialModel, Scores, TaskBatch, TaskModel, b
 from albert_lab.tasks.records import SCORES, WEIGHTS, Attempt, Evaluation, ExampleSet, FinetuningRecord, output_folder
 from albert_lab.tasks.task import SPLITS, TaskConfig, load_start
 from albert_lab.training import checkpoint
-from albert_lab.training.device import Clock, autocast, choose_device, choose_precision
+from albert_lab.training.device import Clock, autocast, choose_device
 from albert_lab.training.evaluate import DivergedError, StoppedError
 from albert_lab.training.optimizer import Lamb, learning_rate_factor, split_parameters
 
@@ -147,7 +147,7 @@ class _Finetuning:
         self.kind = load_kind(task, self.settings)
         machine = start.config.machine
         self.device = choose_device(machine.device)
-        self.autocast = autocast(choose_precision(machine.precision, self.device), self.device)
+        self.autocast = autocast(machine.precision, self.device)
         self.clock = Clock(self.device)
         self.examples: dict[str, list[Any]] = {}  # by split, the used ones in order
         self.features: dict[str, Any] = {}  # their sequences

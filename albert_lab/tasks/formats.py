@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from albert_lab import files
 from albert_lab.config.section import Section
@@ -314,8 +314,7 @@ def _paired(answers: Any) -> Any:
     return [dict(zip(answers, pair, strict=True)) for pair in zip(*answers.values(), strict=True)]
 
 
-class _Question(BaseModel):
-    model_config = ConfigDict(coerce_numbers_to_str=True)
+class _Question(BaseModel, coerce_numbers_to_str=True):
     id: str
     question: str
     answers: Annotated[tuple[_Answer, ...], BeforeValidator(_paired)] = ()

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from pydantic import ConfigDict
-
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data.files import digest_path
@@ -22,13 +20,11 @@ FINETUNING_VERSION = 2
 REMEDY = "remove finetuning/TASK-seedN.json of the run, and the same command makes the fine-tuning again"
 
 
-class ExampleSet(Record):
+class ExampleSet(Record, extra="ignore"):
     """The examples of a split: the number of used ones, and problems in its files.
 
     fingerprint identifies the used examples, and digest their file or folder (empty in older records).
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     used: int
     fingerprint: str
@@ -37,7 +33,7 @@ class ExampleSet(Record):
 
 
 class Evaluation(Record):
-    """Scores on a split after `step` steps: the task's main score, which includes the loss, and one score per metric.
+    """Scores on a split after `step` steps: the task's main score, and one score per metric.
 
     threshold is the no-answer threshold, if the task has one: it makes the F1 of the scored examples highest.
     """
@@ -57,14 +53,12 @@ class Attempt(Record):
     diverged: tuple[str, ...]
 
 
-class FinetuningRecord(Record):
+class FinetuningRecord(Record, extra="ignore"):
     """One fine-tuning. best is the best of all evaluations on dev, last that after the last step; never mix them.
 
     identity is that of its inputs, see identity_of(). weights are pre-trained or random. documents are sums of the main
     score of best by blocks of dev examples (of a correlation, metrics.jackknife). Older records have more keys.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     task: str
     title: str
@@ -86,16 +80,11 @@ class FinetuningRecord(Record):
 
 
 def summarize(records: Sequence[FinetuningRecord]) -> Score:
-    """The median over seeds of the best main score (section 4.1 of the paper); its interval covers only the examples.
-
-    Its loss is that of the last step: the evaluations of a task with constant answers all score the same, and the first
-    of them would be taken for the loss, after a few steps of fine-tuning.
-    """
+    """The median over seeds of the best main score (section 4.1 of the paper); its interval is over examples."""
     first, value = records[0].best.main, median(record.best.main.value for record in records)
     low, high = (None, None) if first.low is None else wilson(value / 100 * first.n, first.n)
-    losses = [record.last.main.loss for record in records if record.last.main.loss is not None]
-    changed = {"value": value, "low": low, "high": high, "loss": median(losses) if losses else None}
-    return first.model_copy(update=changed | {"by": f"{len(records)} fine-tuned"})
+    changed = {"value": value, "low": low, "high": high, "loss": None, "by": f"{len(records)} fine-tuned"}
+    return first.model_copy(update=changed)  # a loss is in older records alone
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:

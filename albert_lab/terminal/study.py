@@ -86,11 +86,8 @@ def _watched(plan: Plan, paces: Mapping[str, float]) -> list[live.WatchedRun]:
     """The runs of a plan: its rows, and those that are trained for them."""
     watched = []
     for item in {item.run.name: item for item in (*plan.points, *plan.to_train)}.values():
-        work = prices.tunings(item, paces)
-        tuned = tuple(
-            (record_file(start.folder, task.name, seed), work[start.name, task.name, seed])
-            for start, task, seed in item.missing
-        )
+        files = (record_file(start.folder, task.name, seed) for start, task, seed in item.missing)
+        tuned = tuple(zip(files, prices.tunings(item, paces).values(), strict=True))  # in the same order
         watched.append(live.WatchedRun(item.row, item.config.seed, item.run.folder, prices.work(item), tuned))
     return watched
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from scipy.stats import rankdata
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, collate, micro_batches
@@ -20,7 +21,7 @@ from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.measures import catalog
 from albert_lab.measures.measure import Difference, HeldOutPairs, Measure, OwnTextMeasure, PairMeasure, TokenMeasure
 from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
-from albert_lab.score import LINEAR_PROBE, SEGMENTS, Documents, Score, by_document, loss_name, paired, share
+from albert_lab.score import LINEAR_PROBE, Documents, Score, by_document, loss_name, paired, share
 from albert_lab.training.device import autocast, fetch, inputs_of, synchronize, tensor_on
 
 if TYPE_CHECKING:  # it takes a second to import, and only probes need it
@@ -160,10 +161,9 @@ class Evaluator:
                 right |= self._take_pairs(done, model, measure, probe)
             elif isinstance(measure, Difference) and {measure.of, measure.minus} <= right.keys():
                 done.scores[measure.name] = self._difference(measure, right, done.scores[measure.of].by)
-                for end in ("", SEGMENTS):
-                    of, minus = (done.documents.get(name + end) for name in (measure.of, measure.minus))
-                    if of and minus:
-                        done.documents[measure.name + end] = of.minus(minus)
+                of, minus = (done.documents.get(name) for name in (measure.of, measure.minus))
+                if of and minus:
+                    done.documents[measure.name] = of.minus(minus)
         return done
 
     def _take_tokens(self, done: Evaluation, model: PretrainingModel, measure: TokenMeasure) -> None:
@@ -208,8 +208,7 @@ class Evaluator:
             done.scores[name] = score.model_copy(update={"segments_floor": segments})
         made_of = {other.name: other for other in catalog.of_kind(PairMeasure)}.get(measure.fitted_as or "", measure)
         source = self._sources(made_of if measure.changed else measure)
-        kept = right if floor is None else right | {name + SEGMENTS: floor for name in right}
-        done.documents.update({x: by_document(source, of) for x, of in kept.items() if len(of) == len(source)})
+        done.documents.update({x: by_document(source, of) for x, of in right.items() if len(of) == len(source)})
         return right
 
     def _sources(self, measure: HeldOutPairs) -> np.ndarray:
@@ -292,8 +291,7 @@ def _score(margins: np.ndarray, labels: np.ndarray, by: str) -> Score:
 
 def auc_of(margins: np.ndarray, labels: np.ndarray) -> float | None:
     """The share of pairs of a positive and a negative that the margins order correctly, in percent (ties: half)."""
-    _, order, counts = np.unique(margins, return_inverse=True, return_counts=True)
-    ranks, positive = (np.cumsum(counts) - (counts - 1) / 2)[order], labels == 1
+    ranks, positive = rankdata(margins), labels == 1
     n, others = int(positive.sum()), int((~positive).sum())
     return 100 * float(ranks[positive].sum() - n * (n + 1) / 2) / (n * others) if n and others else None
 

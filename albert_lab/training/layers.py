@@ -19,21 +19,19 @@ LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_d
 TOKEN = "mean"  # the choice of tokens: the mean over all real ones, which varies less than [CLS]
 
 
-class Layer(Record):
+class Layer(Record, extra="ignore"):  # records from before have standard deviations
     """The change of n tokens of a corpus by one layer (the first is 1): means over the tokens.
 
     token is `mean` (all real tokens, including the first); older records also have `cls` (the first token of each
-    sequence), and standard deviations. degrees is the mean of the angles, which is not the angle of the mean cosine.
+    sequence). degrees is the mean of the angles, which is not the angle of the mean cosine.
     """
 
     corpus: str
     layer: int
     token: Literal["mean", "cls"]
     l2_distance: float
-    l2_distance_sd: float | None = None
     cosine_similarity: float
     degrees: float
-    degrees_sd: float | None = None
     n: int
 
 

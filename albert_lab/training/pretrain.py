@@ -9,7 +9,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import torch
 
 from albert_lab.config.schema import Keep, RunConfig
@@ -46,14 +45,12 @@ class Progress:
     """The position of a run, and what was seen on the way: what its checkpoints keep besides tensors.
 
     Attributes:
-        labels: number of training pairs with each label.
         masked, pairs, tokens: those of its batches, masked ones being predicted.
         seconds: of training by the leader's clock, at the last decision.
         last_losses: of the last FINAL_STEPS steps.
         curve_points: the points of the learning curve so far.
     """
 
-    labels: list[int]
     masked: int = 0
     pairs: int = 0
     steps: int = 0
@@ -68,12 +65,10 @@ class Progress:
         self.tokens += batch.num_tokens
         self.masked += len(batch.masked_labels)
         self.pairs += len(batch)
-        counts = np.bincount(batch.pair_labels[batch.pair_labels >= 0], minlength=len(self.labels)).tolist()
-        self.labels = [before + count for before, count in zip(self.labels, counts, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
         """All but seconds, which the clock keeps."""
-        shown = {"masked": self.masked, "pairs": self.pairs, "labels": self.labels}
+        shown = {"masked": self.masked, "pairs": self.pairs}
         return {"step": self.steps, "shown": shown} | {key: getattr(self, key) for key in _KEPT}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -132,7 +127,7 @@ class Pretrainer:
         self.optimizer = build_optimizer(self.model, config.optimizer, config.learning_rate)
         self.step = Step(config, self.model, self.optimizer, self.device, self.processes)
         self.clock = Clock(self.device)
-        self.progress = Progress([0] * len(config.inter_sentence.labels))
+        self.progress = Progress()
         self.saved_at, self.next_save = 0, 0.0  # the step of the last checkpoint, and the time of the next one
         self.earlier_peak = 0
 

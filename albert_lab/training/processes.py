@@ -1,6 +1,5 @@
 """The processes of one run, started by torchrun: they divide micro-batches, sum gradients, and decide together."""
 
-import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -35,10 +34,9 @@ class Processes(Rank):
         LostProcessError: another process ended.
     """
 
-    def places(self, device: torch.device) -> list[tuple[str, str]]:
-        """Host and device name of every process, by number."""
-        name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-        every = [(platform.node(), name)] * self.of
+    def devices(self, device: torch.device) -> list[str]:
+        """The device name of every process, by number."""
+        every = [torch.cuda.get_device_name(device) if device.type == "cuda" else device.type] * self.of
         if self.of > 1:
             dist.all_gather_object(every, every[0])
         return every

@@ -168,9 +168,9 @@ def test_holms_adjustment_is_that_of_statsmodels(p_values):
 def test_a_task_counts_if_its_best_row_is_above_random_weights_and_words_alone(best, random, words, says):
     rows = {"a": best, "b": best - 5} | ({} if random is None else {f"a{RANDOM}": random})
     of_rows = {row: [mean - place, mean, mean + place] for place, (row, mean) in enumerate(rows.items(), 1)}
-    frame = toy_frame({"mnli": of_rows}, tasks={"mnli": "mnli", "mnli_loss": "mnli"}, words=words)
+    frame = toy_frame({"mnli": of_rows}, tasks={"mnli": "mnli", "mnli_f1": "mnli"}, words=words)
     assert counts(frame, "mnli") is bool(says)  # nan: of spans there are no words alone
-    assert counts(frame, "mnli_loss") is bool(says)
+    assert counts(frame, "mnli_f1") is bool(says)
 
 
 def test_a_task_of_one_model_counts_by_its_examples():

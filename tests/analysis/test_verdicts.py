@@ -70,6 +70,8 @@ def test_a_verdict_has_the_effect_with_its_interval_and_the_papers():
     line = decide({"check": "ratio", "row": C, "to": A, "low": 1.1}, LOW, MIDDLE, HIGH)
     assert line["effect"] == pytest.approx(71 / 60, abs=1e-3)
     assert line["paper"] == pytest.approx(83 / 80)
+    near = {"check": "within", "row": A, "of": B, "margin": 2}
+    assert "within 2 nats of" in decide(near, LOW, MIDDLE, HIGH, metric="sop_loss")["check"]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,6 @@ def test_claims_without_effects_are_supported_as_rarely_as_the_level_says():
 @settings(max_examples=50)
 @given(st.floats(-5, 5), st.floats(0.01, 5), st.floats(0.01, 5))
 def test_a_scale_can_tell_if_half_its_interval_is_at_most_half_the_effect(center, half, size):
-    assert can_tell(True, center - half, center + half, size) == (half <= size / 2) or math.isclose(half, size / 2)
-    assert not can_tell(False, center - half, center + half, size)
-    assert can_tell(True, center - half, center + half, math.nan)
-    assert not can_tell(True, math.nan, math.nan, size)
+    assert can_tell(center - half, center + half, size) == (half <= size / 2) or math.isclose(half, size / 2)
+    assert can_tell(center - half, center + half, math.nan)
+    assert not can_tell(math.nan, math.nan, size)

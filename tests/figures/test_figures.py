@@ -140,7 +140,7 @@ def test_the_newest_report_with_a_figure_is_found_or_its_study_named(own_home):
 
 
 def test_layers_of_two_models_are_drawn_with_their_table(tmp_path, empty_figures):
-    numbers = {"l2_distance": 3.0, "l2_distance_sd": 0.1, "cosine_similarity": 0.9, "degrees": 20.0, "degrees_sd": 1.0}
+    numbers = {"l2_distance": 3.0, "cosine_similarity": 0.9, "degrees": 20.0}
     layers = [
         Layer(corpus="sotu", layer=layer, token=token, n=100, **numbers)
         for layer in (1, 2)

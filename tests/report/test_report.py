@@ -10,6 +10,7 @@ from albert_lab.analysis import analysis
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.answers import answer, claim_lines
 from albert_lab.analysis.frame import Frame, frame
+from albert_lab.analysis.numbers import value
 from albert_lab.report import latex, markdown, notes, report, tables
 from albert_lab.report.scoreboard import publish
 from albert_lab.studies import experiment
@@ -51,6 +52,7 @@ def test_a_cell_has_the_mean_its_spread_and_the_papers_number(tmp_path):
     line = dict(zip(main.header, main.body[2], strict=True))
     assert line["MLM %"] == "25.0 ± 1.0 (54.0)"
     assert line["SOP %"] == "58.0 (86.5)", "three equal seeds have no spread"
+    assert [value(number, "") for number in (1234, 233e6, 1.27e9)] == ["1,234", "233M", "1,270M"]
 
 
 def test_what_is_missing_is_a_dash_or_said_with_its_reason(tmp_path):

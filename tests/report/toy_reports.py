@@ -34,8 +34,7 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, *, full: bool = 
     points = toy_points(asked, seeds)
     tasks = {column: _task(column) for column in asked.columns if column in task_names()} if full else {}
     if full:
-        failed = {"state": "failed", "reason": "the loss is nan at step 3"}
-        points[-1] = points[-1].model_copy(update=failed)
+        points[-1] = points[-1].model_copy(update={"reason": "the loss is nan at step 3"})
     if tasks:
         failed = {"failed_tasks": f"{next(iter(tasks))}, seed 0: the loss is nan at step 2"}
         points[-seeds:-1] = [point.model_copy(update=failed) for point in points[-seeds:-1]]
@@ -43,7 +42,7 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, *, full: bool = 
     config = _config(*(text for text in asked.fixed if text.startswith("budget=")))
     runs = []
     for place, point in enumerate(points):
-        if point.state == "failed":
+        if point.reason:
             continue
         row, seed = divmod(place, seeds)
         mlm = 20.0 + seed + 2 * row
@@ -53,7 +52,7 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, *, full: bool = 
         training = record.training.model_copy(update=training)
         parameters = record.parameters | {"total": 31_000 * (row + 1)}
         record = record.model_copy(update={"training": training, "parameters": parameters})
-        available = {name: task for name, task in tasks.items() if not point.failed_tasks.startswith(name)}
+        available = [task for name, task in tasks.items() if not point.failed_tasks.startswith(name)]
         curve = []
         for step in range(1, CURVE_POINTS + 1):
             share = step / CURVE_POINTS
@@ -62,8 +61,8 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, *, full: bool = 
             content |= {"mlm_loss": 6.0 - 2 * share, "nsp_loss": 0.7, "sop_loss": 0.7 - 0.05 * share}
             curve.append(toy_curve_point(100 * step, **content))
         columns = tuple(
-            toy_column(name, _finetuning(point.run, task, 7 * row + 3 * number, row + 2 * seed + number))
-            for number, (name, task) in enumerate(available.items())
+            toy_column(_finetuning(point.run, task, 7 * row + 3 * number, row + 2 * seed + number))
+            for number, task in enumerate(available)
         )
         layers = _layers(row, seed) if "layer-similarity" in asked.figures else ()
         runs.append(ReportedRun(record=record, columns=columns, curve=tuple(curve), layers=layers))
@@ -88,7 +87,7 @@ def toy_points(asked: Experiment, seeds: int) -> list[StudyPoint]:
         axes = {"values": {axis: _value(asked, axis, label) for axis, label in row.items()}, "labels": row}
         name = "_".join(labels).replace(" ", "-")
         command = f"albert-lab {asked.name} scale=smoke seed=range(0,{seeds})"
-        same = {"state": "done", "scale": "smoke", "corpus": "sotu", "command": command}
+        same = {"scale": "smoke", "corpus": "sotu", "command": command}
         points += [
             StudyPoint.model_validate(axes | same | {"seed": seed, "run": f"{name}_seed{seed}"})
             for seed in range(seeds)

@@ -79,4 +79,4 @@ def test_a_checkout_has_its_commit_which_is_marked_if_it_has_changed(tmp_path):
     (tmp_path / "notes.md").touch()
     assert results.commit_of(tmp_path) == git("rev-parse", "HEAD").strip()
     (tmp_path / "a.yaml").write_text("a: 1")
-    assert results.commit_of(tmp_path) == git("rev-parse", "HEAD").strip() + results.DIRTY
+    assert results.commit_of(tmp_path) == git("rev-parse", "HEAD").strip() + "-dirty"

@@ -194,7 +194,6 @@ def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_
     trunk = plan.points[0].lineage[0].run
     assert "the loss is nan" in outcome.failures[trunk.name]
     table = study.collect(plan.updated(), outcome.failures, "albert-lab toy", print).points
-    assert [point.state for point in table] == ["missing", "missing"]
     assert all(trunk.name in point.reason and "the loss is nan" in point.reason for point in table)
     assert train(plan).failures.keys() == {trunk.name}
 

@@ -119,4 +119,4 @@ def test_predicted_tokens_and_pairs_are_counted_over_all_batches(corpus, tmp_pat
     batches = [batch_of(trainer, step) for step in range(4)]
     assert done.progress.masked == sum(len(batch.masked_labels) for batch in batches)
     assert done.progress.tokens == sum(batch.num_tokens for batch in batches)
-    assert sum(done.progress.labels) == done.progress.pairs == 4 * config.batch_size
+    assert done.progress.pairs == 4 * config.batch_size
