@@ -180,7 +180,8 @@ def draw_layers(
     angles = last["degrees"].mean()
     said = "The last layer turns its input: " + ", ".join(f"{row} by {angle:.0f}°" for row, angle in angles.items())
     if len(said) > LONGEST_TITLE:
-        said = f"The last layer turns its input by {angles.min():.0f} to {angles.max():.0f}°"
+        ends = dict.fromkeys(f"{angle:.0f}" for angle in (angles.min(), angles.max()))
+        said = f"The last layer turns its input by {' to '.join(ends)}°"
     return drawing.finish(figure, said, panels, missing)
 
 

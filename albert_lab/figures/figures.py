@@ -49,10 +49,10 @@ FIGURES = {
 def draw_first(folder: Path, analysis: Analysis) -> tuple[str, str] | None:
     """Draw the first figure of the experiment that has data into a report's folder: its file's name and its message.
 
-    Pictures that the folder had before are removed.
+    Those that the folder had before are removed.
     """
-    for file in folder.glob("*.png"):
-        file.unlink()
+    for name in analysis.experiment.figures:
+        (folder / f"{name}.png").unlink(missing_ok=True)
     for name in analysis.experiment.figures:
         file = folder / f"{name}.png"
         if figure := drawing.write(lambda name=name: FIGURES[name].draw(analysis), file):
@@ -80,7 +80,8 @@ def draw_claims(root: Path, out: Path) -> list[Path]:
     """
     files, lines = [out / f"claims.{kind}" for kind in ("png", "svg")], sentences(reports(root))
     if not drawing.write(lambda: claims(lines), *files):
-        raise MissingDataError(f"no report in {root} tests a sentence of the paper: `albert-lab sop-vs-nsp` makes one")
+        remedy = f"`albert-lab sop-vs-nsp` makes one, and `albert-lab plot claims {paths.reports()}` draws it"
+        raise MissingDataError(f"no report in {root} tests a sentence of the paper: {remedy}")
     return files
 
 
@@ -100,7 +101,7 @@ def newest(name: str) -> Path:
     if found := find(name, paths.reports()) or find(name, paths.published()):
         return found
     makers = [file.stem for file in experiments.files() if name in experiments.named(file.stem).figures]
-    commands = " or ".join(f"`albert-lab {maker}`" for maker in makers)
+    commands = " or ".join(f"`albert-lab {maker}`" for maker in makers) or "a study that names it"
     raise MissingDataError(f"no report in {paths.reports()} has the figure {name}: {commands} makes one")
 
 

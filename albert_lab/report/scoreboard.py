@@ -13,12 +13,13 @@ from albert_lab.analysis import numbers
 from albert_lab.analysis.analysis import Analysis, read
 from albert_lab.analysis.answers import answer, word
 from albert_lab.analysis.sentences import Sentence, reports, sentences
+from albert_lab.errors import ConfigError
 from albert_lab.report import report
 from albert_lab.report.markdown import listed, plain
 from albert_lab.storage import write_atomically
 from albert_lab.studies.study import EXPERIMENT
 
-PAGE, PICTURE = "README.md", "claims.png"
+PAGE, PICTURE, TITLE = "README.md", "claims.png", "# What holds of the paper"
 MOST_LINES = 40
 QUOTE = 110  # characters of a sentence
 # What `albert-lab report` makes again from the records, besides the text and its picture.
@@ -29,10 +30,13 @@ def write(root: Path) -> Path:
     """Write the scoreboard of the reports below a folder into it; return its path.
 
     Raises:
-        ConfigError: a file of a report is missing or cannot be read.
+        ConfigError: a file of a report is missing or cannot be read, or a README.md there is another page.
     """
-    write_atomically(root / PAGE, render(root))
-    return root / PAGE
+    page = root / PAGE
+    if page.exists() and not page.read_text(errors="replace").startswith(TITLE):
+        raise ConfigError(f"{page} is no scoreboard, and would be overwritten: move it, or give another folder")
+    write_atomically(page, render(root))
+    return page
 
 
 def publish(folder: Path, root: Path) -> Path:
@@ -70,7 +74,7 @@ def render(root: Path) -> str:
         if folder not in above and analysis.study.axes
     ]
     parts = [
-        "# What holds of the paper",
+        TITLE,
         "A line is a sentence of the paper, at the largest scale at which it was run. Here: what was measured, with its"
         " 95 % interval over seeds and held-out documents.",
         f"![The paper's effects beside ours]({PICTURE})" if (root / PICTURE).is_file() else "",
