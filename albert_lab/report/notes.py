@@ -10,6 +10,7 @@ from albert_lab.analysis.frame import HERE
 from albert_lab.analysis.numbers import value
 from albert_lab.config.schema import RunConfig
 from albert_lab.runs.results import RunRecord
+from albert_lab.tasks.task import load_task, task_names
 
 # What the text says of the settings of runs: a setting, its words, and the paper's for Tables 3 to 5.
 SETTINGS = (
@@ -120,9 +121,11 @@ def _not_counting(analysis: Analysis) -> str:
 
 
 def _missing(analysis: Analysis) -> str:
-    """The rows and the columns of the paper that have no numbers, and why."""
-    paper = analysis.experiment.paper.columns if analysis.experiment.paper else {}
-    columns = [title for name, title in paper.items() if name not in analysis.metrics and name not in _NOT_MEASURED]
+    """The rows and the columns, those of the paper too, that have no numbers, and why."""
+    tasks, asked = task_names(), analysis.experiment.columns
+    asked = {name: load_task(name).title if name in tasks else analysis.heading(name) for name in asked}
+    asked |= dict(analysis.experiment.paper.columns) if analysis.experiment.paper else {}
+    columns = [title for name, title in asked.items() if name not in analysis.metrics and name not in _NOT_MEASURED]
     said = [f"{', '.join(columns)} (not run here)"] if columns else []
     reasons: dict[str, list[str]] = {}
     known = {run.name for run in analysis.study.runs}
