@@ -112,7 +112,8 @@ def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
     try:
         return adapter.validate_json(content) if isinstance(content, bytes) else adapter.validate_python(content)
     except ValidationError as error:
-        first, *more = map(describe, error.errors())
+        errors = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")  # a typo comes first
+        first, *more = map(describe, errors)
         raise DamagedFileError(file, first + f" (and {len(more)} more)" * bool(more), remedy) from error
 
 

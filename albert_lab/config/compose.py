@@ -83,7 +83,7 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
         ConfigError: see load().
     """
     options: dict[str, str] = {}
-    values, composed = dict[str, Any](), DictConfig({})
+    values, composed, choices = dict[str, Any](), DictConfig({}), dict[str, str]()
     for override in parse(overrides):
         key, line = override.key_or_group, str(override.input_line)
         if override.is_sweep_override():
@@ -106,8 +106,9 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
             raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
         content: Any = OmegaConf.to_container(composed, resolve=True)
     except (ConfigAttributeError, ConfigKeyError) as error:
-        remedy = "`albert-lab config show` prints every key of the chosen options"
-        raise ConfigError(f"unknown key {error.full_key}; {_nearest(str(error.full_key), composed)}{remedy}") from error
+        key, remedy = str(error.full_key), "`albert-lab config show` prints every key of the chosen options"
+        of = f" of {group}={choices[group]}" if (group := key.rpartition(".")[0]) in choices else ""
+        raise ConfigError(f"unknown key {key}{of}; {_nearest(key, composed)}{remedy}") from error
     except (HydraException, OmegaConfBaseException, ValueError) as error:  # of Hydra: `defaults` that are no list
         raise ConfigError(_in_one_line(error)) from error
     except RecursionError as error:

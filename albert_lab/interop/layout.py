@@ -188,6 +188,8 @@ def _weights(folder: Path) -> Tensors:
         ConfigError: no file, a damaged one, or what is no dense tensor; no code of the file is executed.
     """
     file = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
+    if not folder.is_dir() and not folder.with_name(f"{folder.name}.index").exists():  # of a checkpoint
+        raise MissingDataError(f"there is no folder {folder}: nothing is downloaded, so put the model there first")
     if file is None:
         script = "transformers.models.bert.convert_bert_original_tf_checkpoint_to_pytorch (ALBERT: albert for bert)"
         made = f"of a checkpoint of TensorFlow, python -m {script} of transformers 4 makes one"

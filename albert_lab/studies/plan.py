@@ -153,7 +153,8 @@ class _Grid:
         self._overridden = overridden.keys() - {"start_from"}
         self._made: dict[tuple[tuple[str, str], ...], Point] = {}
         self._fixed = {key: value for key, value in fixed.items() if key not in experiment.grid}
-        self._scale = load([f"{key}={value}" for key, value in self._fixed.items() if re.match(r"scale\b", key)]).scale
+        base = load([f"{key}={value}" for key, value in self._fixed.items() if re.match(r"scale\b", key)])
+        self._scale = base.scale
         self._choices = {axis: experiment.grid[axis] | experiment.values_beyond(axis) for axis in experiment.axes}
         self.rows: dict[str, list[str]] = {}
         for axis, known in self._choices.items():
@@ -161,6 +162,8 @@ class _Grid:
             self.rows[axis] = [*(known if beyond and self._scale.name in beyond.scales else experiment.grid[axis])]
             if axis in overridden:
                 self.rows[axis] = [_label(value, known) for value in overridden[axis]]
+                if base.value(axis) is None and (other := [of for of in self.rows[axis] if of not in known]):
+                    raise ConfigError(f"{axis}={other[0]} is no row of the table (it has: {', '.join(known)})")
         swept = {key: values for key, values in overridden.items() if len(values) > 1 and key != "seed"}
         self.rows |= {key: values for key, values in swept.items() if key not in self.rows}
         own = [of if isinstance(of, str) else name for name, of in experiment.grid.get("seed", {}).items()]

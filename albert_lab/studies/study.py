@@ -122,6 +122,8 @@ def read(folder: Path) -> Study:
 
 def read_points(folder: Path) -> _StudyFile:
     """What was asked for in a report's folder; ConfigError as in read()."""
+    if not (folder / STUDY).exists():
+        raise ConfigError(f"{folder} is no report, for it has no {STUDY}: give its folder, or run its command again")
     return files.read_json(folder / STUDY, _StudyFile, REMEDY)
 
 
@@ -198,14 +200,7 @@ def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
         task, run = load_task(name), item.run
         files = [output_folder(run.folder, task.name, record.seed) / "best.npz" for record in records]
         averaged, singles = ensemble(task, files, paths.tasks_data(), scale=run.config.scale.name, best=members)
-        lines.append(
-            EnsembleLine(
-                column=column,
-                title=task.title,
-                row=", ".join(item.labels.values()),
-                single=summarize(records).value,
-                members=tuple(singles),
-                ensemble=task.main_score(averaged.values),
-            )
-        )
+        of_all = {"single": summarize(records).value, "ensemble": task.main_score(averaged.values)}
+        row = {"column": column, "title": task.title, "row": ", ".join(item.labels.values())}
+        lines.append(EnsembleLine.model_validate(row | of_all | {"members": singles}))
     return lines

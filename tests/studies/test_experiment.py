@@ -126,6 +126,8 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
     assert (third.parent, third.keep) == (second, "weights")
     with pytest.raises(ConfigError, match="give one of 1, 3, 6, 12, 24, 48"):
         points_of("depth", "smoke", "model.num_layers=2,4")
+    with pytest.raises(ConfigError, match="warm_start=maybe is no row of the table"):
+        points_of("depth", "smoke", "warm_start=maybe")
     back = {"row": {"model.num_layers": "1"}, "parent": {"model.num_layers": "2"}, "keep": "weights"}
     with pytest.raises(ConfigError, match="start_from"):
         grid_points.points(
