@@ -12,7 +12,7 @@ from albert_lab.analysis.contrasts import counts
 from albert_lab.analysis.frame import Frame, frame
 from albert_lab.analysis.summary import summary
 from albert_lab.analysis.verdicts import verdicts
-from albert_lab.measures.catalog import labels, probes, units
+from albert_lab.measures.catalog import labels, probes
 from albert_lab.runs.reported import AVERAGE
 from albert_lab.score import LINEAR_PROBE, loss_name
 from albert_lab.studies import study as studies
@@ -117,10 +117,8 @@ class Analysis:
         return named
 
     def unit(self, metric: str) -> str:
-        """The unit of a metric: %, points, nats, degrees, or empty."""
-        if metric.endswith("_loss"):
-            return "nats"
-        return units().get(metric, "%" if metric in (*self.frame.tasks, AVERAGE) else "")
+        """The unit of a metric, as frame.unit()."""
+        return self.frame.unit(metric)
 
     def heading(self, metric: str) -> str:
         return self.headings.get(metric, metric.replace("_", " "))

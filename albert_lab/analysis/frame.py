@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from albert_lab.runs.reported import ReportedRun
+from albert_lab.measures.catalog import units
+from albert_lab.runs.reported import AVERAGE, ReportedRun
 from albert_lab.score import Score
 from albert_lab.studies.claims import AXIS_NAMES, number_in
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study, StudyPoint
+from albert_lab.tasks.task import task_names
 
 NUMBERS = ("run", "row", "seed", "metric", "value", "n", "floor", "segments", "words")
 DOCUMENTS = ("run", "metric", "document", "n", "sum")
@@ -64,6 +66,11 @@ class Frame:
     def _by_metric(self) -> dict[str, pd.DataFrame]:
         numbers: Any = self.numbers
         return dict(iter(numbers.groupby("metric", sort=False)))
+
+    def unit(self, metric: str) -> str:
+        """The unit of a metric: %, points, nats, degrees, or empty; a task has one although it was not run."""
+        known = dict.fromkeys((*task_names(), *self.tasks, AVERAGE), "%") | units()
+        return "nats" if metric.endswith("_loss") else known.get(metric, "")
 
     def documents_of(self, metric: str) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
         """The n and the sum of a metric by document, for each run that has them. [documents]"""

@@ -15,7 +15,6 @@ from albert_lab.runs.reported import AVERAGE
 from albert_lab.score import loss_name
 from albert_lab.studies.claims import AtChance, BaseClaim, Comparison, Labels, Trend
 from albert_lab.studies.study import Study
-from albert_lab.tasks.task import task_names
 
 SUPPORTED, NOT_SUPPORTED, UNDECIDED, CANNOT_TELL = "supported", "not supported", "undecided", "cannot tell"
 WORDS = (SUPPORTED, NOT_SUPPORTED, UNDECIDED, CANNOT_TELL)
@@ -72,17 +71,16 @@ def can_tell(low: float, high: float, size: float) -> bool:
 
 def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
     metric = claim.metric
-    known = dict.fromkeys((*task_names(), AVERAGE), "%") | units()
-    unit = "nats" if metric.endswith("_loss") else known.get(metric, "")
+    unit = frame.unit(metric)
     words = claim.words("points" if unit == "%" else unit, lambda labels: _name(frame, labels))
     line = {"quote": claim.quote, "section": claim.section or "", "metric": metric, "check": words, "compared": ""}
     line |= {"kind": "level", "verdict": CANNOT_TELL, "can_tell": False, "why": ""} | dict.fromkeys(NUMBERS, math.nan)
     rows = {tuple(labels.items()): frame.row(labels) for labels in claim.rows(study.experiment.grid)}
     if more := [axis for of in study.points[:1] for axis in of.labels if axis not in study.experiment.grid]:
         return line | {"why": f"not run: each of its rows is several here: give one value of {', '.join(more)}"}
-    having = set(frame.of(metric)["row"])
+    known = set(frame.of(metric)["row"])
     absent = [key for key, row in rows.items() if row is None]
-    if missing := [_name(frame, dict(key)) for key in absent or rows if rows[key] not in having]:
+    if missing := [_name(frame, dict(key)) for key in absent or rows if rows[key] not in known]:
         what = "no average, for not all of its tasks were run" if metric == AVERAGE else f"no {metric}"
         what = "no row in this table" if absent else what
         return line | {"why": f"not run: {', '.join(missing)} {'has' if len(missing) == 1 else 'have'} {what}"}
