@@ -32,10 +32,17 @@ def write(root: Path) -> Path:
     Raises:
         ConfigError: a file of a report is missing or cannot be read, or a README.md there is another page.
     """
+    page = _page(root)
+    write_atomically(page, render(root))
+    return page
+
+
+def _page(root: Path) -> Path:
+    """The path of the scoreboard; ConfigError if another page is there."""
     page = root / PAGE
     if page.exists() and not page.read_text(errors="replace").startswith(TITLE):
-        raise ConfigError(f"{page} is no scoreboard, and would be overwritten: move it, or give another folder")
-    write_atomically(page, render(root))
+        remedy = "move it, or publish elsewhere: ALBERT_LAB_PUBLISHED names the folder"
+        raise ConfigError(f"{page} is no scoreboard, and would be overwritten: {remedy}")
     return page
 
 
@@ -43,8 +50,9 @@ def publish(folder: Path, root: Path) -> Path:
     """Write a report below a folder of published reports, as `<root>/<scale>-<corpus>/<name>`; return its report.md.
 
     Raises:
-        ConfigError: not a report, or a file in it cannot be read.
+        ConfigError: not a report, a file in it cannot be read, or the folder has a README.md that is no scoreboard.
     """
+    _page(root)  # before anything is written
     analysis = read(folder)
     target = root / f"{analysis.study.scale}-{analysis.study.corpus}" / folder.resolve().name
     written = report.write(target, analysis)

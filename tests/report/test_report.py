@@ -11,6 +11,7 @@ from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.answers import answer, claim_lines
 from albert_lab.analysis.frame import Frame, frame
 from albert_lab.analysis.numbers import value
+from albert_lab.errors import ConfigError
 from albert_lab.report import latex, markdown, notes, report, tables
 from albert_lab.report.scoreboard import publish
 from albert_lab.studies import experiment
@@ -141,3 +142,7 @@ def test_a_published_report_has_records_text_and_picture(tmp_path, empty_figures
     assert kinds == {".json", ".yaml", ".md", ".png"}
     assert "smoke-sotu/sharing/report.md" in (root / "README.md").read_text()
     assert len(studies.read(written.parent).runs) == 16
+    (tmp_path / "README.md").write_text("# Mine\n")
+    with pytest.raises(ConfigError, match="would be overwritten"):
+        publish(report, tmp_path)
+    assert not (tmp_path / "smoke-sotu").exists(), "nothing is written"

@@ -5,7 +5,6 @@ from toy_reports import toy_report
 
 from albert_lab.analysis import sentences
 from albert_lab.analysis.verdicts import CANNOT_TELL, NOT_SUPPORTED, SUPPORTED, UNDECIDED
-from albert_lab.errors import ConfigError
 from albert_lab.report import scoreboard
 from albert_lab.studies import experiment
 from albert_lab.studies.experiment import Experiment
@@ -42,9 +41,6 @@ def test_the_scoreboard_links_every_report_once(root):
     assert text.count("(small/own/report.md)") == 1
     assert len(scoreboard.as_text(sentences.sentences(sentences.reports(root))).splitlines()) > 4
     assert json.dumps(scoreboard.as_data(sentences.sentences(sentences.reports(root))))
-    (root / "README.md").write_text("# Mine\n")
-    with pytest.raises(ConfigError, match="would be overwritten"):
-        scoreboard.write(root)
 
 
 @pytest.mark.parametrize(
