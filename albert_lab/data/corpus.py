@@ -169,7 +169,7 @@ def without_repeated(documents: Iterable[Document], held_out: set[int], counts: 
 def empty_split(split: str, num_documents: int, corpus: CorpusConfig) -> ConfigError:
     """The error for a split without documents."""
     if not num_documents:
-        return ConfigError(f"the text of corpus={corpus.name} is empty: {corpus.path or 'it has no document'}")
+        return ConfigError(f"the text of corpus={corpus.name} is empty: give another corpus.path than {corpus.path}")
     return ConfigError(
         f"corpus.dev_share={corpus.dev_share} leaves the {split} split of {num_documents} different documents empty:"
         " give more text, another share, corpus.repeats=keep, or corpus.document_characters=N to cut a long text"

@@ -58,8 +58,9 @@ def queued(folders: Iterable[Path]) -> dict[Path, str]:
     try:
         text = subprocess.check_output(["squeue", "--me", "--array", "--noheader", "--format=%i"], text=True)
     except (OSError, subprocess.SubprocessError) as error:
-        is_there = not isinstance(error, FileNotFoundError)
         said = f"squeue does not answer ({error}), and runs may be queued: try again later"
-        raise MissingDataError(said if is_there else "there is no squeue here: --slurm needs Slurm") from error
+        if isinstance(error, FileNotFoundError):
+            said = "there is no squeue here: give --slurm where Slurm is, or leave it out"
+        raise MissingDataError(said) from error
     noted = {folder: (folder / JOB).read_text().strip() for folder in folders if (folder / JOB).exists()}
     return {folder: number for folder, number in noted.items() if number in text.split()}

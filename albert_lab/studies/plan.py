@@ -199,7 +199,7 @@ class _Grid:
             rest = [axis for axis in wanted if axis not in new]
             if new and rest and all(labels[axis] == wanted[axis] for axis in rest):
                 known = f"one of {', '.join(self._choices[new[0]])}, or another {rest[0]}"
-                raise ConfigError(f"{row}: start_from names no run that it starts from: give {known}")
+                raise ConfigError(f"{row}: no run is named that it starts from: give {known}")
         parent = self.point(labels | links[0].parent, seed, (*below, labels)) if links else self._start
         self._made[key] = point = Point(labels, config, parent, links[0].keep if links else "weights")
         return point

@@ -123,7 +123,8 @@ def read(folder: Path) -> Study:
 def read_points(folder: Path) -> _StudyFile:
     """What was asked for in a report's folder; ConfigError as in read()."""
     if not (folder / STUDY).exists():
-        raise ConfigError(f"{folder} is no report, for it has no {STUDY}: give its folder, or run its command again")
+        remedy = "give the folder that a command printed as its report, or run that command again"
+        raise ConfigError(f"{folder} is no report, for it has no {STUDY}: {remedy}")
     return files.read_json(folder / STUDY, _StudyFile, REMEDY)
 
 
