@@ -15,6 +15,7 @@ from albert_lab.runs import run as runs
 # Keys that continued training must keep: they set the shape, the token ids, the labels, the schedule, the curve.
 _SAME_IN_TRAINING = (
     *("model", "sharing", "embedding_size", "inter_sentence", "tokenizer", "optimizer", "budget.unit", "budget.value"),
+    *("projection", "attention_block", "ffn_block", "position_encoding", "norm_placement"),
     *("batch_size", "length_schedule", "max_sequence_length", "evaluation", "seed"),
 )
 # Groups and plain keys that the weights of an existing run determine.

@@ -102,6 +102,7 @@ DEEPER = {"row": {"model.num_layers": "4"}, "parent": {"sharing.attention_groups
     [
         (from_trunk({"batch_size": "4"}, batch_size=[8, 16]), [], "batch_size"),
         (from_trunk({"max_sequence_length": "16"}, max_sequence_length=[16, 32]), [], "max_sequence_length"),
+        (from_trunk({"ffn_block": "glu"}, ffn_block=["glu", "standard"]), [], "ffn_block"),
         (ARMS, ["budget.stop_at=0.5"], "leaves nothing to do"),
         (CHAIN | {"start_from": [DEEPER]}, ["model.num_layers=2,4", "sharing=not-shared"], "attention_groups"),
     ],
