@@ -173,7 +173,7 @@ class _Grid:
             keys = {key for label in labels for key in self._set_by(axis, label)}
             if of_all := [key for key in keys if key.split(".")[0] in ("scale", "machine", "seed")]:
                 raise ConfigError(f"{of_all[0]}: rows cannot differ in it: give one value for all, or a study for each")
-            for key in sorted((keys - {axis} - self._own_fixed.keys()) & self._overridden):
+            for key in sorted((keys - {axis} - (self._own_fixed.keys() - swept.keys())) & self._overridden):
                 choose = f"choose rows by {axis}={','.join(self._choices[axis])}"
                 raise ConfigError(f"{key}={','.join(overridden[key])}: rows of the table set this key; {choose}")
 
@@ -213,7 +213,7 @@ class _Grid:
 
 def _label(value: str, known: Iterable[str]) -> str:
     """The label that a given value is, or else the value."""
-    plain = value.strip("'\"").casefold()  # Hydra's grammar writes True for true, and keeps the quotes of a text
+    plain = value.strip("'\"").replace("\\ ", " ").casefold()  # Hydra's grammar writes True, and keeps quotes or "\ "
     return next((label for label in known if label.casefold() == plain), value)
 
 

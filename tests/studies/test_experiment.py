@@ -128,6 +128,10 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
         points_of("depth", "smoke", "model.num_layers=2,4")
     with pytest.raises(ConfigError, match="warm_start=maybe is no row of the table"):
         points_of("depth", "smoke", "warm_start=maybe")
+    (row,) = points_of("extra-data", "smoke", "data=With additional data")
+    assert row.labels == {"data": "With additional data"}
+    with pytest.raises(ConfigError, match="rows of the table set this key"):
+        points_of("extra-data", "smoke", "added_corpus=none,sotu-since-1900")
     back = {"row": {"model.num_layers": "1"}, "parent": {"model.num_layers": "2"}, "keep": "weights"}
     with pytest.raises(ConfigError, match="start_from"):
         grid_points.points(
@@ -191,10 +195,7 @@ def test_the_parents_of_a_row_are_those_of_the_whole_table_whichever_rows_are_as
 def test_an_override_replaces_an_axis_or_adds_one():
     sharing = toy(grid={"sharing": ["all-shared", "not-shared"]})
     points = grid_points.points(sharing, ["sharing=groups", "batch_size=8,16"])
-    assert [point.labels for point in points] == [
-        {"sharing": "groups", "batch_size": "8"},
-        {"sharing": "groups", "batch_size": "16"},
-    ]
+    assert [point.label for point in points] == ["sharing=groups batch_size=8", "sharing=groups batch_size=16"]
 
 
 def test_a_bare_sweep_has_the_keys_with_several_values_as_axes():
