@@ -246,7 +246,7 @@ def scripts(jobs: Sequence[Job], unprepared: Sequence[runs.Run], how: Options) -
     for job in jobs:
         depth[job.folder] = depth.get(job.parent, 0) + 1
         generations.setdefault(depth[job.folder], []).append(job)
-    arrays = [(f"{of[0].folder.name}-{place}", of, [job.command for job in of]) for place, of in generations.items()]
+    arrays = [(f"{of[0].folder.name}-{at}", of, [job.command for job in of]) for at, of in sorted(generations.items())]
     if arrays and unprepared:
         arrays.insert(0, ("prepare", [], preparing.commands(unprepared)))
     folder = paths.home() / "slurm"
