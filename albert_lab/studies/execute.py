@@ -24,6 +24,7 @@ from albert_lab.tasks.task import SPLITS
 from albert_lab.training.log import check_installed
 
 SOME_FAILED = 3
+_PATIENT = ("env", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=3600", sys.executable)  # torchrun kills 30 s after a stop
 # Slurm sends USR1 before the time limit (--signal), only to the shell: save a checkpoint and requeue. scancel and
 # preemption send TERM: save a checkpoint and exit; Slurm itself requeues preempted jobs, but no cancelled ones.
 # Of an option that is given twice the last counts, so the user's cannot replace those that find jobs and parents.
@@ -123,8 +124,8 @@ def jobs_of(todo: Sequence[Point]) -> list[Job]:
     folders, found = {item.run.folder for item in todo}, []
     for item in todo:
         processes = item.config.machine.processes if item.lacks_pretraining else 1
-        torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-        command = [sys.executable, *(torchrun if processes > 1 else ()), "-m", "albert_lab.runs.worker"]
+        torchrun = [*_PATIENT, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+        command = [*(torchrun if processes > 1 else [sys.executable]), "-m", "albert_lab.runs.worker"]
         command += [str(item.run.folder), *item.tasks.values()]
         command += ["--seeds", *map(str, item.seeds)] if item.tasks and item.seeds else []
         command += ["--with-random"] if item.tasks and item.with_random else []

@@ -16,10 +16,8 @@ from albert_lab.studies.plan import Plan, Point
 from albert_lab.tasks.records import FOLDER, FinetuningRecord
 from albert_lab.tasks.task import KINDS, TaskConfig, TaskSettings, load_task, task_names
 
-# Weights and two moments in float32, in each of the two checkpoints that are kept.
-_CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
-# Work a second that converts a budget in seconds where only proportions matter.
-_ASSUMED_SPEED = 3e8
+_CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4  # weights and two moments in float32, in the two checkpoints that are kept
+_ASSUMED_SPEED = 3e8  # work a second that converts a budget in seconds where only proportions matter
 _WIDEST = 256  # work is FLOPs over H up to this H: so far the speed in FLOP/s grows with H (on CPUs, from H = 24)
 
 
