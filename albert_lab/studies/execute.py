@@ -228,7 +228,8 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], None]
 
 def print_commands(jobs: Sequence[Job], unprepared: Sequence[runs.Run]) -> None:
     """Print one line per run on stdout, after one that prepares data, if any is missing; nothing is started."""
-    here = f"cd {shlex.quote(os.getcwd())} && "
+    own = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith("ALBERT_LAB_")]
+    here = f"cd {shlex.quote(os.getcwd())} && {shlex.join(['env', *own]) + ' ' if own else ''}"
     for command in preparing.commands(unprepared) if unprepared else ():
         print(f"# first, and alone:\n{here}{shlex.join(command)}")
     for job in jobs:

@@ -18,7 +18,8 @@ def test_the_line_of_the_preparation_comes_first_and_makes_all_that_its_runs_nee
     print_commands([Job(folder, ["train", str(folder)])], [run])
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("#")]
     assert ["--prepare" in line for line in lines] == [True, False]
+    assert all(f"ALBERT_LAB_CACHE={own_home}/cache" in line for line in lines)
     with own_signals():
-        assert worker.command(shlex.split(lines[0])[6:]) == 0
+        assert worker.command(shlex.split(lines[0].partition("albert_lab.runs.worker")[2])) == 0
     assert not preparing.lacking([run])
     assert {path.name for path in (own_home / "cache").iterdir()} >= {"shards", "tokenizers"}
