@@ -58,6 +58,8 @@ def main(
                 for file in include:  # now: it may load torch
                     own_code.include(file)
                 own_code.check(run.own_code, run.name)
+                if rank.leads and not prepare:
+                    (folder / FAILURE).unlink(missing_ok=True)  # of an earlier try
                 if not is_trained(folder):
                     check_text(run)
                 if prepare:
