@@ -164,7 +164,7 @@ class GraphedStep:
             return self._step.take(batch, number)
         # The number of masked tokens differs from step to step; that of predictions must not.
         fixed = batch.with_masked(len(batch) * self._step.config.masking.most_predictions(batch.input_ids.shape[1]))
-        self._num_masked.fill_(len(batch.masked_labels))
+        self._num_masked.fill_(max(1, len(batch.masked_labels)))
         inputs, labels = inputs_of(fixed, self._device, needs_mask=True), labels_of(fixed, self._device)
         coming = [tensor for tensor in (*inputs.values(), *labels.values()) if tensor is not None]
         if self._replay is None:
