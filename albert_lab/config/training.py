@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from albert_lab.config.section import BUILT_IN, PositiveInt, Section, Seed, Share, default
+from albert_lab.config.section import PositiveInt, Section, Seed, Share, default
 from albert_lab.files import Distinct, Name
 
 _MAX_THREADS = 2**16
@@ -38,7 +38,7 @@ class OptimizerConfig(Section):
     @model_validator(mode="after")
     def _options_of_muon(self) -> "OptimizerConfig":
         for key in ("muon_ratio", "momentum", "newton_schulz_steps"):
-            if self.name in BUILT_IN["optimizer"] and (getattr(self, key) is None) == (self.name == "muon"):
+            if self.name in ("adamw", "lamb", "muon") and (getattr(self, key) is None) == (self.name == "muon"):
                 verb = "needs" if self.name == "muon" else "does not have"
                 raise ValueError(f"optimizer={self.name} {verb} {key}")
         return self
