@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.answers import extremes
@@ -115,7 +115,9 @@ def sharing_tradeoff(analysis: Analysis) -> Figure | None:
             )
             if x == x and mean == mean:
                 points = {"x": x / 1e6, "y": mean, "yerr": None if sd != sd else sd}
-                panel.errorbar(**points, label=row, **(drawing.style(look) | {"linestyle": "none", "capsize": 2}))
+                panel.errorbar(
+                    **points, label=drawing.literal(row), **(drawing.style(look) | {"linestyle": "none", "capsize": 2})
+                )
         if has_paper:
             place = [printed(rows.loc[row, f"paper_{name}"]) for name in ("parameters", AVERAGE)]
             style: dict[str, Any] = drawing.style(look, paper=True) | {"linestyle": "none"}
@@ -205,6 +207,8 @@ def ladder_trend(analysis: Analysis) -> Figure | None:
         panel.axhline(0, color=drawing.FLOOR, linewidth=1)
         names = [", ".join(labels.values()) for labels in (claim.row, claim.than)]
         panel.set(xscale="log", xlabel="FLOPs of training a run", ylabel=f"{heading}: {' − '.join(names)}")
+        panel.xaxis.set_major_formatter("{x:.0e}")
+        panel.xaxis.set_minor_formatter(NullFormatter())
         slope, is_known = line.slope, line.slope.low == line.slope.low
         said.append(heading + (f" {slope.effect:+.2g} [{slope.low:+.2g}, {slope.high:+.2g}]" if is_known else " ?"))
     return drawing.finish(figure, f"The effect changes with ten times the compute by: {'; '.join(said)}", panels)

@@ -10,6 +10,7 @@ import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from PIL import Image
 
 from albert_lab.storage import write_atomically
@@ -40,6 +41,7 @@ RC = {
     "lines.markersize": 4.5,
     "legend.frameon": False,
     "savefig.dpi": 150,
+    "text.parse_math": False,  # a label with two dollars is no formula
 }
 Look = tuple[int, int]  # the index of a colour, and that of a line and marker
 
@@ -68,6 +70,13 @@ def style(look: Look, *, paper: bool = False) -> dict[str, Any]:
     return drawn | ({"markerfacecolor": "none"} if paper else {})
 
 
+def literal(text: str) -> str:
+    """Text of a user as matplotlib shows it as it is, on one line and without control characters."""
+    shown = "".join(char if char.isprintable() else " " for char in text)
+    # Legends leave out labels that begin with an underscore.
+    return f" {shown}" if shown.startswith("_") else shown
+
+
 def draw_line(panel: Axes, points: Any, label: str, look: Look) -> None:
     """Draw means with a band of one standard deviation over seeds on either side.
 
@@ -75,7 +84,7 @@ def draw_line(panel: Axes, points: Any, label: str, look: Look) -> None:
         points: a table with x, mean and sd (NaN for a single seed).
     """
     points = points.sort_values("x")
-    panel.plot(points["x"], points["mean"], label=label, **style(look))
+    panel.plot(points["x"], points["mean"], label=literal(label), **style(look))
     low, high = points["mean"] - points["sd"], points["mean"] + points["sd"]
     panel.fill_between(points["x"], low, high, color=style(look)["color"], alpha=0.15, linewidth=0)
 
@@ -87,7 +96,7 @@ def draw_paper(panel: Axes, paper: PaperFigure, metric: str, looks_of: Mapping[s
         if curve.between:
             look["linestyle"] = "none"
         xs, ys = zip(*curve.points, strict=True)
-        panel.plot(xs, ys, label=curve.row, **look)
+        panel.plot(xs, ys, label=literal(curve.row), **look)
         if curve.between:
             hatch = {"facecolor": "none", "edgecolor": look["color"], "hatch": "///", "linewidth": 0.5, "alpha": 0.6}
             panel.fill_between([min(xs) + 1, max(xs) - 1], *curve.between, **hatch)
@@ -109,15 +118,17 @@ def draw_floor(panel: Axes, height: float, label: str, dashes: str) -> None:
 
 def finish(figure: Figure, title: str, panels: Sequence[Axes], missing: Sequence[str] = ()) -> Figure:
     """Put the message above a figure, and below it one legend of its panels, with the rows that are missing."""
+    for written in figure.findobj(Text):  # headings of tasks and measures, names of axes, quotations
+        written.set_text(literal(written.get_text()))
     by_label: dict[str, Any] = {}
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             by_label.setdefault(label, handle)
-    by_label |= {f"missing: {words}": Line2D([], [], linestyle="none") for words in missing}
+    by_label |= {literal(f"missing: {words}"): Line2D([], [], linestyle="none") for words in missing}
     width, height = figure.get_size_inches()
     columns = max(1, min(len(by_label), int(width * CHARACTERS_PER_INCH / (max(map(len, by_label), default=0) + 8))))
     rows = -(-len(by_label) // columns)
-    text = textwrap.fill(title, int(width * CHARACTERS_PER_INCH * 0.85))
+    text = textwrap.fill(literal(title), int(width * CHARACTERS_PER_INCH * 0.85))
     figure.set_size_inches(width, height + LEGEND_ROW_INCHES * rows + TITLE_INCHES * (text.count("\n") + 1))
     figure.suptitle(text, fontweight="bold")
     if by_label:

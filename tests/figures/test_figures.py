@@ -1,5 +1,6 @@
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -152,3 +153,24 @@ def test_layers_of_two_models_are_drawn_with_their_table(tmp_path, empty_figures
     assert [file.suffix for file in drawn] == [".png", ".svg"]
     with pytest.raises(ConfigError, match="rename"):
         figures.compare_layers([("a", layers), ("a", other)], tmp_path)
+
+
+def test_text_with_signs_of_markup_is_drawn_as_it_is_written(tmp_path):
+    signs = {
+        "from $5_$ to $6^$": "from $5_$ to $6^$",
+        "_first": "_first",
+        "a\x1b[31m\nb": "a [31m b",
+        "\\frac{1}": "\\frac{1}",
+    }
+
+    def draw() -> Figure:
+        figure, (panel,) = drawing.sheet(1)
+        for place, label in enumerate(signs):
+            drawing.draw_line(panel, pd.DataFrame({"x": [1, 2], "mean": [1, 2], "sd": [0, 0]}), label, (place, place))
+        panel.set(ylabel="$A_$\x1b $B^$")
+        return drawing.finish(figure, "$C_$ and $D^$", [panel])
+
+    drawn: Any = drawing.write(draw, tmp_path / "a.png", tmp_path / "a.svg")
+    assert [text.get_text().strip() for text in drawn.legends[0].get_texts()] == [*signs.values()]
+    assert drawing.message(drawn) == "$C_$ and $D^$"
+    ElementTree.parse(tmp_path / "a.svg")
