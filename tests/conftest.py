@@ -1,15 +1,17 @@
 import gc
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
 from command import launch_here, own_signals
 from hypothesis import settings
 from toy import write_corpus
-from toy_reports import compose_figure
+from toy_reports import compose_figure, toy_report
 
+from albert_lab.analysis import analysis
 from albert_lab.figures import drawing
-from albert_lab.studies import execute
+from albert_lab.studies import execute, experiment
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads are slower
@@ -68,3 +70,15 @@ def shared_data():
     if not folder:
         pytest.skip("ALBERT_LAB_SHARED_DATA is not set")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def full(tmp_path_factory):
+    """The folder of a full toy report of three seeds, and its analysis, by the name of its experiment."""
+
+    @cache
+    def of(name: str):
+        folder = toy_report(tmp_path_factory.mktemp("full") / name, experiment.named(name), 3, full=True)
+        return folder, analysis.read(folder)
+
+    return of

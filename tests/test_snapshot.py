@@ -94,9 +94,9 @@ def test_the_numbers_of_the_committed_reports_are_those_of_the_snapshot(saved):
 
 @pytest.mark.parametrize("report", STUDIES)
 def test_the_frame_of_a_report_has_the_means_of_the_snapshot(report, saved):
-    from albert_lab import report as read  # the rest is to work without the package
+    from albert_lab import read_report  # the rest is to work without the package
 
-    frame = read(REPORTS / report)
+    frame = read_report(REPORTS / report)
     axes = [name.removeprefix("here_") for name in frame.rows if name.startswith("here_")]
     row: Any = frame.rows.set_index("row")[axes].agg(" ".join, axis=1)
     values = frame.numbers.assign(report=report, row=frame.numbers["row"].map(row)).dropna(subset=["row"])

@@ -11,7 +11,7 @@ import pandas as pd
 from albert_lab.analysis.contrasts import counts
 from albert_lab.analysis.frame import Frame, frame
 from albert_lab.analysis.summary import summary
-from albert_lab.analysis.verdicts import verdicts
+from albert_lab.analysis.verdicts import Verdict, verdicts
 from albert_lab.measures.catalog import labels, probes
 from albert_lab.runs.reported import AVERAGE
 from albert_lab.score import LINEAR_PROBE, loss_name
@@ -19,12 +19,15 @@ from albert_lab.studies import study as studies
 from albert_lab.studies.claims import AXIS_NAMES
 from albert_lab.studies.experiment import INTRINSIC, Experiment
 from albert_lab.studies.study import Study
+from albert_lab.tasks.task import load_task, task_names
 
 QUANTITIES = {
     "l2_roughness": "roughness of L2",
     "degrees_roughness": "roughness of angles",
     "last_rms_change": "last layer, L2 / √H",
     "last_degrees": "last layer, degrees",
+    "mean_rms_change": "mean of layers, L2 / √H",
+    "mean_degrees": "mean of layers, degrees",
     "train_flops_per_token": "training FLOPs/token",
     "tokens_per_second": "training tokens/s",
     "inference_tokens_per_second": "inference tokens/s",
@@ -47,7 +50,7 @@ class Analysis:
         return summary(self.frame)
 
     @cached_property
-    def verdicts(self) -> pd.DataFrame:
+    def verdicts(self) -> list[Verdict]:
         return verdicts(self.study, self.frame)
 
     @cached_property
@@ -87,7 +90,7 @@ class Analysis:
 
     @cached_property
     def claimed(self) -> list[str]:
-        return list(dict.fromkeys(claim.metric for claim in self.experiment.claims))
+        return list(dict.fromkeys(metric for claim in self.experiment.claims for metric in claim.metrics))
 
     @cached_property
     def drawn(self) -> list[str]:
@@ -121,6 +124,8 @@ class Analysis:
         return self.frame.unit(metric)
 
     def heading(self, metric: str) -> str:
+        if metric not in self.headings and metric in task_names():  # it was not run
+            return load_task(metric).title
         return self.headings.get(metric, metric.replace("_", " "))
 
 

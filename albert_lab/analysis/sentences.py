@@ -1,47 +1,40 @@
-"""The sentences of the paper over all reports below a folder: each at the largest scale at which it was run."""
+"""The claims of the paper over all reports below a folder: each at the largest scale that can tell it."""
 
-from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from albert_lab.analysis.analysis import Analysis, read
-from albert_lab.analysis.verdicts import CANNOT_TELL, UNDECIDED
+from albert_lab.analysis.verdicts import Outcome, Verdict, kinds
 from albert_lab.studies import experiment as experiments
+from albert_lab.studies.claims import BaseClaim, Kind
+from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import EXPERIMENT
 
-MIXED = "mixed"
+
+@dataclass(frozen=True)
+class Found:
+    """A verdict on a claim in the report of a folder."""
+
+    folder: Path
+    analysis: Analysis
+    verdict: Verdict
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of the paper, and what the runs of one report say of it.
+    """A claim of the paper, and by each kind of evidence that it is asked of the verdict that speaks for it.
 
-    Attributes:
-        verdict: one of analysis/verdicts.py, or mixed if it holds by one score and not by another.
-        deciding: the line of the verdicts that speaks for it: of its tests, the first with this verdict.
-        tests: the number of its tests that can tell something.
-        report: the folder of the report, and its analysis; None if it was not run.
+    A kind by which it was asked in no report is not in `by`.
     """
 
-    quote: str
-    source: str
-    verdict: str
-    deciding: Any
-    tests: int
-    report: tuple[Path, Analysis] | None
+    claim: BaseClaim
+    experiment: Experiment
+    by: Mapping[Kind, Found] = field(default_factory=dict)
 
     @property
-    def can_tell(self) -> bool:
-        return self.report is not None and bool(self.deciding["can_tell"])
-
-
-def outcome(verdicts: set[str]) -> str:
-    """The verdict on a sentence that several scores test: that of those which can tell something."""
-    said = verdicts - {CANNOT_TELL} or {CANNOT_TELL}
-    if len(said - {UNDECIDED}) > 1:
-        return MIXED
-    return UNDECIDED if UNDECIDED in said else said.pop()
+    def kinds(self) -> list[Kind]:
+        return kinds(self.claim)
 
 
 def reports(root: Path, only: Container[Path] | None = None) -> dict[Path, Analysis]:
@@ -61,27 +54,42 @@ def _compute(analysis: Analysis) -> float:
     return max((record.train_flops_per_token * record.training.tokens for record in records), default=0.0)
 
 
-def sentences(found: dict[Path, Analysis]) -> list[Sentence]:
-    """A line for each sentence that an experiment of the package tests, in the order of the experiments.
+def sentences(found: Mapping[Path, Analysis]) -> list[Sentence]:
+    """A line for each claim that an experiment of the package tests, in the order of the experiments.
 
-    It is that of the first report in which a score of it was run.
+    Its verdicts are those of reports that ask the same, whatever their name, of models trained from scratch.
     """
+    from_scratch = {folder: analysis for folder, analysis in found.items() if not analysis.study.is_of_encoder}
     lines = []
-    for known in filter(lambda known: known.is_of_paper, map(experiments.named, (f.stem for f in experiments.files()))):
-        of_it = {folder: analysis for folder, analysis in found.items() if folder.name == known.name}
-        for quote in dict.fromkeys(claim.quote for claim in known.claims):
-            said = next(_said(quote, of_it), None)
-            lines.append(said or Sentence(quote, known.source, CANNOT_TELL, None, 0, None))
+    for known in map(experiments.named, (file.stem for file in experiments.files())):
+        if known.is_of_paper:
+            lines += [_sentence(claim, known, from_scratch) for claim in known.claims]
     return lines
 
 
-def _said(quote: str, found: dict[Path, Analysis]) -> Iterator[Sentence]:
-    for folder, analysis in found.items():
-        table: Any = analysis.verdicts
-        tests = table[(table["quote"] == quote) & (table["compared"] != "")]
-        if len(tests):
-            verdict = outcome(set(tests["verdict"]))
-            decided = tests[tests["verdict"] != CANNOT_TELL]
-            same = tests[tests["verdict"] == verdict] if verdict != MIXED else decided
-            source = analysis.experiment.source
-            yield Sentence(quote, source, verdict, same.iloc[0], max(len(decided), 1), (folder, analysis))
+def of_report(folder: Path, analysis: Analysis) -> list[Sentence]:
+    """A line for each claim of one report."""
+    experiment = analysis.experiment
+    return [_sentence(claim, experiment, {folder: analysis}) for claim in experiment.claims]
+
+
+def _sentence(claim: BaseClaim, experiment: Experiment, found: Mapping[Path, Analysis]) -> Sentence:
+    by = {}
+    for kind in kinds(claim):
+        asked = [
+            Found(folder, analysis, verdict)
+            for folder, analysis in found.items()
+            for verdict in analysis.verdicts
+            if verdict.kind is kind and (verdict.claim.quote, verdict.claim.short) == (claim.quote, claim.short)
+        ]
+        if asked:
+            by[kind] = _speaking(asked)
+    return Sentence(claim, experiment, by)
+
+
+def _speaking(found: Iterable[Found]) -> Found:
+    """The verdict that speaks for a claim: that of the largest scale that can tell; else of the largest that has it."""
+    by_size = list(found)
+    telling = [item for item in by_size if item.verdict.outcome is not Outcome.CANNOT_TELL]
+    measured = [item for item in by_size if item.verdict.effect]
+    return (telling or measured or by_size)[0]

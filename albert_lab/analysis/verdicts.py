@@ -1,27 +1,123 @@
-"""Verdicts: the claims of an experiment, tested on the frame of its study."""
+"""Verdicts: the claims of an experiment, tested on the frame of its study. Values alone; words are report/wording.py's.
+
+A claim on performance has two verdicts, by a loss and by tasks; any other claim has one.
+"""
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from statistics import fmean
 from typing import Any
-
-import pandas as pd
 
 from albert_lab.analysis.contrasts import Contrast, contrast, counts, holm
 from albert_lab.analysis.frame import PAPER, Frame, printed
-from albert_lab.analysis.trend import trend
-from albert_lab.measures.catalog import units
-from albert_lab.runs.reported import AVERAGE
-from albert_lab.score import loss_name
-from albert_lab.studies.claims import AtChance, BaseClaim, Comparison, Labels, Trend
+from albert_lab.measures.catalog import labels, probes, units
+from albert_lab.model.counts import count
+from albert_lab.runs.reported import AVERAGE, ReportedRun
+from albert_lab.score import LINEAR_PROBE, loss_name
+from albert_lab.studies.claims import AtChance, BaseClaim, Comparison, Kind, Labels, is_loss
+from albert_lab.studies.plan import points
 from albert_lab.studies.study import Study
+from albert_lab.tasks.task import task_names
 
-SUPPORTED, NOT_SUPPORTED, UNDECIDED, CANNOT_TELL = "supported", "not supported", "undecided", "cannot tell"
-WORDS = (SUPPORTED, NOT_SUPPORTED, UNDECIDED, CANNOT_TELL)
 ALPHA = 0.05
-OTHER_SETS = "with one text, vocabulary, length and masking they could be compared"
-NUMBERS = ("effect", "low", "high", "paper", "p")
-COLUMNS = ("quote", "section", "metric", "check", "compared", "kind", *NUMBERS, "verdict", "can_tell", "why")
+EXACT = ("parameters", "encoder_parameters")  # of a configuration: the same for all seeds, so one is enough
+
+
+class Outcome(Enum):
+    """What a table says of a claim."""
+
+    SUPPORTED = "supported"
+    NOT_SUPPORTED = "not supported"
+    UNDECIDED = "undecided"
+    CANNOT_TELL = "cannot tell"
+
+
+class Reason(Enum):
+    """Why a claim is not decided; what Verdict.details then has."""
+
+    NO_ROW = "no row in this table"  # the rows that it lacks
+    SEVERAL_ROWS = "several rows for one"  # the axes that the command added
+    NOT_MEASURED = "score not measured"  # the metrics that would do
+    TOO_SMALL = "smaller than the sentence is about"  # a setting, what is needed, what it is here
+    SAME_RUNS = "same runs"
+    OTHER_SETS = "other held-out sets"
+    NOT_COUNTED = "task does not count"
+    NOT_LEARNT = "no row above the floor"
+    OWN_TASK_NOT_LEARNT = "row at the floor of its own task"  # the row, the metric that it was trained for
+    NO_RATIO = "numbers not above 0"
+    TOO_FEW_RUNS = "too few runs for a spread"
+
+
+class Tells(Enum):
+    """Whether a scale can tell a claim: not known without a size of the paper's effect."""
+
+    YES = "yes"
+    NO = "no"
+    NOT_KNOWN = "not known"
+
+
+class Form(Enum):
+    """What an effect is: the level of a row, a difference (of sums), a ratio, or a slope along an axis."""
+
+    LEVEL = "level"
+    DIFFERENCE = "difference"
+    RATIO = "ratio"
+    SLOPE = "slope"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A comparison as measured.
+
+    Attributes:
+        metric, form: what it is of.
+        rows: the weights and names of its rows.
+        low_bound, high_bound: where it has to be if the claim is true; infinite without a bound.
+        value, low, high: its size with its 95 % interval over seeds and documents (NaN without one): a difference in
+            points for scores, a factor for a ratio, a level for a claim about one row.
+        paper: the same of the paper's numbers; NaN without them.
+        segments: what single segments score, of a level; NaN without this floor.
+    """
+
+    metric: str
+    form: Form
+    rows: tuple[tuple[float, str], ...]
+    low_bound: float
+    high_bound: float
+    value: float
+    low: float
+    high: float
+    paper: float
+    segments: float = math.nan
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a study says of a claim by one kind of evidence.
+
+    Attributes:
+        metric: what decided it, or what would have.
+        effect: of the comparison that decides, which is the weakest one that the claim needs, or the one that
+            contradicts it most; None if it cannot be computed.
+        beside: the same of the accuracy that belongs to a loss; None without.
+        p: two-sided, of the claim or against it, after Holm's correction over the claims of the study that are decided
+            by this kind of evidence; NaN if it was not tested.
+        tells: whether this scale can tell.
+        reason, details: why it is not decided; None and empty if it is.
+    """
+
+    claim: BaseClaim
+    kind: Kind
+    metric: str
+    outcome: Outcome
+    effect: Effect | None = None
+    beside: Effect | None = None
+    p: float = math.nan
+    tells: Tells = Tells.NO
+    reason: Reason | None = None
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,77 +130,76 @@ class _Finding:
     denial: float
 
 
-def verdicts(study: Study, frame: Frame) -> pd.DataFrame:
-    """A line a claim of the study's experiment, in its order.
+@dataclass(frozen=True)
+class _Table:
+    """A study with its frame: what a claim is tested on."""
 
-    Columns: quote and section (of the paper), metric, check (in words); compared, the rows of the comparison that
-    decides, which is the weakest one that the claim needs, or the one that contradicts it most; kind: level, difference
-    or ratio; effect, its size, with low and high, the 95 % interval over seeds and documents, and paper, the same of
-    the paper's cells (NaN without them): a difference in points for scores, a factor for a ratio, a level for a claim
-    about one row, a change for ten times the compute for a trend. p is two-sided, of the claim or against it, after
-    Holm's correction over the claims of the study; NaN if it was not tested.
+    study: Study
+    frame: Frame
 
-    verdict is one of WORDS: supported, if p is below 0.05; not supported, if that of the opposite is; undecided
-    otherwise; cannot tell, if a row was not run, no row has learnt the metric, or it is a task that does not count.
-    can_tell says whether this scale can tell: whether the score counts and its interval is narrow enough
-    (`can_tell()`). why is the reason of a verdict that is not clear, empty for others.
+    def name(self, labels: Labels) -> str:
+        return self.frame.row(labels) or ", ".join(labels.values())
+
+    def names(self, claim: BaseClaim) -> list[str]:
+        """The names of the rows of a claim, each once."""
+        return list(dict.fromkeys(self.name(row) for row in claim.rows(self.study.experiment.grid)))
+
+    def lacks(self, metric: str, rows: Iterable[str]) -> bool:
+        return not {*rows} <= {*_by_row(self.frame, metric, "run")}
+
+    def runs(self, metric: str, rows: Collection[str]) -> list[ReportedRun]:
+        """The runs of some rows that have a metric."""
+        names_of = _by_row(self.frame, metric, "run")
+        names = {name for row in rows for name in names_of[row]}
+        return [run for run in self.study.runs if run.name in names]
+
+
+def verdicts(study: Study, frame: Frame) -> list[Verdict]:
+    """The verdicts on the claims of the study's experiment, in its order, by loss before by tasks.
+
+    A claim is supported if p is below 0.05, not supported if that of its opposite is, and undecided otherwise. Nothing
+    can be told if a row or score is missing, no row has learnt the score, or it is a task that does not count.
     """
-    lines = [_line(claim, study, frame) for claim in study.experiment.claims]
-    for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True):
-        line["p"] = p
-        if line["verdict"] in (SUPPORTED, NOT_SUPPORTED) and p >= ALPHA:
-            line["verdict"] = UNDECIDED
-    return pd.DataFrame(lines, columns=pd.Index(COLUMNS))
+    table = _Table(study, frame)
+    measured = {name for run in study.runs for name in run.record.scores}
+    tested = [_verdict(claim, kind, table) for claim in study.experiment.claims for kind in kinds(claim, measured)]
+    corrected = dict[int, Verdict]()
+    for kind in Kind:
+        places = [place for place, verdict in enumerate(tested) if verdict.kind is kind]
+        adjusted = holm([tested[place].p for place in places])
+        corrected |= {place: _corrected(tested[place], p) for place, p in zip(places, adjusted, strict=True)}
+    return [corrected[place] for place in range(len(tested))]
 
 
-def can_tell(low: float, high: float, size: float) -> bool:
+def _corrected(verdict: Verdict, p: float) -> Verdict:
+    is_decided = verdict.outcome in (Outcome.SUPPORTED, Outcome.NOT_SUPPORTED)
+    return replace(verdict, p=p, outcome=Outcome.UNDECIDED if is_decided and p >= ALPHA else verdict.outcome)
+
+
+def kinds(claim: BaseClaim, measured: Collection[str] = ()) -> list[Kind]:
+    """The kinds of evidence by which a claim is decided; measured are scores on held-out text beside the catalog's."""
+    return list(dict.fromkeys(_kind(metric, measured) for metric in claim.metrics))
+
+
+def _kind(metric: str, measured: Collection[str] = ()) -> Kind:
+    if metric in (*task_names(), AVERAGE) or metric.partition("_")[0] in task_names():
+        return Kind.TASKS
+    return Kind.LOSS if metric in labels() or metric in measured or is_loss(metric) else Kind.NUMBER
+
+
+def tells(low: float, high: float, size: float) -> Tells:
     """Whether a scale can tell a claim on a score that counts: half of its interval is at most half of the size.
 
     Args:
-        low, high: the 95 % interval of the effect, in logarithms for a ratio.
+        low, high: the 95 % interval of the effect, in logarithms for a ratio; NaN without one.
         size: the paper's effect, as the distance from the bound of the claim, or the margin that the claim names; NaN
-            if neither is known, and then any interval will do.
+            if neither is known.
     """
-    half = (high - low) / 2
-    return not math.isnan(half) and (math.isnan(size) or half <= abs(size) / 2)
-
-
-def _line(claim: BaseClaim, study: Study, frame: Frame) -> dict[str, Any]:
-    metric = claim.metric
-    unit = frame.unit(metric)
-    words = claim.words("points" if unit == "%" else unit, lambda labels: _name(frame, labels))
-    line = {"quote": claim.quote, "section": claim.section or "", "metric": metric, "check": words, "compared": ""}
-    line |= {"kind": "level", "verdict": CANNOT_TELL, "can_tell": False, "why": ""} | dict.fromkeys(NUMBERS, math.nan)
-    rows = {tuple(labels.items()): frame.row(labels) for labels in claim.rows(study.experiment.grid)}
-    if more := [axis for of in study.points[:1] for axis in of.labels if axis not in study.experiment.grid]:
-        return line | {"why": f"not run: each of its rows is several here: give one value of {', '.join(more)}"}
-    known = set(frame.of(metric)["row"])
-    absent = [key for key, row in rows.items() if row is None]
-    if missing := [_name(frame, dict(key)) for key in absent or rows if rows[key] not in known]:
-        what = "no average, for not all of its tasks were run" if metric == AVERAGE else f"no {metric}"
-        what = "no row in this table" if absent else what
-        return line | {"why": f"not run: {', '.join(missing)} {'has' if len(missing) == 1 else 'have'} {what}"}
-    runs: Any = frame.of(metric).groupby("row")["run"].agg(tuple)
-    if runs[list(rows.values())].duplicated().any():
-        return line | {"why": "at this scale its rows are the same runs"}
-    if len(rows) > 1 and not is_of_one_set(study, metric, {run for row in rows.values() for run in runs[row]}):
-        return line | {"why": f"its rows were scored on different held-out sets: {OTHER_SETS}"}
-    finding = _of_trend(claim, frame) if isinstance(claim, Trend) else _decisive(claim, study, frame)
-    line |= _shown(finding, frame, metric)
-    if not counts(frame, metric):
-        return line | {"why": "its score does not count: see the table"}
-    if why := _not_learnt(claim, frame, [str(row) for row in rows.values()]):
-        return line | {"why": why}
-    found, comparison = finding.contrast, finding.comparison
-    size = _size(comparison, _paper(comparison, frame, metric))
-    line |= {"can_tell": can_tell(found.low, found.high, size)}
-    if math.isnan(found.p):
-        why = "a ratio needs numbers above 0" if math.isnan(found.effect) else "too few runs to show a spread"
-        why = "a trend needs three rungs of several seeds" if isinstance(claim, Trend) else why
-        return line | {"verdict": UNDECIDED, "why": why}
-    is_against = finding.denial < finding.support
-    p = finding.denial if is_against else finding.support
-    return line | {"p": p, "verdict": NOT_SUPPORTED if is_against else SUPPORTED}
+    if math.isnan(low):
+        return Tells.NO
+    if math.isnan(size):
+        return Tells.NOT_KNOWN
+    return Tells.YES if high - low <= abs(size) else Tells.NO
 
 
 def is_of_one_set(study: Study, metric: str, runs: Collection[str]) -> bool:
@@ -113,13 +208,99 @@ def is_of_one_set(study: Study, metric: str, runs: Collection[str]) -> bool:
     return len(sets) < 2 or metric not in {*units(), *map(loss_name, units())}
 
 
-def _decisive(claim: BaseClaim, study: Study, frame: Frame) -> _Finding:
+def _verdict(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
+    """The verdict before Holm's correction."""
+    if claim.at_scale:
+        return _by_arithmetic(claim, kind, table)
+    metrics = [metric for metric in claim.metrics if claim.by is None or _kind(metric) is kind]
+    open_verdict = Verdict(claim, kind, metrics[0], Outcome.CANNOT_TELL)
+    grid = table.study.experiment.grid
+    added = [axis for axis in table.study.axes if axis not in grid] if table.study.points else []
+    if added:
+        return replace(open_verdict, reason=Reason.SEVERAL_ROWS, details=tuple(added))
+    missing = [table.name(row) for row in claim.rows(grid) if table.frame.row(row) is None]
+    if missing:
+        return replace(open_verdict, reason=Reason.NO_ROW, details=tuple(dict.fromkeys(missing)))
+    rows = table.names(claim)
+    measured = [metric for metric in metrics if not table.lacks(metric, rows)]
+    if not measured:
+        return replace(open_verdict, reason=Reason.NOT_MEASURED, details=tuple(metrics))
+    metric = next((name for name in measured if counts(table.frame, name)), measured[0])
+    return _of_metric(claim, replace(open_verdict, metric=_on_equal_terms(claim, metric, rows, table)), rows, table)
+
+
+def _on_equal_terms(claim: BaseClaim, metric: str, rows: list[str], table: _Table) -> str:
+    """The metric, or the score of its probe if only some of the rows have a head for it."""
+    probe = next((probe for probe, name in probes().items() if name == metric), None)
+    methods = {run.scores[metric].by == LINEAR_PROBE for run in table.runs(metric, rows) if metric in run.scores}
+    is_mixed = len(methods) > 1 and claim.equal_terms
+    return probe if probe and is_mixed and not table.lacks(probe, rows) else metric
+
+
+def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Table) -> Verdict:
+    """The verdict by a metric that all rows of the claim have."""
+    frame, metric = table.frame, verdict.metric
+    runs_of = _by_row(frame, metric, "run")
+    if len({tuple(runs_of[row]) for row in rows}) < len(rows):
+        return replace(verdict, reason=Reason.SAME_RUNS)
+    if len(rows) > 1 and not is_of_one_set(table.study, metric, {run for row in rows for run in runs_of[row]}):
+        return replace(verdict, reason=Reason.OTHER_SETS)
+    comparisons = claim.comparisons_of(metric, table.study.experiment.grid)
+    finding = _decisive([_finding(item, frame, metric) for item in comparisons])
+    accuracy = _accuracy(metric)
+    verdict = replace(verdict, effect=_effect(finding, metric, table))
+    if accuracy != metric and not table.lacks(accuracy, rows):
+        # Signed as accuracies are, and of the rows that decide the claim.
+        signs = tuple((-weight, labels) for weight, labels in finding.comparison.weights)
+        beside = Comparison(signs if claim.by else finding.comparison.weights)
+        verdict = replace(verdict, beside=_effect(_finding(beside, frame, accuracy), accuracy, table))
+    reason, details = _nothing_to_tell(claim, metric, rows, table)
+    if reason:
+        return replace(verdict, reason=reason, details=details)
+    verdict = replace(verdict, tells=_tells(verdict, finding))
+    if math.isnan(finding.contrast.p):
+        is_ratio = math.isnan(finding.contrast.effect)
+        return replace(verdict, outcome=Outcome.UNDECIDED, reason=Reason.NO_RATIO if is_ratio else Reason.TOO_FEW_RUNS)
+    return _decided(verdict, finding)
+
+
+def _accuracy(metric: str) -> str:
+    """The accuracy that belongs to a loss; any other metric itself."""
+    return f"{metric.removesuffix('_loss')}_accuracy" if is_loss(metric) else metric
+
+
+def _decided(verdict: Verdict, finding: _Finding) -> Verdict:
+    if finding.denial < finding.support:
+        return replace(verdict, outcome=Outcome.NOT_SUPPORTED, p=finding.denial)
+    return replace(verdict, outcome=Outcome.SUPPORTED, p=finding.support)
+
+
+def _by_arithmetic(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
+    """The verdict by numbers of parameters of the configurations of a scale, for which nothing is trained."""
+    experiment = table.study.experiment
+    sizes = dict[str, float]()
+    for row in claim.rows(experiment.grid):
+        overrides = [f"{axis}={label}" for axis, label in row.items()]
+        (point,) = points(experiment, [f"scale={claim.at_scale}", "seed=0", *overrides])
+        counted = count(point.config)
+        sizes[table.name(row)] = counted.total if claim.metrics[0] == "parameters" else counted.encoder
+    findings = []
+    for item in claim.comparisons(experiment.grid):
+        weights = _weights(item, table.name)
+        findings.append(_tested(item, [_exact(sizes, weights, bound, log=item.is_log) for bound in _bounds(item)]))
+    finding = _decisive(findings)
+    effect = _effect(finding, claim.metrics[0], table)
+    return _decided(
+        Verdict(claim, kind, claim.metrics[0], Outcome.CANNOT_TELL, effect=effect, tells=Tells.YES), finding
+    )
+
+
+def _decisive(findings: Sequence[_Finding]) -> _Finding:
     """The comparison that decides a claim, with the p-values of the whole claim.
 
     It is true if all required comparisons are, so that the weakest decides; each of them can deny it (Bonferroni), and
     one that is clearly false does, whatever the others say.
     """
-    findings = [_finding(item, frame, claim.metric) for item in claim.comparisons(study.experiment.grid)]
     weakest = max((item for item in findings if item.comparison.is_required), key=lambda item: _rounded(item.support))
     against = min(findings, key=lambda item: _rounded(item.denial))
     denial = min(1.0, len(findings) * against.denial)
@@ -134,84 +315,125 @@ def _rounded(p: float) -> float:
 
 
 def _finding(comparison: Comparison, frame: Frame, metric: str) -> _Finding:
-    weights = dict[str, float]()
-    for weight, labels in comparison.weights:  # an interaction may have one row twice
-        row = str(frame.row(labels))
-        weights[row] = weights.get(row, 0.0) + weight
-    bounds = [bound for bound in (comparison.low, comparison.high) if math.isfinite(bound)]
-    found = [contrast(frame, metric, weights, bound, log=comparison.is_log) for bound in bounds]
-    inside = [item.p if bound == comparison.low else item.p_against for bound, item in zip(bounds, found, strict=True)]
-    support, denial = 2 * max(inside), 2 * min(1 - p for p in inside)
-    return _Finding(comparison, found[0], min(1.0, support), min(1.0, denial))
-
-
-def _of_trend(claim: Trend, frame: Frame) -> _Finding:
-    found = trend(frame, claim.metric, claim.row, claim.than, claim.axis).slope
-    sign = 1.0 if claim.direction == "rising" else -1.0
-    support, denial = (found.p, found.p_against) if sign > 0 else (found.p_against, found.p)
-    bounds = (0.0, math.inf) if sign > 0 else (-math.inf, 0.0)
-    return _Finding(Comparison((), *bounds), found, min(1.0, 2 * support), min(1.0, 2 * denial))
-
-
-def _shown(finding: _Finding, frame: Frame, metric: str) -> dict[str, Any]:
-    comparison, found = finding.comparison, finding.contrast
-    paper = _paper(comparison, frame, metric)
-    numbers = {"effect": found.effect, "low": found.low, "high": found.high, "paper": paper}
-    if comparison.is_log:
-        numbers = {key: math.exp(value) for key, value in numbers.items()}
-    names = [_name(frame, labels) for _, labels in comparison.weights]
-    is_slope = len(names) != 2 and not all(abs(weight) == 1 for weight, _ in comparison.weights)
-    kind = "ratio" if comparison.is_log else "level" if len(names) == 1 else "difference"
-    if comparison.is_log:
-        compared = " / ".join(names)
+    weights = _weights(comparison, lambda labels: str(frame.row(labels)))
+    values = _by_row(frame, metric, "value")
+    if metric in EXACT and all(len({*values[row]}) == 1 for row in weights):
+        sizes = {row: values[row][0] for row in weights}
+        contrasts = [_exact(sizes, weights, bound, log=comparison.is_log) for bound in _bounds(comparison)]
     else:
-        signs = ["−" if weight < 0 else "+" for weight, _ in comparison.weights]
-        compared = " ".join(f"{sign} {name}" for sign, name in zip(signs, names, strict=True)).removeprefix("+ ")
-    compared = "slope per step" if is_slope else compared or "slope for ten times the compute"
-    return {**numbers, "compared": compared, "kind": kind}
+        contrasts = [contrast(frame, metric, weights, bound, log=comparison.is_log) for bound in _bounds(comparison)]
+    return _tested(comparison, contrasts)
 
 
-def _paper(comparison: Comparison, frame: Frame, metric: str) -> float:
-    """The same comparison of the paper's cells; NaN if it does not print all of them."""
-    if not comparison.weights or PAPER + metric not in frame.rows:
-        return math.nan
-    cells = frame.rows.set_index("row")[PAPER + metric]
-    values = [printed(str(cells[str(frame.row(labels))])) for _, labels in comparison.weights]
+def _tested(comparison: Comparison, contrasts: Sequence[Contrast]) -> _Finding:
+    """A comparison with its contrast against each of its bounds."""
+    inside = []
+    for bound, found in zip(_bounds(comparison), contrasts, strict=True):
+        inside.append(found.p if bound == comparison.low else found.p_against)
+    support, denial = 2 * max(inside), 2 * min(1 - p for p in inside)
+    return _Finding(comparison, contrasts[0], min(1.0, support), min(1.0, denial))
+
+
+def _bounds(comparison: Comparison) -> list[float]:
+    # A comparison beside another one has no bound: it is shown, and tested against nothing.
+    return [bound for bound in (comparison.low, comparison.high) if math.isfinite(bound)] or [0.0]
+
+
+def _weights(comparison: Comparison, name: Callable[[Labels], str]) -> dict[str, float]:
+    weights = dict[str, float]()
+    for weight, row in comparison.weights:  # an interaction may have one row twice
+        weights[name(row)] = weights.get(name(row), 0.0) + weight
+    return weights
+
+
+def _exact(sizes: Mapping[str, float], weights: Mapping[str, float], bound: float, *, log: bool) -> Contrast:
+    """A contrast of numbers without a spread."""
+    effect = sum(weight * (math.log(sizes[row]) if log else sizes[row]) for row, weight in weights.items())
+    return Contrast(effect, effect, effect, float(effect <= bound), float(effect >= bound))
+
+
+def _effect(finding: _Finding, metric: str, table: _Table) -> Effect:
+    comparison, found = finding.comparison, finding.contrast
+    rows = tuple((weight, table.name(labels)) for weight, labels in comparison.weights)
+    numbers = [found.effect, found.low, found.high, _paper(comparison, metric, table)]
+    bounds = [comparison.low, comparison.high]
+    if comparison.is_log:
+        numbers, bounds = [[math.exp(number) for number in of] for of in (numbers, bounds)]
+    form = Form.LEVEL if len(rows) == 1 else Form.SLOPE if comparison.is_slope else Form.DIFFERENCE
+    form = Form.RATIO if comparison.is_log else form
+    segments = _mean(_by_row(table.frame, metric, "segments")[rows[0][1]]) if form is Form.LEVEL else math.nan
+    return Effect(metric, form, rows, *bounds, *numbers, segments=segments)
+
+
+def _paper(comparison: Comparison, metric: str, table: _Table) -> float:
+    """The same comparison of the paper's cells, or of what was read off its figure; NaN if one of them is missing."""
+    values = [_papers_number(labels, metric, table) for _, labels in comparison.weights]
     if comparison.is_log:
         values = [math.log(value) if value > 0 else math.nan for value in values]
     return sum(weight * value for (weight, _), value in zip(comparison.weights, values, strict=True))
 
 
-def _size(comparison: Comparison, paper: float) -> float:
-    """What an interval has to be narrow against: the margin of a claim, or the paper's effect beyond the bound."""
+def _papers_number(labels: Labels, metric: str, table: _Table) -> float:
+    rows, figure = table.frame.rows, table.study.experiment.paper_figure
+    if PAPER + metric in rows:
+        cells = dict(zip(rows["row"], rows[PAPER + metric], strict=True))
+        return printed(str(cells[table.name(labels)]))
+    read_off = figure.numbers.get(metric, {}) if figure else {}
+    return next((read_off[label] for label in labels.values() if label in read_off), math.nan)
+
+
+def _tells(verdict: Verdict, finding: _Finding) -> Tells:
+    """Whether the scale can tell the claim: of a loss, for which the paper has no number, by its accuracy."""
+    comparison, effect = finding.comparison, verdict.effect
+    assert effect is not None
     if math.isfinite(comparison.low) and math.isfinite(comparison.high):
-        return (comparison.high - comparison.low) / 2
-    return paper - (comparison.low if math.isfinite(comparison.low) else comparison.high)
+        size = (comparison.high - comparison.low) / 2
+    else:
+        paper = math.log(effect.paper) if comparison.is_log and effect.paper > 0 else effect.paper
+        size = paper - (comparison.low if math.isfinite(comparison.low) else comparison.high)
+    said = tells(finding.contrast.low, finding.contrast.high, size)
+    beside = verdict.beside
+    return tells(beside.low, beside.high, beside.paper) if said is Tells.NOT_KNOWN and beside else said
 
 
-def _not_learnt(claim: BaseClaim, frame: Frame, rows: list[str]) -> str:
-    """Why nothing was learnt that the claim is about; empty if something was, or if the metric has no floor.
-
-    A claim about the level of a row, such as chance, needs some row of the table above the floor, and one about
-    differences a row of its own. A row at chance must have learnt what it was trained for.
-    """
-    column: Any = frame.of(claim.metric)
+def _nothing_to_tell(
+    claim: BaseClaim, metric: str, rows: list[str], table: _Table
+) -> tuple[Reason | None, tuple[str, ...]]:
+    """Why nothing can be told of a claim although its rows have the metric; None if something can."""
+    frame = table.frame
+    for key, needed in claim.needs.items():
+        here = min((float(run.record.config.value(key) or "nan") for run in table.runs(metric, rows)), default=needed)
+        if not here >= needed:
+            return Reason.TOO_SMALL, (key, f"{needed:g}", f"{here:g}")
+    if not counts(frame, metric):
+        return Reason.NOT_COUNTED, ()
     if isinstance(claim, AtChance) and claim.trained_for and not _is_above_floor(frame, claim.trained_for, rows[0]):
-        return f"not learnt: {rows[0]} is at the floor of {claim.trained_for}, which it was trained for"
-    if column["floor"].isna().all():
-        return ""
-    others = list(column["row"].unique()) if claim.level is not None else rows
-    is_learnt = any(_is_above_floor(frame, claim.metric, row) for row in others)
-    return "" if is_learnt else "not learnt: no row is clearly above the floor"
+        return Reason.OWN_TASK_NOT_LEARNT, (rows[0], claim.trained_for)
+    score = _accuracy(metric)  # a loss has no floor of its own
+    floors = _by_row(frame, score, "floor")
+    if all(math.isnan(_mean(values)) for values in floors.values()):
+        return None, ()
+    # A level, such as chance, needs some row of the table above the floor; a difference one of its own rows.
+    others = list(floors) if claim.level is not None else rows
+    is_learnt = any(_is_above_floor(frame, score, row) for row in others)
+    return (None, ()) if is_learnt else (Reason.NOT_LEARNT, ())
 
 
 def _is_above_floor(frame: Frame, metric: str, row: str) -> bool:
-    column: Any = frame.of(metric)
-    own = column[column["row"] == row]
-    if own.empty or own["floor"].isna().all():
-        return True
-    return not contrast(frame, metric, {row: 1.0}).low <= own["floor"].mean()
+    floor = _mean(_by_row(frame, metric, "floor").get(row, []))
+    return math.isnan(floor) or not contrast(frame, metric, {row: 1.0}).low <= floor
 
 
-def _name(frame: Frame, labels: Labels) -> str:
-    return frame.row(labels) or ", ".join(labels.values())
+def _by_row(frame: Frame, metric: str, column: str) -> dict[str, list[Any]]:
+    """A column of the numbers of a metric, as a list a row."""
+    numbers = frame.of(metric)
+    lists: dict[str, list[Any]] = {}
+    for row, value in zip(numbers["row"], numbers[column], strict=True):
+        lists.setdefault(row, []).append(value)
+    return lists
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    """The mean of the values that are known; NaN if none is."""
+    known = [float(value) for value in values if value is not None and not math.isnan(value)]
+    return fmean(known) if known else math.nan

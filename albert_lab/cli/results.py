@@ -99,7 +99,7 @@ def plot(
         typer.Argument(
             metavar="FIGURE",
             help="learning-curves, scores-by-setting (such as E), sharing-tradeoff, layer-similarity (Figure 1),"
-            " ladder-trend, or claims: the paper's effects beside those of all reports.",
+            " or claims: those of the paper, with what all reports say of them.",
         ),
     ],
     sources: Annotated[
@@ -125,7 +125,9 @@ def plot(
     elif len(named) > 1:
         raise ConfigError(f"{figure} takes one folder, not {len(named)}: {' '.join(named)}")
     elif figure == CLAIMS:
-        files = figures.draw_claims(Path(named[0]) if named else paths.published(), out or paths.home() / "figures")
+        from albert_lab.report import scoreboard
+
+        files = scoreboard.draw(Path(named[0]) if named else paths.published(), out or paths.home() / "figures")
     else:
         files = _of_report(figure, Path(named[0]) if named else None, out)
     print(*files, sep="\n")
@@ -134,11 +136,12 @@ def plot(
 def _of_report(figure: str, named: Path | None, out: Path | None) -> list[Path]:
     """Draw a figure of a report: of the newest one that has it, unless the user names one."""
     from albert_lab.figures import figures
+    from albert_lab.report import wording
 
     folder = named or figures.newest(figure)
     to_stderr(f"{figure} of the report {folder}")
     # If the user named no report, the newest may be a published one, which must not change.
-    return figures.draw(folder, figure, out or named or paths.home() / "figures")
+    return figures.draw(folder, figure, out or named or paths.home() / "figures", wording.answer)
 
 
 def _layers(sources: list[str], out: Path | None) -> list[Path]:

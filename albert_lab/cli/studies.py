@@ -48,8 +48,8 @@ def _line(file: Path, key: str) -> str:
 
 def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
     """Train the runs of a study that are missing, write its report and print the results; exit with its code."""
-    from albert_lab.report import plans
     from albert_lab.studies.plan import plan_study
+    from albert_lab.terminal import plans
 
     def plan_one(rest: list[str]) -> "list[Plan]":
         experiment, rest = _experiment(name, rest)
@@ -59,7 +59,8 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
         return [plan]
 
     (plan,), how = _plans(plan_one, overrides, options)
-    from albert_lab.report import report, screen  # here, since they load pandas, which a dry run does not need
+    from albert_lab.report import report  # here, since they load pandas, which a dry run does not need
+    from albert_lab.terminal import screen
     from albert_lab.terminal.study import train_study
 
     code, analysis = train_study(plan, how)
@@ -125,8 +126,8 @@ def _plans(
 
     --dry-run and --list end here, before anything is written.
     """
-    from albert_lab.report import plans as as_text
     from albert_lab.studies.execute import Options
+    from albert_lab.terminal import plans as as_text
 
     if (options.dry_run and options.list_folders) or (options.by_hand and options.slurm is not None):
         raise ConfigError("--dry-run and --list, or --by-hand and --slurm: give one of them")

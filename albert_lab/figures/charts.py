@@ -1,4 +1,4 @@
-"""The content of each figure of a study: a function from its analysis to the figure, or None without data for it."""
+"""The content of each figure of a study: a function from its analysis and title to the figure; None without data."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,26 +7,22 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.analysis.answers import extremes
-from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.frame import HERE, printed
-from albert_lab.analysis.trend import trend
 from albert_lab.figures import drawing
 from albert_lab.figures.drawing import Look
 from albert_lab.runs.reported import AVERAGE
-from albert_lab.studies.claims import AXIS_NAMES, Trend, number_in
+from albert_lab.studies.claims import AXIS_NAMES, number_in
 from albert_lab.studies.experiment import PaperFigure
 from albert_lab.training.layers import TOKEN
 
 MOST_PANELS = 3
 LAYERS = {"l2_distance": "L2 distance", "degrees": "angle (degrees)"}
-LONGEST_TITLE = 110  # characters: a line of the widest figure
 
 
-def learning_curves(analysis: Analysis) -> Figure | None:
+def learning_curves(analysis: Analysis, title: str) -> Figure | None:
     """Held-out scores in percent during training, a panel a score, with its floors and the paper's curves."""
     curves: Any = analysis.frame.curves
     shown = [name for name in analysis.drawn if name in set(curves["metric"])][:MOST_PANELS]
@@ -53,9 +49,9 @@ def learning_curves(analysis: Analysis) -> Figure | None:
             "".join(own): look for own, look in zip(_labels(analysis).values(), _looks(analysis).values(), strict=True)
         }
         drawing.draw_paper(panels[-1], paper, shown[0], labels)
-    missing = [f"{row} in {' and '.join(names)}, for which it has no head" for row, names in without.items()]
+    missing = [f"row {row} in {' and '.join(names)}, for which it has no head" for row, names in without.items()]
     missing += _missing(analysis, set(wide["row"]))
-    return drawing.finish(figure, extremes(analysis, shown[0]), panels, missing)
+    return drawing.finish(figure, title, panels, missing)
 
 
 def _over_seeds(own: Any, x: str, metric: str) -> Any:
@@ -65,7 +61,7 @@ def _over_seeds(own: Any, x: str, metric: str) -> Any:
     return table[table["seeds"] == table["seeds"].max()]
 
 
-def scores_by_setting(analysis: Analysis) -> Figure | None:
+def scores_by_setting(analysis: Analysis, title: str) -> Figure | None:
     """The main scores against a numeric axis, a line for each label of the other, and the paper's average beside."""
     rows: Any = analysis.frame.rows
     places = {axis: [_number(row, axis) for _, row in rows.iterrows()] for axis in analysis.study.axes}
@@ -96,10 +92,10 @@ def scores_by_setting(analysis: Analysis) -> Figure | None:
     if min(table["x"]) > 0 and max(table["x"]) >= 8 * min(table["x"]):
         for panel in panels:
             _logarithmic(panel)
-    return drawing.finish(figure, extremes(analysis, shown[0]), panels, _missing(analysis, _having(analysis, shown)))
+    return drawing.finish(figure, title, panels, _missing(analysis, _having(analysis, shown)))
 
 
-def sharing_tradeoff(analysis: Analysis) -> Figure | None:
+def sharing_tradeoff(analysis: Analysis, title: str) -> Figure | None:
     """The main scores against parameters, a point a row, and the paper's average beside."""
     shown = analysis.drawn[: MOST_PANELS - 1]
     if "parameters" not in analysis.metrics or not shown:
@@ -123,6 +119,7 @@ def sharing_tradeoff(analysis: Analysis) -> Figure | None:
             style: dict[str, Any] = drawing.style(look, paper=True) | {"linestyle": "none"}
             panels[-1].plot(place[0] / 1e6, place[1], **style)
     for panel, metric in zip(panels, shown, strict=False):
+        _join_rows(panel, analysis, metric)
         _draw_floors(panel, analysis, metric)
         panel.set(ylabel=f"{analysis.heading(metric)} (%)")
     if has_paper:
@@ -133,34 +130,33 @@ def sharing_tradeoff(analysis: Analysis) -> Figure | None:
         panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high >= 5 * low else MaxNLocator(nbins=4))
         panel.xaxis.set_major_formatter("{x:g}")
         panel.xaxis.set_minor_locator(NullLocator())
-    return drawing.finish(figure, _tradeoff(analysis, shown[0]), panels, _missing(analysis, _having(analysis, shown)))
+    return drawing.finish(figure, title, panels, _missing(analysis, _having(analysis, shown)))
 
 
-def _tradeoff(analysis: Analysis, metric: str) -> str:
-    """What the row with the fewest parameters saves and loses against the one with the most."""
-    table: Any = analysis.summary
-    sizes = table.loc["parameters", "mean"]
-    small, large = str(sizes.idxmin()), str(sizes.idxmax())
-    if small == large or not {(metric, small), (metric, large)} <= set(table.index):
-        return extremes(analysis, metric)
-    change = contrast(analysis.frame, metric, {small: 1.0, large: -1.0})
-    sure = ", within the noise" if change.low <= 0 <= change.high else ""
-    less = f"{abs(change.effect):.1f} points {'more' if change.effect > 0 else 'less'} {analysis.heading(metric)}"
-    return f"{small} has {sizes[large] / sizes[small]:.3g} times fewer parameters than {large} and {less}{sure}"
+def _join_rows(panel: Axes, analysis: Analysis, metric: str) -> None:
+    """Join the rows that differ in one axis alone by a thin line, so that the other, such as E, is seen apart."""
+    together: dict[int, list[str]] = {}
+    for row, (_, pattern) in _looks(analysis).items():
+        together.setdefault(pattern, []).append(row)
+    for pattern, rows in together.items():
+        sizes, means = (_of(analysis, name, rows, "mean") for name in ("parameters", metric))
+        points = sorted((size / 1e6, mean) for size, mean in zip(sizes, means, strict=True) if mean == mean)
+        if len(points) > 1:
+            xs, ys = zip(*points, strict=True)
+            panel.plot(xs, ys, color=drawing.FLOOR, linestyle=drawing.LINES[pattern], linewidth=0.6, zorder=0)
 
 
-def layer_similarity(analysis: Analysis) -> Figure | None:
+def layer_similarity(analysis: Analysis, title: str) -> Figure | None:
     """What each layer changes, as in Figure 1: L2 distance and angle between its input and output, by row."""
     layers: Any = analysis.frame.layers
     if layers.empty:
         return None
-    return draw_layers(
-        layers, _looks(analysis), analysis.experiment.paper_figure, _missing(analysis, set(layers["row"]))
-    )
+    paper = analysis.experiment.paper_figure
+    return draw_layers(layers, title, _looks(analysis), paper, _missing(analysis, set(layers["row"])))
 
 
 def draw_layers(
-    layers: Any, looks: Mapping[str, Look], paper: PaperFigure | None, missing: Sequence[str] = ()
+    layers: Any, title: str, looks: Mapping[str, Look], paper: PaperFigure | None, missing: Sequence[str] = ()
 ) -> Figure:
     """Figure 1 of a table of layers with the columns row, layer, token, l2_distance and degrees, a line a row."""
     layers = layers[layers["token"] == TOKEN]
@@ -170,7 +166,7 @@ def draw_layers(
             own = layers[layers["row"] == row]
             points = own.groupby("layer")[metric].agg(["mean", "std"]).reset_index()
             drawing.draw_line(panel, points.set_axis(["x", "mean", "sd"], axis=1), row, look)
-        panel.set(xlabel="layer", ylabel=words)
+        panel.set(title="here", xlabel="layer", ylabel=words)
         for other in others:
             assert paper is not None
             drawing.draw_paper(other, paper, metric, looks)
@@ -178,40 +174,7 @@ def draw_layers(
         for each in (panel, *others):
             each.set_ylim(bottom=0)
             each.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
-    last = layers[layers["layer"] == layers.groupby("row")["layer"].transform("max")].groupby("row", sort=False)
-    angles = last["degrees"].mean()
-    said = "The last layer turns its input: " + ", ".join(f"{row} by {angle:.0f}°" for row, angle in angles.items())
-    if len(said) > LONGEST_TITLE:
-        ends = dict.fromkeys(f"{angle:.0f}" for angle in (angles.min(), angles.max()))
-        said = f"The last layer turns its input by {' to '.join(ends)}°"
-    return drawing.finish(figure, said, panels, missing)
-
-
-def ladder_trend(analysis: Analysis) -> Figure | None:
-    """The effect of each trend that the experiment claims, against the compute of a run, with its straight line."""
-    claims = [claim for claim in analysis.experiment.claims if isinstance(claim, Trend)]
-    found = [(claim, trend(analysis.frame, claim.metric, claim.row, claim.than, claim.axis)) for claim in claims]
-    found = [(claim, line) for claim, line in found if len(line.points)][:MOST_PANELS]
-    if not found:
-        return None
-    figure, panels = drawing.sheet(len(found))
-    said = []
-    for place, (panel, (claim, line)) in enumerate(zip(panels, found, strict=True)):
-        points, heading = line.points, analysis.heading(claim.metric)
-        ends = [points["effect"] - points["low"], points["high"] - points["effect"]]
-        look = drawing.style((place, 0)) | {"linestyle": "none", "capsize": 3}
-        panel.errorbar(points["flops"], points["effect"], yerr=np.array(ends), **look)
-        if line.slope.low == line.slope.low:
-            xs = np.geomspace(points["flops"].min(), points["flops"].max())
-            panel.plot(xs, line.at_one + line.slope.effect * np.log10(xs), color=look["color"])
-        panel.axhline(0, color=drawing.FLOOR, linewidth=1)
-        names = [", ".join(labels.values()) for labels in (claim.row, claim.than)]
-        panel.set(xscale="log", xlabel="FLOPs of training a run", ylabel=f"{heading}: {' − '.join(names)}")
-        panel.xaxis.set_major_formatter("{x:.0e}")
-        panel.xaxis.set_minor_formatter(NullFormatter())
-        slope, is_known = line.slope, line.slope.low == line.slope.low
-        said.append(heading + (f" {slope.effect:+.2g} [{slope.low:+.2g}, {slope.high:+.2g}]" if is_known else " ?"))
-    return drawing.finish(figure, f"The effect changes with ten times the compute by: {'; '.join(said)}", panels)
+    return drawing.finish(figure, title, panels, missing)
 
 
 def _of(analysis: Analysis, metric: str, rows: Sequence[str], part: str) -> list[float]:

@@ -92,14 +92,16 @@ def draw_line(panel: Axes, points: Any, label: str, look: Look) -> None:
 def draw_paper(panel: Axes, paper: PaperFigure, metric: str, looks_of: Mapping[str, Look]) -> None:
     """Draw the paper's curves of a metric as far as they were read off: points, and a hatched range for the rest."""
     for place, curve in enumerate(curve for curve in paper.curves if curve.panel == metric):
-        look = style(looks_of.get(curve.row, (place, place)), paper=True)
+        other = len(looks_of) + place  # a row that we have not, which has a colour of its own
+        look = style(looks_of.get(curve.row, (other, other)), paper=True)
         if curve.between:
             look["linestyle"] = "none"
         xs, ys = zip(*curve.points, strict=True)
         panel.plot(xs, ys, label=literal(curve.row), **look)
         if curve.between:
             hatch = {"facecolor": "none", "edgecolor": look["color"], "hatch": "///", "linewidth": 0.5, "alpha": 0.6}
-            panel.fill_between([min(xs) + 1, max(xs) - 1], *curve.between, **hatch)
+            between = [min(xs) + 1, max(xs) - 1]
+            panel.fill_between(between, *curve.between, label=f"paper, {curve.row}: read off as a range", **hatch)
     panel.set(title=f"paper, {paper.figure} (read off the plot)", xlabel=paper.x)
 
 
@@ -134,11 +136,6 @@ def finish(figure: Figure, title: str, panels: Sequence[Axes], missing: Sequence
     if by_label:
         figure.legend(list(by_label.values()), list(by_label), loc="outside lower center", ncols=columns)
     return figure
-
-
-def message(figure: Figure) -> str:
-    """The title of a figure that is finished, on one line."""
-    return " ".join(figure.get_suptitle().split())
 
 
 def write(draw: Callable[[], Figure | None], file: Path, *others: Path) -> Figure | None:

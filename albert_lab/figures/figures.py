@@ -11,10 +11,8 @@ from matplotlib.figure import Figure
 
 from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis, read
-from albert_lab.analysis.sentences import reports, sentences
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import charts, drawing
-from albert_lab.figures.claims import claims
 from albert_lab.messages import Say
 from albert_lab.runs import layers as measured
 from albert_lab.runs import run as runs
@@ -29,7 +27,7 @@ FEW = 4  # rows whose newest run is drawn if none is named
 class Chart(NamedTuple):
     """A figure: the function that draws it from a study, and what a study needs for it."""
 
-    draw: Callable[[Analysis], Figure | None]
+    draw: Callable[[Analysis, str], Figure | None]
     needs: str
 
 
@@ -42,12 +40,11 @@ FIGURES = {
     ),
     "sharing-tradeoff": Chart(charts.sharing_tradeoff, "a finished run with scores"),
     LAYERS: Chart(charts.layer_similarity, "layers measured at the end of a run"),
-    "ladder-trend": Chart(charts.ladder_trend, "a claim with the check trend"),
 }
 
 
-def draw_first(folder: Path, analysis: Analysis) -> tuple[str, str] | None:
-    """Draw the first figure of the experiment that has data into a report's folder: its file's name and its message.
+def draw_first(folder: Path, analysis: Analysis, title: str) -> str | None:
+    """Draw the first figure of the experiment that has data into a report's folder; the name of its file.
 
     Those that the folder had before are removed.
     """
@@ -55,33 +52,20 @@ def draw_first(folder: Path, analysis: Analysis) -> tuple[str, str] | None:
         (folder / f"{name}.png").unlink(missing_ok=True)
     for name in analysis.experiment.figures:
         file = folder / f"{name}.png"
-        if figure := drawing.write(lambda name=name: FIGURES[name].draw(analysis), file):
-            return file.name, drawing.message(figure)
+        if drawing.write(lambda name=name: FIGURES[name].draw(analysis, title), file):
+            return file.name
     return None
 
 
-def draw(folder: Path, name: str, out: Path) -> list[Path]:
-    """Draw a figure of a report into a folder, as PNG and SVG.
+def draw(folder: Path, name: str, out: Path, title_of: Callable[[Analysis], str]) -> list[Path]:
+    """Draw a figure of a report into a folder, as PNG and SVG; title_of says what stands above it.
 
     Raises:
         ConfigError: the folder is no report, or the report has no data for the figure.
     """
     files, analysis = [out / f"{name}.{kind}" for kind in ("png", "svg")], read(folder)
-    if not drawing.write(lambda: FIGURES[name].draw(analysis), *files):
+    if not drawing.write(lambda: FIGURES[name].draw(analysis, title_of(analysis)), *files):
         raise ConfigError(f"{folder} has no data for the figure {name}: it needs {FIGURES[name].needs}")
-    return files
-
-
-def draw_claims(root: Path, out: Path) -> list[Path]:
-    """Draw the paper's effects beside those of the reports below a folder, as PNG and SVG.
-
-    Raises:
-        MissingDataError: no report there has a sentence of the paper with a number.
-    """
-    files, lines = [out / f"claims.{kind}" for kind in ("png", "svg")], sentences(reports(root))
-    if not drawing.write(lambda: claims(lines), *files):
-        remedy = f"`albert-lab sop-vs-nsp` makes one, and `albert-lab plot claims {paths.reports()}` draws it"
-        raise MissingDataError(f"no report in {root} tests a sentence of the paper: {remedy}")
     return files
 
 
@@ -154,5 +138,5 @@ def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) ->
     table.to_csv(out / LAYERS_TABLE, index=False)
     files = [out / f"{LAYERS}.{kind}" for kind in ("png", "svg")]
     looks = {row: (place, place) for place, row in enumerate(rows)}
-    drawing.write(lambda: charts.draw_layers(table, looks, paper), *files)
+    drawing.write(lambda: charts.draw_layers(table, "What each layer changes", looks, paper), *files)
     return [out / LAYERS_TABLE, *files]

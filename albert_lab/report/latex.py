@@ -5,8 +5,8 @@ from pathlib import Path
 from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis, read
-from albert_lab.analysis.answers import answer
 from albert_lab.report.tables import legend, main_table
+from albert_lab.report.wording import answer
 from albert_lab.storage import write_atomically
 
 FILE = "report.tex"

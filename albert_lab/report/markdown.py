@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.analysis.answers import answer, claim_lines
-from albert_lab.report import notes, tables
+from albert_lab.report import notes, tables, wording
 from albert_lab.report.tables import Table
+from albert_lab.report.wording import Words
+from albert_lab.studies.claims import BaseClaim
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&!$])")
 
@@ -60,25 +61,22 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
         picture: the name of the file of the figure beside it, and its title; None without one.
     """
     experiment, study = analysis.experiment, analysis.study
-    claims = [
-        f"**{line.word}**: “{plain(line.quote)}” {plain(line.evidence)}"
-        + (f" (!) {plain(line.warning)}" * bool(line.warning))
-        for line in claim_lines(analysis)
-    ]
     main = tables.main_table(analysis)
     others = [tables.ensembles_table(analysis), tables.tasks_table(analysis), *tables.other_tables(analysis)]
     commands = dict.fromkeys(point.command for point in study.points)
     parts = [
         f"# {plain(experiment.title)}",
-        f"**{plain(answer(analysis))}** " + plain(f"{experiment.source}; scale {study.scale}, corpus {study.corpus}."),
-        listed(claims),
+        f"**{plain(wording.answer(analysis))}** {plain(wording.counted(analysis))}",
+        plain(f"{experiment.source}; scale {study.scale}, corpus {study.corpus}."),
+        listed([claim_line(claim, list(said.values())) for claim, said in wording.claims_of(analysis)]),
         f"![{plain(picture[1])}]({picture[0]})" if picture else "",
         "## Results",
         as_table(main),
         plain(tables.legend(analysis, main)),
         folded("Other measures", *(as_table(other) for other in others if other.body)),
         "## What to know",
-        listed([plain(line) for line in notes.notes(analysis)]),
+        listed([plain(line) for line in notes.first(analysis)]),
+        folded("More on these numbers", listed([plain(line) for line in notes.others(analysis)])),
         folded("How this study was made", listed([_note(note) for note in experiment.notes])),
         "## Provenance",
         listed([f"Command: {code(command)}" for command in commands]),
@@ -86,6 +84,17 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
         folded("Every run", as_table(tables.runs_table(analysis))),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def claim_line(claim: BaseClaim, said: Sequence[Words]) -> str:
+    """A claim with its verdict by each kind of evidence, what was measured, and a mark at what is to be known of it."""
+    verdicts = ", ".join(f"**{words.word}** {words.kind}" for words in said)
+    evidence = [f"{words.kind.capitalize()}: {plain(words.evidence)}" + _marked(words) for words in said]
+    return f"{verdicts}: “{plain(claim.quote)}” {'. '.join(evidence)}"
+
+
+def _marked(words: Words) -> str:
+    return f" (!) {plain(words.warning)}" if words.warning else ""
 
 
 def _note(text: str) -> str:

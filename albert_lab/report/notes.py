@@ -1,4 +1,4 @@
-"""What a reader has to know of a study's numbers, in at most eight lines of plain text."""
+"""What a reader has to know of a study's numbers, in plain text: the lines that change how it is read, and others."""
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
@@ -7,10 +7,9 @@ from typing import Any
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.frame import HERE
-from albert_lab.analysis.numbers import value
 from albert_lab.config.schema import RunConfig
+from albert_lab.report.numbers import value
 from albert_lab.runs.results import RunRecord
-from albert_lab.tasks.task import load_task, task_names
 
 # What the text says of the settings of runs: a setting, its words, and the paper's for Tables 3 to 5.
 SETTINGS = (
@@ -24,12 +23,18 @@ SETTINGS = (
 PAPERS_TEXT = "Wikipedia and BookCorpus"
 
 
-def notes(analysis: Analysis) -> list[str]:
-    """The lines; one on what does not concern this study is left out."""
+def first(analysis: Analysis) -> list[str]:
+    """What changes the reading: what needs no model, how much was trained, and what differs from the paper."""
     records = [run.record for run in analysis.study.runs]
-    lines = [_not_counting(analysis), _missing(analysis), _speeds(analysis, records)]
-    if records:
-        lines = [_floors(analysis), _seeds(analysis), _cost(records), _departures(records), _data(records), *lines]
+    lines = [_floors(analysis), _cost(records), _departures(records)] if records else []
+    return [line for line in lines if line]
+
+
+def others(analysis: Analysis) -> list[str]:
+    """The other lines; one on what does not concern this study is left out."""
+    records = [run.record for run in analysis.study.runs]
+    lines = [_seeds(analysis), _data(records)] if records else []
+    lines += [_not_counting(analysis), _missing(analysis), _speeds(analysis, records)]
     if analysis.own_code:
         lines.append(f"Own code, which the paper does not have: {', '.join(analysis.own_code)}.")
     return [line for line in lines if line]
@@ -122,11 +127,10 @@ def _not_counting(analysis: Analysis) -> str:
 
 def _missing(analysis: Analysis) -> str:
     """The rows and the columns, those of the paper too, that have no numbers, and why."""
-    tasks, asked = task_names(), analysis.experiment.columns
-    asked = {name: load_task(name).title if name in tasks else analysis.heading(name) for name in asked}
+    asked = {name: analysis.heading(name) for name in analysis.experiment.columns}
     asked |= dict(analysis.experiment.paper.columns) if analysis.experiment.paper else {}
     columns = [title for name, title in asked.items() if name not in analysis.metrics and name not in _NOT_MEASURED]
-    said = [f"{', '.join(columns)} (not run here)"] if columns else []
+    said = [f"{', '.join(columns)} (not measured here)"] if columns else []
     reasons: dict[str, list[str]] = {}
     known = {run.name for run in analysis.study.runs}
     for point in analysis.study.points:
@@ -146,7 +150,7 @@ _NOT_MEASURED = ("speedup",)
 def _speeds(analysis: Analysis, records: Sequence[RunRecord]) -> str:
     """Why speeds that a table or a claim is about are missing."""
     beside = [record for record in records if record.provenance.jobs != 1]
-    asked = [claim.metric for claim in analysis.experiment.claims] + [*analysis.experiment.columns]
+    asked = [*analysis.claimed, *analysis.experiment.columns]
     if not beside or not any(metric.endswith("tokens_per_second") for metric in asked):
         return ""
     which = "all runs" if len(beside) == len(records) else f"{len(beside)} of {len(records)} runs"
@@ -166,6 +170,11 @@ def _span(values: Iterable[float]) -> str:
     found = sorted(values)
     ends = [f"{number:.2g}" if number >= 1e9 else value(number, "") for number in (found[0], found[-1])]
     return " to ".join(dict.fromkeys(ends))
+
+
+def versions(analysis: Analysis) -> str:
+    """The version of the records of a study, on which its scores depend (CHANGELOG.md)."""
+    return f"records of version {_distinct(str(run.record.results_version) for run in analysis.study.runs)}"
 
 
 def provenance(analysis: Analysis) -> list[str]:
@@ -190,5 +199,5 @@ def provenance(analysis: Analysis) -> list[str]:
     return [
         f"Code: {code}; {software}",
         f"Machine: {machine}",
-        f"Text: {text}; held-out set {held_out}; results version {_distinct(str(r.results_version) for r in records)}",
+        f"Text: {text}; held-out set {held_out}; {versions(analysis)}",
     ]

@@ -1,6 +1,7 @@
 """A report as files: its records, the text, the page, the picture, and the numbers as CSV."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,10 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from albert_lab.analysis.analysis import Analysis, analyse, read
-from albert_lab.analysis.answers import answer
+from albert_lab.analysis.verdicts import Verdict
 from albert_lab.figures import figures
 from albert_lab.messages import to_stderr
-from albert_lab.report import markdown, page
+from albert_lab.report import markdown, page, wording
 from albert_lab.storage import write_atomically
 from albert_lab.studies import study as studies
 from albert_lab.studies.plan import Plan
@@ -46,7 +47,9 @@ def rebuild(folder: Path) -> Path:
 
 
 def _write(folder: Path, analysis: Analysis) -> Path:
-    text = markdown.render(analysis, figures.draw_first(folder, analysis))
+    title = wording.answer(analysis)
+    picture = figures.draw_first(folder, analysis, title)
+    text = markdown.render(analysis, (picture, title) if picture else None)
     write_atomically(folder / NUMBERS, analysis.frame.numbers.to_csv(index=False))
     write_atomically(folder / REPORT, text)
     write_atomically(folder / PAGE, page.page(text, folder))
@@ -59,8 +62,38 @@ def as_json(name: str, analysis: Analysis) -> str:
     for row, lines in analysis.summary.groupby(level="row", sort=False):
         labels = {axis: axes.loc[row, axis] for axis in analysis.study.axes if row in axes.index}
         rows.append({"row": row, **labels, "scores": lines.droplevel("row").to_dict("index")})
-    content = {"experiment": name, "title": analysis.experiment.title, "answer": answer(analysis), "rows": rows}
-    return json.dumps(with_null(content | {"verdicts": analysis.verdicts.to_dict("records")}), indent=2)
+    content = {
+        "experiment": name,
+        "title": analysis.experiment.title,
+        "answer": wording.answer(analysis),
+        "rows": rows,
+        "verdicts": [as_data(analysis, verdict) for verdict in analysis.verdicts],
+    }
+    return json.dumps(with_null(content), indent=2)
+
+
+def as_data(analysis: Analysis, verdict: Verdict) -> dict[str, Any]:
+    """A verdict as plain data; numbers that are not known are NaN."""
+    measured, claim = verdict.effect, verdict.claim
+    said = wording.words(analysis, verdict)
+    numbers = {name: getattr(measured, name, math.nan) for name in ("value", "low", "high", "paper", "segments")}
+    return {
+        "claim": wording.short(claim),
+        "quote": claim.quote,
+        "section": claim.section,
+        "by": verdict.kind.value,
+        "metric": verdict.metric,
+        "verdict": verdict.outcome.value,
+        "can_tell": verdict.tells.value,
+        "reason": verdict.reason and verdict.reason.value,
+        "form": measured and measured.form.value,
+        "rows": [{"weight": weight, "row": row} for weight, row in (measured.rows if measured else ())],
+        "effect": numbers.pop("value"),
+        **numbers,
+        "p": verdict.p,
+        "evidence": said.evidence,
+        "warning": said.warning,
+    }
 
 
 def with_null(content: Any) -> Any:

@@ -1,29 +1,39 @@
-"""The folder of published reports and its scoreboard: a line a sentence of the paper, and other reports below."""
+"""The folder of published reports and its scoreboard: a line a claim of the paper, and other reports below."""
 
 import os
 import re
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tabulate import tabulate
 
-from albert_lab.analysis import numbers
+from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis, read
-from albert_lab.analysis.answers import answer, word
-from albert_lab.analysis.sentences import Sentence, reports, sentences
-from albert_lab.errors import ConfigError
-from albert_lab.report import report
+from albert_lab.analysis.sentences import Found, Sentence, of_report, reports, sentences
+from albert_lab.analysis.verdicts import Tells
+from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.figures import claims, drawing
+from albert_lab.figures.claims import ClaimRow, Mark
+from albert_lab.report import report, wording
 from albert_lab.report.markdown import listed, plain
+from albert_lab.report.notes import versions
+from albert_lab.report.wording import Words
 from albert_lab.storage import write_atomically
+from albert_lab.studies.claims import Kind
 from albert_lab.studies.study import EXPERIMENT
 
 PAGE, PICTURE, TITLE = "README.md", "claims.png", "# What holds of the paper"
-MOST_LINES = 40
-QUOTE = 110  # characters of a sentence
 # What `albert-lab report` makes again from the records, besides the text and its picture.
 DERIVED = (".csv", ".html", ".tex")
+COLUMNS = ("by loss, or number", "by tasks")  # of the picture
+LOOKS = {
+    "yes": (drawing.COLOURS[2], "o"),
+    "NO": (drawing.COLOURS[1], "X"),
+    "undecided": (drawing.COLOURS[0], "D"),
+    "cannot tell": ("#777777", "s"),
+}
+ON_PERFORMANCE, ON_NUMBERS = (Kind.LOSS, Kind.TASKS), (Kind.NUMBER,)
 
 
 def write(root: Path) -> Path:
@@ -33,7 +43,7 @@ def write(root: Path) -> Path:
         ConfigError: a file of a report is missing or cannot be read, or a README.md there is another page.
     """
     page = _page(root)
-    write_atomically(page, render(root))
+    write_atomically(page, render(reports(root), root))
     return page
 
 
@@ -67,71 +77,121 @@ def holds_reports(root: Path) -> bool:
     return not (root / EXPERIMENT).exists() and any(root.glob(f"*/*/{EXPERIMENT}"))
 
 
-def render(root: Path) -> str:
-    """The text of the scoreboard: a line a sentence, at the largest scale at which it was run."""
-    found = reports(root)
+def render(found: Mapping[Path, Analysis], root: Path) -> str:
+    """The text of the scoreboard: claims of the paper by loss and by tasks, other numbers, and other reports."""
     lines = sentences(found)
-    run = [(line, line.report) for line in lines if line.report]
-    places = dict.fromkeys(_where(line) for line in lines if not line.report)
-    header = ["sentence of the paper", "where", "paper", "here", "verdict", "can this scale tell", "report"]
-    body = [[*map(plain, _cells(line)), _link(*report, root)] for line, report in run[:MOST_LINES]]
-    above = {folder for _, (folder, _) in run}
+    of_encoders = {folder: analysis for folder, analysis in found.items() if analysis.study.is_of_encoder}
+    encoder_lines = [line for folder, analysis in of_encoders.items() for line in of_report(folder, analysis)]
+    above = {item.folder for line in (*lines, *encoder_lines) for item in line.by.values()}
     other = [
-        f"{_link(folder, analysis, root)}: {plain(analysis.experiment.title)} {plain(answer(analysis))}"
+        f"{_link(folder, analysis, root)}: {plain(analysis.experiment.title)} {plain(wording.answer(analysis))}"
         for folder, analysis in found.items()
         if folder not in above and analysis.study.axes
     ]
     parts = [
         TITLE,
-        "A line is a sentence of the paper, at the largest scale at which it was run. Here: what was measured, with its"
-        " 95 % interval over seeds and held-out documents.",
-        f"![The paper's effects beside ours]({PICTURE})" if (root / PICTURE).is_file() else "",
-        tabulate(body, header, tablefmt="pipe", disable_numparse=True),
-        f"Not run at any scale: {len(lines) - len(run)} sentences ({', '.join(places)})." if places else "",
+        "A line is a claim of the paper, at the largest scale that can tell it: by loss (on held-out text), and by"
+        " tasks, of which only those count that are above random weights and words alone. After the verdict stands"
+        " what was measured, with its 95 % interval over seeds and held-out documents. Scale: can it tell?",
+        wording.of_sentences(lines),
+        f"![The paper's claims and what we measured]({PICTURE})" if (root / PICTURE).is_file() else "",
+        "## On performance",
+        _table(lines, ON_PERFORMANCE, root),
+        "## On sizes, speeds and layers",
+        _table(lines, ON_NUMBERS, root),
+        "## Asked of a trained encoder" if encoder_lines else "",
+        "Nothing here is trained from scratch: rows start from the weights of an encoder that others trained, which"
+        " is another question than the paper's."
+        if encoder_lines
+        else "",
+        _table(encoder_lines, (*ON_PERFORMANCE, *ON_NUMBERS), root) if encoder_lines else "",
         "## Other reports" if other else "",
         listed(other),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _table(lines: Sequence[Sentence], kinds: Sequence[Kind], root: Path) -> str:
+    """The claims that are asked by some kinds of evidence, with a column for each of these."""
+    asked = [line for line in lines if {*line.kinds} & {*kinds}]
+    header = ["claim", "where"]
+    for kind in kinds:
+        header += [wording.KINDS[kind], "scale"]
+    body = []
+    for line in asked:
+        cells = [plain(wording.short(line.claim)), _where(line)]
+        said = wording.words_of(line)
+        for kind in kinds:
+            found = line.by.get(kind)
+            cells += _cells(said[kind], found, root) if kind in said else ["", ""]
+        body.append(cells)
+    return tabulate(body, header, tablefmt="pipe", disable_numparse=True)
+
+
+def _cells(words: Words, found: Found | None, root: Path) -> list[str]:
+    """A verdict with its evidence and its report, and whether the scale can tell."""
+    mark = f" (!) {plain(words.warning)}" if words.warning else ""
+    link = f" ({_link(found.folder, found.analysis, root)}, {versions(found.analysis)})" if found else ""
+    return [f"**{words.word}**: {plain(words.evidence)}{mark}{link}", words.tells if found else "no"]
+
+
+def draw(root: Path, out: Path) -> list[Path]:
+    """Draw the claims of the paper with what the reports below a folder say of them, as PNG and SVG.
+
+    Raises:
+        MissingDataError: no report there asks a claim of the paper.
+    """
+    lines = sentences(reports(root))
+    if not any(line.by for line in lines):
+        remedy = f"`albert-lab sop-vs-nsp` makes one, and `albert-lab plot claims {paths.reports()}` draws it"
+        raise MissingDataError(f"no report in {root} tests a sentence of the paper: {remedy}")
+    files = [out / f"claims.{kind}" for kind in ("png", "svg")]
+    drawing.write(lambda: claims.claims(picture(lines), COLUMNS, LOOKS, wording.of_sentences(lines)), *files)
+    return files
+
+
+def picture(lines: Sequence[Sentence]) -> list[ClaimRow]:
+    """The rows of the picture: claims that some report asks; a number that is neither stands in the first column."""
+    rows = []
+    for line in lines:
+        marks = {}
+        for kind, words in wording.words_of(line).items():
+            is_told = words.tells == wording.TELLS[Tells.YES]
+            marks[COLUMNS[kind is Kind.TASKS]] = Mark(words.word, words.number, is_told)
+        rows += [ClaimRow(_where(line), wording.short(line.claim), marks)] if line.by else []
+    return rows
+
+
 def as_data(lines: Sequence[Sentence]) -> list[dict[str, Any]]:
-    """Sentences as plain values: the deciding test of each, with its report; numbers that are not known are null."""
-    content = [
-        {
-            "sentence": line.quote,
-            "source": line.source,
-            **({} if line.report is None else {**line.deciding.to_dict(), "report": str(line.report[0])}),
-            "verdict": line.verdict,
-            "can_tell": line.can_tell,
+    """Claims as plain data: the verdict by each kind of evidence, with its report; unknown numbers are null."""
+    content = []
+    for line in lines:
+        by = {
+            kind.value: report.as_data(item.analysis, item.verdict) | {"report": str(item.folder)}
+            for kind, item in line.by.items()
         }
-        for line in lines
-    ]
+        content.append({"claim": wording.short(line.claim), "sentence": line.claim.quote} | {"by": by})
     return report.with_null(content)
 
 
 def as_text(lines: Sequence[Sentence]) -> str:
-    """Sentences for a terminal: the verdict on each, and what was measured."""
+    """Claims for a terminal: the verdicts on each, and how many there are of each."""
     rows = []
-    for line in sorted(lines, key=lambda line: not line.report):
-        cells = _cells(line) if line.report else [textwrap.shorten(line.quote, QUOTE), _where(line), "", "not run"]
-        rows.append([word(line.verdict), *cells[:2], cells[3]])
-    return tabulate(rows, tablefmt="plain", disable_numparse=True, maxcolwidths=[11, 50, 16, 60])
-
-
-def _cells(line: Sentence) -> list[str]:
-    assert line.report is not None
-    test, analysis = line.deciding, line.report[1]
-    unit = analysis.unit(test["metric"])
-    paper = numbers.number(test, test["paper"], unit) if test["paper"] == test["paper"] else numbers.MISSING
-    here = f"{analysis.heading(test['metric'])}, {test['compared']}: {numbers.effect(test, unit)}"
-    here += f", and {line.tests - 1} more" if line.tests > 1 else ""
-    quote = textwrap.shorten(line.quote, QUOTE, placeholder=" …")
-    return [quote, _where(line), paper, here, word(line.verdict), "yes" if line.can_tell else "no"]
+    for line in lines:
+        said = wording.words_of(line)
+        words = [said[kind].word if kind in said else "" for kind in ON_PERFORMANCE]
+        first = said[Kind.NUMBER].word if Kind.NUMBER in said else words[0]
+        number = next((item.number for item in said.values() if item.number), "")
+        rows.append([first, words[1], wording.short(line.claim), number])
+    header = [f"{wording.KINDS[Kind.LOSS]}, or number", wording.KINDS[Kind.TASKS], "claim", "measured"]
+    table = tabulate(rows, header, tablefmt="plain", disable_numparse=True)
+    return f"{wording.of_sentences(lines)}\n\n{table}"
 
 
 def _where(line: Sentence) -> str:
-    """The tables and figures that a sentence is about."""
-    return ", ".join(re.findall(r"(?:Table|Figure)s? [\d\w]+(?: and \d+)?", line.source)) or line.source
+    """The tables and figures that a claim is about."""
+    source = line.experiment.source
+    return ", ".join(re.findall(r"(?:Table|Figure)s? [\d\w]+(?: and \d+)?", source)) or source
 
 
 def _link(folder: Path, analysis: Analysis, root: Path) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.frame import RANDOM
-from albert_lab.analysis.numbers import BY_PROBE, cell, value
+from albert_lab.report.numbers import BY_PROBE, cell, value
 
 MOST_COLUMNS = 8
 OF_THE_MACHINE = ("total_seconds", "peak_memory_bytes")  # of no interest to a reader
@@ -30,7 +30,9 @@ def legend(analysis: Analysis, main: Table) -> str:
     text = "".join(cell for row in main.body for cell in row[1:])
     of_paper = ", the paper’s in brackets" if analysis.experiment.paper and "(" in text else ""
     probe = " * By a probe: a linear classifier on the frozen output, since the model has no head for this task."
-    return f"Means over seeds ± their standard deviation{of_paper}." + probe * (BY_PROBE in text)
+    has_spread = bool(analysis.summary["sd"].notna().any())
+    means = "Means over seeds ± their standard deviation" if has_spread else "One seed a row"
+    return f"{means}{of_paper}." + probe * (BY_PROBE in text)
 
 
 def other_tables(analysis: Analysis) -> list[Table]:
@@ -57,8 +59,10 @@ def tasks_table(analysis: Analysis) -> Table:
     for task in dict.fromkeys(column.task for run in analysis.study.runs for column in run.pretrained):
         column = next(column for run in analysis.study.runs for column in run.pretrained if column.task == task)
         means: Any = analysis.summary.loc[task]
-        of_rows = means[~means.index.str.endswith(RANDOM)]
-        of_rows = beside if len(beside := of_rows[(of_rows.index + RANDOM).isin(means.index)]) else of_rows
+        rows = means[~means.index.str.endswith(RANDOM)]
+        # Random weights were fine-tuned for some rows only: the best of those is the fair comparison.
+        has_random = (rows.index + RANDOM).isin(means.index)
+        of_rows = rows[has_random] if has_random.any() else rows
         best, random = of_rows["mean"].max(), means["mean"].get(f"{of_rows['mean'].idxmax()}{RANDOM}", float("nan"))
         numbers = [of_rows["floor"].mean(), of_rows["words"].max(), random, best]
         last = column.finetunings[-1]

@@ -1,13 +1,15 @@
 """Claims: sentences that a table of runs can confirm or refute, each by one of six checks.
 
-A check is a class here, listed in CHECKS; own code can add others.
+A check is a class here, listed in CHECKS; own code can add others. How a claim is worded is no matter of this module
+(report/wording.py).
 """
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from enum import Enum
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -16,13 +18,21 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, mo
 from albert_lab.files import Record, describe
 
 Labels = dict[str, str]
-Name = Callable[[Labels], str]  # the words for a row
 Grid = Mapping[str, Collection[str]]
 
 CHANCE = (45.0, 55.0)  # percent of two equally frequent labels
+LONGEST_SHORT = 45  # characters: a line of a terminal also has verdicts and a number
 # What the paper calls the axes.
 AXIS_NAMES = {"budget.value": "budget", "embedding_size": "E", "inter_sentence": "loss", "model.hidden_size": "H"}
 AXIS_NAMES |= {"model.num_layers": "layers"}
+
+
+class Kind(Enum):
+    """What decides a claim: a loss or score on held-out text, fine-tuned tasks, or another number of runs."""
+
+    LOSS = "loss"
+    TASKS = "tasks"
+    NUMBER = "number"
 
 
 @dataclass(frozen=True)
@@ -39,17 +49,61 @@ class Comparison:
     is_required: bool = True
     is_log: bool = False
 
+    @property
+    def is_slope(self) -> bool:
+        return any(abs(weight) != 1 for weight, _ in self.weights)
+
+
+class By(Record):
+    """What a sentence on performance is asked of, so that it has two verdicts.
+
+    loss is a loss, or a pair score, on held-out text. tasks are fine-tuned tasks in order: the verdict is by the first
+    of them that was measured and counts.
+    """
+
+    loss: str | None = None
+    tasks: tuple[str, ...] = ()
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
 
 class BaseClaim(Record):
-    """The fields of every claim: the sentence, its section of a paper, and the column of the table of runs.
+    """The fields of every claim: the sentence, its section of a paper, and what it is about.
 
-    Bounds and margins of scores are in points (percent), as the paper prints them; of other columns in their own unit.
+    Either `metric` names a column of the table of runs, or `by` has those by which a claim on performance is decided;
+    then a row is above another if it is better, which it is by a smaller loss. Bounds and margins of scores are in
+    points (percent), as the paper prints them; of other columns in their own unit.
+
+    short is the sentence for a line of a terminal or of a figure. needs has the least values of settings, by key, at
+    which the sentence is about these runs, as 24 layers. at_scale names a scale whose configurations alone decide, as
+    they do numbers of parameters: nothing is trained for it. A row whose score is of a linear probe is compared with
+    the probes of other rows, unless equal_terms is false.
     """
 
     quote: str = Field(min_length=1)
+    short: str | None = Field(default=None, min_length=1, max_length=LONGEST_SHORT, exclude_if=_is_none)
     section: str | None = Field(default=None, min_length=1)
-    metric: str
+    metric: str | None = Field(default=None, exclude_if=_is_none)
+    by: By | None = Field(default=None, exclude_if=_is_none)
+    needs: dict[str, float] = Field(default={}, exclude_if=lambda needs: not needs)
+    at_scale: str | None = Field(default=None, exclude_if=_is_none)
+    equal_terms: bool = Field(default=True, exclude_if=bool)
     check: str
+
+    @model_validator(mode="after")
+    def _of_something(self) -> "BaseClaim":
+        if (self.metric is None) == (self.by is None):
+            raise ValueError("needs one of metric (a column) and by (loss, tasks)")
+        return self
+
+    @property
+    def metrics(self) -> list[str]:
+        """All metrics that may decide it."""
+        if self.by is None:
+            return [str(self.metric)]
+        return [*([self.by.loss] if self.by.loss else []), *self.by.tasks]
 
     def rows(self, grid: Grid) -> list[Labels]:
         """The rows that the claim is about, by the paper's labels of the axes."""
@@ -57,11 +111,12 @@ class BaseClaim(Record):
 
     @abstractmethod
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """The comparisons that decide the claim: it is true if all required ones are true."""
+        """The comparisons that decide the claim, of a score: it is true if all required ones are true."""
 
-    @abstractmethod
-    def words(self, unit: str, name: Name) -> str:
-        """The check in words; unit is that of a difference, such as points, and name gives a row as tables do."""
+    def comparisons_of(self, metric: str, grid: Grid) -> list[Comparison]:
+        """Its comparisons of one of its metrics: of a loss, where less is better, with the other signs."""
+        comparisons = self.comparisons(grid)
+        return [_reversed(item) for item in comparisons] if self.by and is_loss(metric) else comparisons
 
     @property
     def level(self) -> float | None:
@@ -74,7 +129,8 @@ class BaseClaim(Record):
         Raises:
             ValueError: an unknown metric, axis or label; names it and the allowed ones.
         """
-        check_known("metric", self.metric, metrics)
+        for metric in self.metrics:
+            check_known("metric" if self.metric else "by", metric, metrics)
         if (axis := getattr(self, "axis", None)) and len(grid.get(axis, ())) < 2:
             raise ValueError(f"axis={axis} needs two labels, or is none of the grid's: {', '.join(grid)}")
         for row in (*self.rows(grid), *BaseClaim.rows(self, grid)):
@@ -113,28 +169,37 @@ class Greater(BaseClaim):
         signed = zip((1.0, -1.0), _rows(self.row), strict=False), zip((-1.0, 1.0), _rows(self.than), strict=False)
         return [Comparison((*signed[0], *signed[1]), low=self.level or 0.0)]
 
-    def words(self, unit: str, name: Name) -> str:
-        row, than = (" − ".join(map(name, _rows(effect))) for effect in (self.row, self.than))
-        return f"{row} above {than or f'{self.than:g}' + ' %' * (unit == 'points')}"
-
     @property
     def level(self) -> float | None:
         return self.than if isinstance(self.than, float) else None
 
 
+class Better(Greater):
+    """A row performs better than another row; of two rows each, an effect is greater than another one."""
+
+    @model_validator(mode="after")
+    def _on_performance(self) -> "Better":
+        if self.by is None:
+            raise ValueError("needs by (loss, tasks), which say what better means; with a metric, the check is greater")
+        if isinstance(self.than, float):
+            raise ValueError(f"than={self.than:g}: better compares rows; for a number, the check is greater")
+        return self
+
+
 class Within(BaseClaim):
-    """The metrics of two rows differ by less than a margin."""
+    """The metrics of two rows differ by less than a margin; loss_margin is that of `by` a loss."""
 
     row: Labels
     of: Labels
     margin: float = Field(gt=0)
+    loss_margin: float | None = Field(default=None, gt=0)
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
         return [_difference(self.row, self.of, low=-self.margin, high=self.margin)]
 
-    def words(self, unit: str, name: Name) -> str:
-        measured = unit.replace("points", "point") if self.margin == 1 else unit
-        return f"{name(self.row)} within {self.margin:g} {measured} of {name(self.of)}"
+    def comparisons_of(self, metric: str, grid: Grid) -> list[Comparison]:
+        margin = self.loss_margin if self.loss_margin and is_loss(metric) else self.margin
+        return [_difference(self.row, self.of, low=-margin, high=margin)]
 
 
 class AtChance(BaseClaim):
@@ -146,12 +211,9 @@ class AtChance(BaseClaim):
     def comparisons(self, grid: Grid) -> list[Comparison]:
         return [Comparison(((1.0, self.row),), *CHANCE)]
 
-    def words(self, unit: str, name: Name) -> str:
-        return f"{name(self.row)} within {CHANCE[0]:g} to {CHANCE[1]:g} %"
-
     def fit(self, grid: Grid, metrics: Collection[str]) -> None:
         super().fit(grid, metrics)
-        check_known("trained_for", self.trained_for or self.metric, metrics)
+        check_known("trained_for", self.trained_for or self.metrics[0], metrics)
 
     @property
     def level(self) -> float | None:
@@ -176,10 +238,6 @@ class Ratio(BaseClaim):
         low = math.log(self.low) if self.low else -math.inf
         high = math.log(self.high) if self.high else math.inf
         return [Comparison(((1.0, self.row), (-1.0, self.to)), low, high, is_log=True)]
-
-    def words(self, unit: str, name: Name) -> str:
-        ends = [f"above {self.low:g}" if self.low else "", f"below {self.high:g}" if self.high else ""]
-        return f"{name(self.row)} {' and '.join(filter(None, ends))} times {name(self.to)}"
 
 
 class Ordered(BaseClaim):
@@ -225,40 +283,14 @@ class Ordered(BaseClaim):
         slope = tuple(((place - middle) / scale, row) for place, row in enumerate(rising))
         return steps if len(rows) == 2 else [Comparison(slope, low=0.0), *steps]
 
-    def words(self, unit: str, name: Name) -> str:
-        if self.axis is None:
-            return " above ".join(map(name, self.order))
-        where = f", at {name(self.where)}" if self.where else ""
-        axis = AXIS_NAMES.get(self.axis, self.axis)
-        return (f"highest at {axis}={self.peak}" if self.peak else f"{self.direction} with {axis}") + where
-
-
-class Trend(BaseClaim):
-    """The difference of two rows rises, or falls, with the logarithm of compute over the rungs of an axis."""
-
-    row: Labels
-    than: Labels
-    direction: Literal["rising", "falling"]
-    axis: str = "rung"
-
-    def rows(self, grid: Grid) -> list[Labels]:
-        return [row | {self.axis: label} for label in grid.get(self.axis, ()) for row in (self.row, self.than)]
-
-    def comparisons(self, grid: Grid) -> list[Comparison]:
-        """None: the slope is no contrast of rows (analysis/trend.py)."""
-        return []
-
-    def words(self, unit: str, name: Name) -> str:
-        return f"{name(self.row)} − {name(self.than)} {self.direction} with compute"
-
 
 CHECKS: dict[str, type[BaseClaim]] = {
     "greater": Greater,
+    "better": Better,
     "ordered": Ordered,
     "within": Within,
     "at-chance": AtChance,
     "ratio": Ratio,
-    "trend": Trend,
 }
 
 
@@ -294,3 +326,13 @@ def number_in(text: str) -> float | None:
 
 def _difference(row: Labels, other: Labels, *, low: float = 0.0, high: float = math.inf, is_required: bool = True):
     return Comparison(((1.0, row), (-1.0, other)), low, high, is_required)
+
+
+def _reversed(item: Comparison) -> Comparison:
+    # What is added stands first, also where the sign of all weights changed.
+    weights = sorted(((-weight, labels) for weight, labels in item.weights), key=lambda of: of[0] < 0)
+    return replace(item, weights=tuple(weights))
+
+
+def is_loss(metric: str) -> bool:
+    return metric.endswith("_loss")

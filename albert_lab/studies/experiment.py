@@ -28,7 +28,7 @@ INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
 LAYERS_FIGURE = "layer-similarity"
 ONE_MODEL = "pretrain"
 # Those of figures/figures.py.
-FigureName = Literal["learning-curves", "scores-by-setting", "sharing-tradeoff", "layer-similarity", "ladder-trend"]
+FigureName = Literal["learning-curves", "scores-by-setting", "sharing-tradeoff", "layer-similarity"]
 
 
 class PaperTable(Record):
@@ -52,11 +52,16 @@ class PaperCurve(Record):
 
 
 class PaperFigure(Record):
-    """A figure of the paper, read off approximately; x is the quantity on its horizontal axis."""
+    """A figure of the paper, read off approximately; x is the quantity on its horizontal axis.
+
+    numbers has what the figure shows of our columns by row, in their units: the size of the effects that claims are
+    about where the paper prints no number.
+    """
 
     figure: str
     x: str
     curves: tuple[PaperCurve, ...]
+    numbers: dict[str, dict[str, float]] = Field(default={})
 
 
 # The replacement of a value of the paper: one override's value for the axis, or overrides of several keys.
@@ -102,13 +107,22 @@ class EnsembleRow(Record):
     paper: dict[str, str] = Field(default={})
 
 
+class Answer(Record):
+    """The sentence that answers the question of a table if these claims, named by their `short`, are decided so."""
+
+    say: str = Field(min_length=1)
+    holds: tuple[str, ...] = ()
+    fails: tuple[str, ...] = ()
+
+
 class Experiment(Record):
     """One table of the paper or of a user: fixed settings, varied settings and columns.
 
     An axis of the grid maps the paper's value to the override that replaces it here, or to a list of overrides of
     several keys; if value and override are the same, the axis is a plain list. finetuning_seeds replace those that each
-    task has for the scale. start_from has links between rows, or names an existing run from whose weights every row
-    starts. include has files of own code, by their paths from the folder of the experiment file.
+    task has for the scale. Of answers, the first whose claims are decided so is the answer. start_from has links
+    between rows, or names an existing run from whose weights every row starts. include has files of own code, by their
+    paths from the folder of the experiment file.
     """
 
     name: Name
@@ -123,6 +137,7 @@ class Experiment(Record):
     finetuning_seeds: Annotated[tuple[Annotated[int, Seed], ...] | None, Distinct] = Field(default=None, min_length=1)
     ensemble: EnsembleRow | None = None
     claims: tuple[Claim, ...] = ()
+    answers: tuple[Answer, ...] = ()
     figures: Annotated[tuple[FigureName, ...], Distinct] = ("learning-curves",)
     paper_figure: PaperFigure | None = None
     notes: tuple[str, ...] = ()
@@ -170,6 +185,11 @@ class Experiment(Record):
                 claim.fit(grid, metrics)
             except ValueError as error:
                 raise ValueError(f"claim {number} ({claim.check}): {error}") from error
+        shorts = [claim.short for claim in self.claims if claim.short]
+        check_distinct(shorts)
+        for answer in self.answers:
+            for short in (*answer.holds, *answer.fails):
+                check_known("answers", short, shorts)
         return self
 
     @property

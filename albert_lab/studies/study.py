@@ -78,6 +78,11 @@ class Study:
         return [*self.points[0].labels]
 
     @property
+    def is_of_encoder(self) -> bool:
+        """Whether its rows are not trained from nothing, but start from a trained encoder that is named."""
+        return isinstance(self.experiment.start_from, str)
+
+    @property
     def scale(self) -> str:
         return self.points[0].scale
 

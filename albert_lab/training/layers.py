@@ -15,7 +15,14 @@ if TYPE_CHECKING:  # it loads torch, which reading and showing layers must not
     from albert_lab.data.batches import Batch
     from albert_lab.model.encoder import PretrainingModel
 
-LAYER_NUMBERS = ("l2_roughness", "degrees_roughness", "last_rms_change", "last_degrees")
+LAYER_NUMBERS = (
+    "l2_roughness",
+    "degrees_roughness",
+    "last_rms_change",
+    "last_degrees",
+    "mean_rms_change",
+    "mean_degrees",
+)
 TOKEN = "mean"  # the choice of tokens: the mean over all real ones, which varies less than [CLS]
 
 
@@ -42,13 +49,22 @@ def layer_numbers(layers: Sequence[Layer], hidden_size: int) -> dict[str, float]
     layers: 0 if all layers change their input equally, independent of the unit; a single layer has none.
     last_rms_change is the L2 distance of the last layer over the root of the hidden size, which makes widths
     comparable: outputs of a LayerNorm are about as long as that root, so a rotation by one degree is about 0.0175.
+    mean_rms_change and mean_degrees are the means of all layers.
     """
     ours = sorted((layer for layer in layers if layer.token == TOKEN), key=lambda layer: layer.layer)
     if not ours:
         return {}
     distances, degrees = [layer.l2_distance for layer in ours], [layer.degrees for layer in ours]
-    numbers = (_roughness(distances), _roughness(degrees), distances[-1] / math.sqrt(hidden_size), degrees[-1])
-    return {name: value for name, value in zip(LAYER_NUMBERS, numbers, strict=True) if value is not None}
+    changes = [distance / math.sqrt(hidden_size) for distance in distances]
+    numbers = {
+        "l2_roughness": _roughness(distances),
+        "degrees_roughness": _roughness(degrees),
+        "last_rms_change": changes[-1],
+        "last_degrees": degrees[-1],
+        "mean_rms_change": fmean(changes),
+        "mean_degrees": fmean(degrees),
+    }
+    return {name: value for name, value in numbers.items() if value is not None}
 
 
 def _roughness(values: Sequence[float]) -> float | None:

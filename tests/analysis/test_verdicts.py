@@ -1,5 +1,4 @@
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 from toy_frames import toy_frame
 
 from albert_lab.analysis.frame import PAPER
-from albert_lab.analysis.verdicts import can_tell, verdicts
+from albert_lab.analysis.verdicts import Form, Outcome, Reason, Tells, Verdict, tells, verdicts
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study
 
@@ -19,17 +18,18 @@ LOW, MIDDLE, HIGH = [59.0, 60, 61], [65.0, 66, 67.1], [70.0, 71, 72]
 
 
 def asked(*claims: dict) -> Study:
-    content = [{"quote": "q", "metric": "sop_accuracy", **claim} for claim in claims]
+    content = [{"quote": "q", **({} if "by" in claim else {"metric": "sop_accuracy"}), **claim} for claim in claims]
     sizes = ["1", "2", "3"] + ["4"] * any("[" in str(claim.get("row")) for claim in claims)
     grid = {"size": sizes}
     made = {"name": "toy", "title": "toy", "source": "", "grid": grid, "claims": content}
     return Study(Experiment.model_validate(made), [], [])
 
 
-def decide(claim: dict, *samples: list[float], metric: str = "sop_accuracy", floor: float = 50.0, **more) -> Any:
+def decide(claim: dict, *samples: list[float], metric: str = "sop_accuracy", floor: float = 50.0, **more) -> Verdict:
     values = {metric: dict(zip("abcd", samples, strict=False))}
-    table = verdicts(asked({"metric": metric, **claim}), toy_frame(values, rows=ROWS, floor=floor, **more))
-    return table.iloc[0]
+    claim = claim if "by" in claim else {"metric": metric, **claim}
+    (verdict,) = verdicts(asked(claim), toy_frame(values, rows=ROWS, floor=floor, **more))
+    return verdict
 
 
 @pytest.mark.parametrize(
@@ -60,60 +60,91 @@ def decide(claim: dict, *samples: list[float], metric: str = "sop_accuracy", flo
     ],
 )
 def test_a_claim_is_decided_as_its_numbers_are(claim, samples, word):
-    assert decide(claim, *samples)["verdict"] == word
+    assert decide(claim, *samples).outcome.value == word
 
 
 def test_a_verdict_has_the_effect_with_its_interval_and_the_papers():
-    line = decide({"check": "greater", "row": C, "than": A}, LOW, MIDDLE, HIGH)
-    assert (line["effect"], line["paper"], line["compared"], line["kind"]) == (11, 3, "c − a", "difference")
-    assert line["low"] < 11 < line["high"]
-    line = decide({"check": "ratio", "row": C, "to": A, "low": 1.1}, LOW, MIDDLE, HIGH)
-    assert line["effect"] == pytest.approx(71 / 60, abs=1e-3)
-    assert line["paper"] == pytest.approx(83 / 80)
-    near = {"check": "within", "row": A, "of": B, "margin": 2}
-    assert "within 2 nats of" in decide(near, LOW, MIDDLE, HIGH, metric="sop_loss")["check"]
+    effect = decide({"check": "greater", "row": C, "than": A}, LOW, MIDDLE, HIGH).effect
+    assert effect
+    assert (effect.value, effect.paper, effect.form) == (11, 3, Form.DIFFERENCE)
+    assert effect.rows == ((1, "c"), (-1, "a"))
+    assert effect.low < 11 < effect.high
+    effect = decide({"check": "ratio", "row": C, "to": A, "low": 1.1}, LOW, MIDDLE, HIGH).effect
+    assert effect
+    assert effect.value == pytest.approx(71 / 60, abs=1e-3)
+    assert effect.paper == pytest.approx(83 / 80)
+
+
+def test_better_by_a_loss_is_less_of_it_and_its_accuracy_stands_beside():
+    claim = {"check": "better", "row": C, "than": A, "by": {"loss": "sop_loss"}}
+    losses = {"a": [3.0, 3.1, 3.2], "b": [2.0, 2.1, 2.2], "c": [1.0, 1.1, 1.2]}
+    frame = toy_frame({"sop_loss": losses, "sop_accuracy": {"a": LOW, "b": MIDDLE, "c": HIGH}}, rows=ROWS, floor=50.0)
+    (verdict,) = verdicts(asked(claim), frame)
+    assert verdict.outcome is Outcome.SUPPORTED
+    assert verdict.effect
+    assert verdict.effect.rows == ((1, "a"), (-1, "c"))
+    assert verdict.beside
+    assert verdict.beside.value == pytest.approx(11)
+
+
+def test_by_tasks_the_first_that_counts_decides_and_none_that_was_not_run():
+    claim = {"check": "better", "row": B, "than": A, "by": {"loss": "mlm_loss", "tasks": ["mnli", "qnli"]}}
+    random = {f"{row}, random weights": [49.0, 50, 51] for row in "ab"}
+    frame = toy_frame(
+        {"mnli": {"a": LOW, "b": LOW}, "qnli": {"a": LOW, "b": HIGH, **random}},
+        rows=ROWS,
+        floor=50.0,
+        tasks={"mnli": "mnli", "qnli": "qnli"},
+    )
+    by_loss, by_tasks = verdicts(asked(claim), frame)
+    assert (by_loss.reason, by_loss.details) == (Reason.NOT_MEASURED, ("mlm_loss",))
+    assert (by_tasks.metric, by_tasks.outcome) == ("qnli", Outcome.SUPPORTED)
 
 
 @pytest.mark.parametrize(
-    ("samples", "reason"), [((LOW, MIDDLE), "not run"), (([49.0, 50, 51], MIDDLE, [50.5, 49, 50.6]), "not learnt")]
+    ("samples", "reason"),
+    [((LOW, MIDDLE), Reason.NOT_MEASURED), (([49.0, 50, 51], MIDDLE, [50.5, 49, 50.6]), Reason.NOT_LEARNT)],
 )
-def test_what_was_not_run_or_not_learnt_cannot_tell(samples, reason):
-    line = decide({"check": "greater", "row": C, "than": A}, *samples)
-    assert (line["verdict"], line["can_tell"]) == ("cannot tell", False)
-    assert reason in line["why"]
+def test_what_was_not_measured_or_not_learnt_cannot_tell(samples, reason):
+    verdict = decide({"check": "greater", "row": C, "than": A}, *samples)
+    assert (verdict.outcome, verdict.tells, verdict.reason) == (Outcome.CANNOT_TELL, Tells.NO, reason)
 
 
 def test_chance_is_told_only_if_some_row_learns_the_score_and_the_row_learnt_its_own_task():
     chance = [49.0, 50, 51]
-    assert decide({"check": "at-chance", "row": A}, chance, chance, chance)["verdict"] == "cannot tell"
+    assert decide({"check": "at-chance", "row": A}, chance, chance, chance).outcome is Outcome.CANNOT_TELL
     claim = {"check": "at-chance", "row": A, "trained_for": "nsp_accuracy"}
     for of_nsp, word in ((chance, "cannot tell"), (HIGH, "supported")):
         values = {"sop_accuracy": {"a": chance, "b": HIGH}, "nsp_accuracy": {"a": of_nsp, "b": chance}}
-        assert verdicts(asked(claim), toy_frame(values, rows=ROWS, floor=50.0)).loc[0, "verdict"] == word
+        assert verdicts(asked(claim), toy_frame(values, rows=ROWS, floor=50.0))[0].outcome.value == word
 
 
 def test_a_task_that_does_not_count_cannot_tell():
-    line = decide({"check": "greater", "row": C, "than": A}, LOW, MIDDLE, HIGH, metric="mnli", tasks={"mnli": "mnli"})
-    assert (line["verdict"], line["can_tell"]) == ("cannot tell", False)
+    verdict = decide(
+        {"check": "greater", "row": C, "than": A}, LOW, MIDDLE, HIGH, metric="mnli", tasks={"mnli": "mnli"}
+    )
+    assert (verdict.outcome, verdict.tells, verdict.reason) == (Outcome.CANNOT_TELL, Tells.NO, Reason.NOT_COUNTED)
 
 
-def test_a_single_seed_decides_nothing():
-    line = decide({"check": "greater", "row": C, "than": A}, [60.0], [65.0], [70.0])
-    assert (line["verdict"], line["effect"]) == ("undecided", 10)
+def test_a_single_seed_decides_nothing_but_numbers_without_a_spread():
+    claim = {"check": "greater", "row": C, "than": A}
+    verdict = decide(claim, [60.0], [65.0], [70.0])
+    assert (verdict.outcome, verdict.reason) == (Outcome.UNDECIDED, Reason.TOO_FEW_RUNS)
+    assert decide(claim, [60.0], [65.0], [70.0], metric="parameters").outcome is Outcome.SUPPORTED
 
 
 def test_rows_of_the_same_runs_cannot_tell():
     frame = toy_frame({"sop_accuracy": {"a": LOW, "b": HIGH}}, rows=ROWS, floor=50.0)
     frame.numbers["run"] = [f"run-{seed}" for seed in frame.numbers["seed"]]
-    assert verdicts(asked({"check": "greater", "row": B, "than": A}), frame).loc[0, "verdict"] == "cannot tell"
+    assert verdicts(asked({"check": "greater", "row": B, "than": A}), frame)[0].reason is Reason.SAME_RUNS
 
 
 def test_holm_corrects_over_the_claims_of_a_study():
     frame = toy_frame({"sop_accuracy": {"a": LOW, "b": [60.1, 61, 62.6], "c": HIGH}}, rows=ROWS, floor=50.0)
     claim = {"check": "greater", "row": B, "than": A}
-    alone = verdicts(asked(claim), frame).loc[0, "p"]
-    several = verdicts(asked(*[claim] * 4), frame)["p"]
-    assert several.tolist() == pytest.approx([min(1, 4 * alone)] * 4)
+    alone = verdicts(asked(claim), frame)[0].p
+    several = [verdict.p for verdict in verdicts(asked(*[claim] * 4), frame)]
+    assert several == pytest.approx([min(1, 4 * alone)] * 4)
 
 
 def test_claims_without_effects_are_supported_as_rarely_as_the_level_says():
@@ -121,7 +152,7 @@ def test_claims_without_effects_are_supported_as_rarely_as_the_level_says():
     claim, words = asked({"check": "greater", "row": B, "than": A}), []
     for _ in range(100):
         values = {row: (60 + rng.normal(0, 1, 3)).tolist() for row in "abc"}
-        words.append(verdicts(claim, toy_frame({"sop_accuracy": values}, rows=ROWS, floor=50.0)).loc[0, "verdict"])
+        words.append(verdicts(claim, toy_frame({"sop_accuracy": values}, rows=ROWS, floor=50.0))[0].outcome.value)
     assert words.count("supported") <= 7
     assert words.count("not supported") <= 7
 
@@ -129,6 +160,7 @@ def test_claims_without_effects_are_supported_as_rarely_as_the_level_says():
 @settings(max_examples=50)
 @given(st.floats(-5, 5), st.floats(0.01, 5), st.floats(0.01, 5))
 def test_a_scale_can_tell_if_half_its_interval_is_at_most_half_the_effect(center, half, size):
-    assert can_tell(center - half, center + half, size) == (half <= size / 2) or math.isclose(half, size / 2)
-    assert can_tell(center - half, center + half, math.nan)
-    assert not can_tell(math.nan, math.nan, size)
+    said = tells(center - half, center + half, size)
+    assert said is (Tells.YES if half <= size / 2 else Tells.NO) or math.isclose(half, size / 2)
+    assert tells(center - half, center + half, math.nan) is Tells.NOT_KNOWN
+    assert tells(math.nan, math.nan, size) is Tells.NO

@@ -2,21 +2,19 @@ from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from toy_reports import toy_report
 
 from albert_lab.analysis import analysis
-from albert_lab.analysis.analysis import Analysis, analyse
-from albert_lab.analysis.answers import extremes
+from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.sentences import reports, sentences
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.figures import charts, drawing, figures
-from albert_lab.figures.claims import claims
+from albert_lab.figures import charts, claims, drawing, figures
+from albert_lab.report import scoreboard
+from albert_lab.report.wording import extremes
 from albert_lab.studies import experiment
-from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
 from albert_lab.training.layers import Layer
 
@@ -45,8 +43,8 @@ DRAWN = [
 @pytest.mark.parametrize(("figure", "name"), DRAWN)
 def test_a_figure_says_its_message_and_every_row_stands_or_is_said_to_be_missing(figure, name, tmp_path):
     result = analysed(tmp_path, name, full=True, seeds=1)
-    drawn: Any = figures.FIGURES[figure].draw(result)
-    assert len(drawing.message(drawn)) > 10
+    drawn: Any = figures.FIGURES[figure].draw(result, "What is answered.")
+    assert drawn.get_suptitle() == "What is answered."
     lost = result.rows[-1]
     assert f"missing: {lost}, the loss is nan at step 3" in words(drawn)
     if figure == "scores-by-setting":  # a line a label of the other axis, a point a row
@@ -80,14 +78,14 @@ def test_the_message_names_the_best_row_only_if_the_difference_is_clear(tmp_path
 
 
 def test_a_line_has_a_point_for_each_evaluation_and_a_band_over_seeds(tmp_path):
-    drawn: Any = charts.learning_curves(analysed(tmp_path, "sop-vs-nsp", 3))
+    drawn: Any = charts.learning_curves(analysed(tmp_path, "sop-vs-nsp", 3), "")
     panel = drawn.axes[-1]
     lines = [line for line in panel.lines if len(line.get_xdata()) == 4]
     assert len(lines) == len(panel.collections) == 3
 
 
 def test_the_papers_curves_stand_beside_ours_with_the_looks_of_their_rows(tmp_path):
-    drawn: Any = charts.learning_curves(analysed(tmp_path, "dropout"))
+    drawn: Any = charts.learning_curves(analysed(tmp_path, "dropout"), "")
     *ours, theirs = drawn.axes
     colour = {line.get_label(): line.get_color() for line in ours[0].lines}
     assert {line.get_label(): line.get_color() for line in theirs.lines}.items() <= colour.items()
@@ -102,35 +100,18 @@ def test_a_logarithmic_axis_has_a_tick_at_each_value_but_none_of_a_floor():
     assert panel.get_xticks().tolist() == [0.001, 1, 8]
 
 
-def test_a_trend_is_drawn_with_its_points_and_slope(tmp_path):
-    grid = {"rung": {"1": "model=small", "2": "model=large", "3": "model=xlarge"}, "sharing": ["a", "b"]}
-    claim = {"quote": "q", "metric": "mlm_accuracy", "check": "trend", "direction": "falling"}
-    claim |= {"row": {"sharing": "a"}, "than": {"sharing": "b"}}
-    content = {
-        "name": "t",
-        "title": "T",
-        "source": "none",
-        "grid": grid,
-        "claims": [claim],
-        "figures": ["ladder-trend"],
-    }
-    result = analyse(studies.read(toy_report(tmp_path / "t", Experiment.model_validate(content), 3)))
-    numbers = result.frame.numbers.copy()
-    flops = numbers["metric"] == "train_flops_per_token"
-    numbers.loc[flops, "value"] *= numbers.loc[flops, "row"].str.extract(r"(\d)", expand=False).astype(float) ** 3
-    noise = np.random.default_rng(0).normal(0, 0.1, len(numbers))
-    numbers.loc[numbers["metric"] == "mlm_accuracy", "value"] += noise[numbers["metric"] == "mlm_accuracy"]
-    drawn: Any = charts.ladder_trend(replace(result, frame=replace(result.frame, numbers=numbers)))
-    assert len(drawn.axes[0].lines) >= 2
-
-
-def test_the_forest_plot_has_the_papers_effect_beside_ours(tmp_path):
+def test_the_picture_of_claims_has_those_that_a_report_asks_and_is_filled_where_it_tells(tmp_path):
     toy_report(tmp_path / "smoke-sotu" / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 3)
-    drawn: Any = claims(sentences(reports(tmp_path)))
-    (panel,) = drawn.axes
-    assert len(panel.get_yticks()) == 4
-    assert "paper" in words(drawn)
-    assert claims(sentences({})) is None
+    rows = scoreboard.picture(sentences(reports(tmp_path)))
+    assert [row.claim for row in rows] == [claim.short for claim in experiment.named("sop-vs-nsp").claims]
+    drawn: Any = claims.claims(rows, scoreboard.COLUMNS, scoreboard.LOOKS, "How many hold.")
+    texts = [text.get_text() for text in drawn.axes[0].texts]
+    assert {row.claim for row in rows} <= {*texts}
+    faces = [line.get_markerfacecolor() for line in drawn.axes[0].lines if len(line.get_xdata()) == 1]
+    told = [mark.tells for row in rows for mark in row.marks.values()]
+    assert [face != "none" for face in faces] == told
+    with pytest.raises(MissingDataError):
+        scoreboard.draw(tmp_path / "empty", tmp_path)
 
 
 def test_the_newest_report_with_a_figure_is_found_or_its_study_named(own_home):

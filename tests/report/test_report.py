@@ -1,6 +1,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,14 +9,16 @@ from toy_reports import toy_report
 
 from albert_lab.analysis import analysis
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.analysis.answers import answer, claim_lines
 from albert_lab.analysis.frame import Frame, frame
-from albert_lab.analysis.numbers import value
+from albert_lab.analysis.verdicts import Outcome
 from albert_lab.errors import ConfigError
 from albert_lab.report import latex, markdown, notes, report, tables
+from albert_lab.report.numbers import value
 from albert_lab.report.scoreboard import publish
+from albert_lab.report.wording import answer, claims_of
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
+from albert_lab.studies.claims import Kind
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -36,12 +39,13 @@ def test_every_experiment_has_a_report_and_those_in_the_folder_are_the_golden_on
 
 
 @pytest.mark.parametrize("name", ["sharing", "model-sizes", "glue", "sop-vs-nsp"])
-def test_no_table_has_more_than_eight_columns_and_at_most_eight_lines_say_what_to_know(name, full):
+def test_no_table_has_more_than_eight_columns_and_three_lines_change_the_reading(name, full):
     _, result = full(name)
     every = [tables.main_table(result), *tables.other_tables(result), tables.tasks_table(result)]
     assert all(len(table.header) <= 8 for table in every)
     assert all(len(line) == len(table.header) for table in every for line in table.body)
-    assert len(notes.notes(result)) <= 8
+    assert len(notes.first(result)) <= 3
+    assert len(notes.others(result)) <= 6
     shown = [heading.split(" ")[0] for table in every[:-1] for heading in table.header[1:]]
     of_the_machine = {*tables.OF_THE_MACHINE} & {*result.metrics}
     assert of_the_machine
@@ -65,16 +69,34 @@ def test_what_is_missing_is_a_dash_or_said_with_its_reason(tmp_path):
     text = markdown.render(result, None)
     assert "sop, seed 0: the loss is nan at step 3" in text
     assert "so no interval and no verdict" in text
+    assert "One seed a row" in text
 
 
-def test_tasks_that_were_not_run_share_a_line_of_their_sentence(tmp_path):
-    result = analysed(tmp_path, "sop-vs-nsp")
-    quotes = [claim.quote for claim in result.experiment.claims]
-    lines = claim_lines(result)
-    assert [line.quote for line in lines] == list(dict.fromkeys(quotes))
-    assert lines[-2].word == "cannot tell"
-    assert all(name in lines[-2].evidence for name in ("SQuAD1.1", "SQuAD2.0", "RACE"))
-    assert answer(result).startswith("Of 6 sentences of the paper")
+def test_a_claim_has_a_verdict_by_each_kind_of_evidence_and_what_was_not_measured_is_said(tmp_path):
+    result = analysed(tmp_path, "sharing")
+    said = claims_of(result)
+    assert [claim for claim, _ in said] == list(result.experiment.claims)
+    claim, words = said[0]
+    assert [kind.value for kind in words] == ["loss", "tasks"]
+    assert words[Kind.TASKS].word == "cannot tell"
+    assert all(name in words[Kind.TASKS].evidence for name in ("MNLI", "QNLI", "not fine-tuned"))
+    text = markdown.render(result, None)
+    assert text.count(markdown.plain(claim.quote)) == 3, "a quote of three claims"
+
+
+def test_the_answer_is_the_first_whose_claims_are_decided_so_and_one_seed_makes_none(full, tmp_path):
+    _, result = full("sop-vs-nsp")
+    outcomes = {"holds": Outcome.SUPPORTED, "fails": Outcome.NOT_SUPPORTED}
+    for known in result.experiment.answers:
+        wanted = {name: outcomes[kind] for kind in outcomes for name in getattr(known, kind)}
+        verdicts = [
+            replace(verdict, outcome=wanted.get(verdict.claim.short, Outcome.UNDECIDED)) for verdict in result.verdicts
+        ]
+        decided = Analysis(result.study, result.frame)
+        decided.__dict__["verdicts"] = verdicts
+        assert answer(decided) == known.say
+    single = analysis.read(toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 1))
+    assert answer(single) not in [known.say for known in single.experiment.answers]
 
 
 def test_a_score_that_single_segments_reach_is_marked(tmp_path):
@@ -84,8 +106,9 @@ def test_a_score_that_single_segments_reach_is_marked(tmp_path):
         content["record"]["scores"]["sop_accuracy"] |= {"value": 90.0 + content["record"]["config"]["seed"] / 10}
         content["record"]["scores"]["sop_accuracy"] |= {"segments_floor": 95.0}
         file.write_text(json.dumps(content))
-    marked = [line for line in claim_lines(analysis.read(folder)) if line.warning]
-    assert [line.word for line in marked] == ["yes"]
+    said = claims_of(analysis.read(folder))
+    marked = [words for _, by in said for words in by.values() if words.warning]
+    assert [words.word for words in marked] == ["yes"]
     assert "95.0" in marked[0].warning
 
 
@@ -130,7 +153,7 @@ def test_json_has_the_rows_and_the_verdicts_and_null_for_what_is_unknown(tmp_pat
     content = json.loads(report.as_json("sop-vs-nsp", analysed(tmp_path, "sop-vs-nsp")))
     assert [row["row"] for row in content["rows"]] == ["none", "nsp", "sop"]
     assert content["rows"][2]["scores"]["mlm_accuracy"]["mean"] == 25.0
-    assert len(content["verdicts"]) == 8
+    assert len(content["verdicts"]) == 9
     assert content["verdicts"][-1]["effect"] is None
 
 

@@ -3,8 +3,7 @@ import json
 import pytest
 from toy_reports import toy_report
 
-from albert_lab.analysis import sentences
-from albert_lab.analysis.verdicts import CANNOT_TELL, NOT_SUPPORTED, SUPPORTED, UNDECIDED
+from albert_lab.analysis.sentences import reports, sentences
 from albert_lab.report import scoreboard
 from albert_lab.studies import experiment
 from albert_lab.studies.experiment import Experiment
@@ -25,33 +24,33 @@ def root(tmp_path_factory):
     return folder
 
 
-def test_a_sentence_has_one_line_that_of_the_largest_scale(root):
-    lines = sentences.sentences(sentences.reports(root))
-    quotes = [claim.quote for file in experiment.files() for claim in experiment.named(file.stem).claims]
-    assert len(lines) <= len(set(quotes)) <= scoreboard.MOST_LINES
-    run = [line for line in lines if line.report]
-    assert len(run) == 4, "sentences on tasks were not run"
-    assert {line.report[0].parent.name for line in run if line.report} == {"large"}
+def test_a_claim_has_one_line_that_of_the_largest_scale(root):
+    lines = sentences(reports(root))
+    claims = [claim for file in experiment.files() for claim in experiment.named(file.stem).claims]
+    assert [line.claim for line in lines] == claims
+    measured = [found for line in lines for found in line.by.values() if found.verdict.effect]
+    assert len(measured) == 4, "tasks were not run"
+    assert {found.folder.parent.name for found in measured} == {"large"}
 
 
-def test_the_scoreboard_links_every_report_once(root):
+def test_the_scoreboard_has_every_claim_and_links_every_report(root):
+    found = reports(root)
     text = scoreboard.write(root).read_text()
-    assert text.count("(large/sop-vs-nsp/report.md)") == 4
+    lines = sentences(found)
+    assert all(f"| {line.claim.short}" in text for line in lines)
+    assert text.count("(large/sop-vs-nsp/report.md") >= 4
     assert text.count("(small/sop-vs-nsp/report.md)") == 1
     assert text.count("(small/own/report.md)") == 1
-    assert len(scoreboard.as_text(sentences.sentences(sentences.reports(root))).splitlines()) > 4
-    assert json.dumps(scoreboard.as_data(sentences.sentences(sentences.reports(root))))
+    assert "records of version" in text
+    assert len(scoreboard.as_text(lines).splitlines()) > len(lines)
+    assert json.dumps(scoreboard.as_data(lines))
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "outcome"),
-    [
-        ({SUPPORTED}, SUPPORTED),
-        ({SUPPORTED, CANNOT_TELL}, SUPPORTED),
-        ({SUPPORTED, NOT_SUPPORTED}, sentences.MIXED),
-        ({SUPPORTED, UNDECIDED}, UNDECIDED),
-        ({CANNOT_TELL}, CANNOT_TELL),
-    ],
-)
-def test_tests_of_one_sentence_make_one_verdict(verdicts, outcome):
-    assert sentences.outcome(verdicts) == outcome
+def test_studies_of_a_trained_encoder_stand_apart_from_those_from_scratch(root, tmp_path):
+    asked = experiment.named("sop-vs-nsp").model_copy(update={"start_from": "an-encoder"})
+    toy_report(tmp_path / "large" / "sop-vs-nsp", asked, 3)
+    found = reports(tmp_path)
+    assert not any(line.by for line in sentences(found))
+    before, after = scoreboard.render(found, tmp_path).split("## Asked of a trained encoder")
+    assert "large/sop-vs-nsp" not in before
+    assert "large/sop-vs-nsp" in after

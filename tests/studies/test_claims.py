@@ -15,7 +15,7 @@ GREATER = f"check: greater, row: {ROW}, than: {OTHER}"
 
 def read(tmp_path, claim: str) -> Experiment:
     file = tmp_path / "mine.yaml"
-    claim = f"{{quote: q, metric: average, {claim}}}" if "metric" not in claim else claim
+    claim = claim if claim.startswith("{") else f"{{quote: q, metric: average, {claim}}}"
     file.write_text(f"title: Mine\nsource: none\ngrid: {GRID}\nclaims: [{claim}]\n")
     return experiment.read(file)
 
@@ -28,7 +28,7 @@ def comparisons(tmp_path, claim: str) -> list[Comparison]:
 @pytest.mark.parametrize(
     ("claim", "named"),
     [
-        (f"quote: q, metric: averge, {GREATER}", "average"),
+        (f"{{quote: q, metric: averge, {GREATER}}}", "average"),
         (GREATER.replace("all-shared", "unshared"), "unshared"),
         (GREATER.replace(", embedding_size: 64", "", 1), "embedding_size"),
         (GREATER.replace("greater", "grater"), "grater"),
@@ -40,12 +40,14 @@ def comparisons(tmp_path, claim: str) -> list[Comparison]:
         (f"check: within, row: {ROW}, of: {OTHER}, margin: 0", "margin"),
         (f"check: within, row: {ROW}, of: {ROW}, margin: 1", "itself"),
         (f"check: at-chance, row: {ROW}, trained_for: mln", "trained_for=mln"),
-        (f"check: trend, row: {ROW}, than: {OTHER}, direction: rising", "rung"),
+        (f"check: better, row: {ROW}, than: {OTHER}", "needs by"),
+        (f"{{quote: q, {GREATER}}}", "one of metric"),
+        (f"{{quote: q, by: {{loss: mlm_los}}, check: better, row: {ROW}, than: {OTHER}}}", "mlm_los"),
     ],
 )
 def test_a_claim_that_makes_no_sense_is_refused_and_says_what_is_wrong(tmp_path, claim, named):
     with pytest.raises(ConfigError) as error:
-        read(tmp_path, f"{{{claim}}}" if claim.startswith("quote") else claim)
+        read(tmp_path, claim)
     assert "mine.yaml" in str(error.value)
     assert named in str(error.value)
 
@@ -78,6 +80,16 @@ def test_two_rows_against_two_are_an_interaction(tmp_path):
         (-1, "not-shared", "64"),
         (1, "not-shared", "128"),
     ]
+
+
+def test_better_by_a_loss_is_less_of_it(tmp_path):
+    asked = read(
+        tmp_path, f"{{quote: q, by: {{loss: mlm_loss, tasks: [mnli]}}, check: better, row: {ROW}, than: {OTHER}}}"
+    )
+    (by_task,) = asked.claims[0].comparisons_of("mnli", asked.grid)
+    (by_loss,) = asked.claims[0].comparisons_of("mlm_loss", asked.grid)
+    assert signed(by_task) == [(1, "64"), (-1, "128")]
+    assert signed(by_loss) == [(1, "128"), (-1, "64")]
 
 
 def test_a_ratio_is_bounded_in_logarithms(tmp_path):

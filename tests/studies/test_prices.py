@@ -5,13 +5,13 @@ from records import toy_finetuning, toy_record
 from toy import toy_plan
 
 from albert_lab.model.counts import count, count_training_flops
-from albert_lab.report.plans import in_words
 from albert_lab.runs.finetunings import Finetuning
 from albert_lab.runs.results import RECORD, write
 from albert_lab.storage import write_atomically
 from albert_lab.studies.prices import last_speed, paces, price, tunings
 from albert_lab.tasks.records import record_file
 from albert_lab.tasks.task import load_task
+from albert_lab.terminal.plans import in_words
 
 
 @pytest.mark.parametrize("overrides", [[], ["sharing=not-shared", "inter_sentence=none"], ["ffn_block=glu"]])

@@ -5,8 +5,8 @@ from rich.console import Console
 from toy_reports import toy_report
 
 from albert_lab.analysis import analysis
-from albert_lab.report import screen
 from albert_lab.studies import experiment
+from albert_lab.terminal import screen
 
 
 def shown(folder, result, width) -> list[str]:

@@ -1,10 +1,10 @@
 """Numbers of a report as text: values, scores with spread and the paper's number, effects with intervals."""
 
 import math
-from typing import Any
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.frame import PAPER
+from albert_lab.analysis.verdicts import Effect, Form
 
 MISSING = "—"
 BY_PROBE = "*"
@@ -26,31 +26,33 @@ def value(number: float, unit: str) -> str:
 def cell(analysis: Analysis, metric: str, row: str, *, spread: bool = True) -> str:
     """A cell of a table: the mean over seeds, its standard deviation, and the paper's number in brackets."""
     table, unit = analysis.summary, analysis.unit(metric)
-    cells: Any = analysis.frame.rows.set_index("row").get(PAPER + metric)
+    cells = analysis.frame.rows.set_index("row").get(PAPER + metric)
     brackets = "" if cells is None or not cells.get(row) else f" ({cells[row]})"
     if (metric, row) not in table.index:
         return MISSING + brackets
-    line: Any = table.loc[(metric, row)]
+    line = table.loc[(metric, row)]
     probe = BY_PROBE if (metric, row) in analysis.by_probe else ""
     sd = f" ± {value(line['sd'], unit)}" if spread and line["sd"] > 1e-9 * abs(line["mean"]) else ""
     return f"{value(line['mean'], unit)}{sd}{probe}{brackets}"
 
 
-def effect(line: Any, unit: str) -> str:
-    """The effect of a verdict with its interval and unit: a level, a difference with its sign, or a factor."""
-    shown = number(line, line["effect"], unit)
-    ends = (
-        "" if math.isnan(line["low"]) else f" [{', '.join(number(line, line[end], unit) for end in ('low', 'high'))}]"
-    )
-    return f"{shown} {_unit(line, unit)}".strip() + ends
+def effect(measured: Effect, unit: str) -> str:
+    """An effect with its unit and interval: a level, a difference or slope with its sign, or a factor."""
+    shown = f"{amount(measured, measured.value, unit)} {unit_of(measured, unit)}".strip()
+    if math.isnan(measured.low) or measured.low == measured.high:
+        return shown
+    return f"{shown} [{amount(measured, measured.low, unit)}, {amount(measured, measured.high, unit)}]"
 
 
-def number(line: Any, amount: float, unit: str) -> str:
-    """An amount of a verdict: differences have a sign, factors three digits."""
-    if line["kind"] == "ratio" and not math.isnan(amount):
-        return f"{amount:.3g}"
-    return ("+" if line["kind"] == "difference" and amount >= 0 else "") + value(amount, unit)
+def amount(measured: Effect, number: float, unit: str) -> str:
+    """A number as that of an effect is written: differences have a sign, factors three digits."""
+    if measured.form is Form.RATIO and not math.isnan(number):
+        return f"{number:.3g}"
+    has_sign = measured.form in (Form.DIFFERENCE, Form.SLOPE) and number >= 0
+    return "+" * has_sign + value(number, unit)
 
 
-def _unit(line: Any, unit: str) -> str:
-    return {"ratio": "times", "difference": unit.replace("%", "points")}.get(line["kind"], unit)
+def unit_of(measured: Effect, unit: str) -> str:
+    if measured.form is Form.RATIO:
+        return "times"
+    return unit if measured.form is Form.LEVEL else unit.replace("%", "points")

@@ -1,0 +1,264 @@
+"""The words of a study: its claims, their verdicts and reasons, its answer. Reports, screens and pictures have them."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.contrasts import contrast
+from albert_lab.analysis.frame import RANDOM
+from albert_lab.analysis.sentences import Sentence
+from albert_lab.analysis.verdicts import ALPHA, Effect, Form, Outcome, Reason, Tells, Verdict, is_of_one_set
+from albert_lab.measures.catalog import probes
+from albert_lab.report import numbers
+from albert_lab.runs.reported import AVERAGE
+from albert_lab.studies.claims import BaseClaim, Kind
+
+WORDS = {
+    Outcome.SUPPORTED: "yes",
+    Outcome.NOT_SUPPORTED: "NO",
+    Outcome.UNDECIDED: "undecided",
+    Outcome.CANNOT_TELL: "cannot tell",
+}
+KINDS = {Kind.LOSS: "by loss", Kind.TASKS: "by tasks", Kind.NUMBER: "by count or clock"}
+TELLS = {Tells.YES: "yes", Tells.NO: "no", Tells.NOT_KNOWN: "not known"}
+OTHER_SETS = "with one text, vocabulary, length and masking they could be compared"
+SETTINGS = {"model.num_layers": "layers"}
+NO_RUN = "No run is finished."
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a study says of a claim by one kind of evidence.
+
+    Attributes:
+        kind: by loss, by tasks, or by count or clock.
+        word: yes, NO, undecided or cannot tell.
+        evidence: what was tested, the number with its interval, and the paper's; or why nothing can be told.
+        number: the effect with its interval; empty without one.
+        warning: a floor that the score is not above; empty without one.
+        tells: whether the scale can tell: yes, no, not known.
+    """
+
+    kind: str
+    word: str
+    evidence: str
+    number: str = ""
+    warning: str = ""
+    tells: str = TELLS[Tells.NO]
+
+
+def words(analysis: Analysis, verdict: Verdict) -> Words:
+    measured = verdict.effect
+    number = numbers.effect(measured, analysis.unit(measured.metric)) if measured else ""
+    said = (KINDS[verdict.kind], WORDS[verdict.outcome], _evidence(analysis, verdict), number)
+    return Words(*said, warning=_warning(verdict), tells=TELLS[verdict.tells])
+
+
+def words_of(sentence: Sentence) -> dict[Kind, Words]:
+    """What reports say of a claim, by each kind of evidence that it is asked of."""
+    said = {}
+    for kind in sentence.kinds:
+        found = sentence.by.get(kind)
+        unasked = Words(KINDS[kind], WORDS[Outcome.CANNOT_TELL], "no report asks it")
+        said[kind] = words(found.analysis, found.verdict) if found else unasked
+    return said
+
+
+def short(claim: BaseClaim) -> str:
+    """A claim for a line of a terminal or of a picture; that of a user's own may be long."""
+    return claim.short or claim.quote
+
+
+def _evidence(analysis: Analysis, verdict: Verdict) -> str:
+    """What was tested and what was measured: SOP, nsp within 45 to 55 %: 49.8 % [48.4, 51.1]; paper 52.0."""
+    reason = _reason(analysis, verdict)
+    measured, parts = verdict.effect, list[str]()
+    if measured:
+        unit = analysis.unit(measured.metric)
+        text = f"{analysis.heading(measured.metric)}, {_compared(measured, unit)}"
+        parts.append(f"{text}: {numbers.effect(measured, unit)}")
+        if not math.isnan(measured.paper):
+            parts.append(f"paper {numbers.amount(measured, measured.paper, unit)}")
+    if verdict.beside:
+        unit = analysis.unit(verdict.beside.metric)
+        parts.append(f"{analysis.heading(verdict.beside.metric)} {numbers.effect(verdict.beside, unit)}")
+    if verdict.claim.at_scale:
+        parts.append(f"by arithmetic at scale={verdict.claim.at_scale}")
+    if measured and verdict.metric in probes() and measured.form is Form.LEVEL:
+        parts.append(_floors_of_probe(analysis, measured))
+    if measured and measured.form is Form.LEVEL and not math.isnan(measured.segments):
+        parts.append(f"single segments {measured.segments:.1f}")
+    return "; ".join([*parts, *([reason] if reason else [])])
+
+
+def _compared(measured: Effect, unit: str) -> str:
+    """A comparison in words: a above b, a within 1 point of b, a / b between 1.4 and 2."""
+    names = [name for _, name in measured.rows]
+    low, high = measured.low_bound, measured.high_bound
+    if measured.form is Form.SLOPE:
+        return f"slope a step from {names[0]} to {names[-1]}"
+    if measured.form is Form.RATIO:
+        ends = [f"above {low:g}" if low > 0 else "", f"below {high:g}" if math.isfinite(high) else ""]
+        return f"{' / '.join(names)} {' and '.join(filter(None, ends))}"
+    if measured.form is Form.LEVEL:
+        bounds = f"within {low:g} to {high:g}" if math.isfinite(high) else f"above {low:g}"
+        return f"{names[0]} {bounds} {unit}".strip()
+    signs = ["−" if weight < 0 else "+" for weight, _ in measured.rows]
+    difference = " ".join(f"{sign} {name}" for sign, name in zip(signs, names, strict=True)).removeprefix("+ ")
+    if math.isfinite(low) and math.isfinite(high):
+        plural = unit.replace("%", "points")
+        return f"{difference} within {high:g} {plural.removesuffix('s') if high == 1 else plural}".strip()
+    return difference
+
+
+def _floors_of_probe(analysis: Analysis, measured: Effect) -> str:
+    """What a probe of random weights scores on the pairs, or that it was not measured."""
+    place = (measured.metric, measured.rows[0][1] + RANDOM)
+    if place not in analysis.summary.index:
+        return "a probe of random weights and a floor of word overlap were not measured"
+    return f"a probe of random weights {analysis.summary.loc[place, 'mean']:.1f}"
+
+
+def _reason(analysis: Analysis, verdict: Verdict) -> str:
+    """Why a claim is not decided; empty if it is, or if it is tested and the numbers say all."""
+    details, heading = verdict.details, analysis.heading(verdict.metric)
+    match verdict.reason:
+        case Reason.NO_ROW:
+            return f"this table has not all rows of the claim: it lacks {_listed(details)}"
+        case Reason.SEVERAL_ROWS:
+            return f"each of its rows is several here: give one value of {', '.join(details)}"
+        case Reason.NOT_MEASURED:
+            return _not_measured(analysis, verdict)
+        case Reason.TOO_SMALL:
+            name = SETTINGS.get(details[0], details[0])
+            return f"the sentence is about {details[1]} {name}, and these models have {details[2]}"
+        case Reason.SAME_RUNS:
+            return "at this scale its rows are the same runs"
+        case Reason.OTHER_SETS:
+            return f"its rows were scored on different held-out sets: {OTHER_SETS}"
+        case Reason.NOT_COUNTED:
+            return f"{heading} does not count: no row is clearly above random weights and above words alone"
+        case Reason.NOT_LEARNT:
+            return "not learnt: no row is clearly above the floor"
+        case Reason.OWN_TASK_NOT_LEARNT:
+            return f"not learnt: {details[0]} is at the floor of {analysis.heading(details[1])}, its own task"
+        case Reason.NO_RATIO:
+            return "a ratio needs numbers above 0"
+        case Reason.TOO_FEW_RUNS:
+            return "one seed has no spread"
+    return ""
+
+
+def _not_measured(analysis: Analysis, verdict: Verdict) -> str:
+    if verdict.kind is Kind.TASKS:
+        single = [name for name in verdict.details if name != AVERAGE or len(verdict.details) == 1]
+        if single == [AVERAGE]:
+            return "not all of the five tasks of the average were fine-tuned"
+        names = [analysis.heading(name) for name in single]
+        return f"{_listed(names)} {'was' if len(names) == 1 else 'were'} not fine-tuned"
+    heading = analysis.heading(verdict.details[0])
+    if verdict.metric.endswith("tokens_per_second"):
+        return f"{heading} were not measured: no run had the machine to itself (--jobs 1)"
+    return f"{heading} was not measured for all of its rows"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _warning(verdict: Verdict) -> str:
+    """Whether single segments give as much as the one row of a claim that it is above a level; empty if they do not."""
+    measured = verdict.effect
+    if verdict.outcome is not Outcome.SUPPORTED or measured is None or math.isfinite(measured.high_bound):
+        return ""
+    if not measured.segments >= measured.low:
+        return ""
+    return f"single segments by themselves give {measured.segments:.1f} %: this score needs no relation of the two"
+
+
+def answer(analysis: Analysis) -> str:
+    """The answer to a study's question in one sentence, made of its verdicts; without claims its best and worst row."""
+    if not analysis.study.runs:
+        return NO_RUN
+    if not analysis.verdicts:
+        metric = next((name for name in analysis.metrics if name in analysis.experiment.columns), None)
+        return NO_RUN if metric is None else f"{extremes(analysis, metric)}."
+    decided = decisions(analysis)
+    for known in analysis.experiment.answers:
+        holds = all(decided.get(name) is Outcome.SUPPORTED for name in known.holds)
+        if holds and all(decided.get(name) is Outcome.NOT_SUPPORTED for name in known.fails):
+            return known.say
+    shown = [f"{name} (yes)" for name, outcome in decided.items() if outcome is Outcome.SUPPORTED]
+    shown += [f"{name} (NO)" for name, outcome in decided.items() if outcome is Outcome.NOT_SUPPORTED]
+    if not shown:
+        return "Nothing is decided at this scale."
+    text = "; ".join(shown[:2])
+    return f"{text[0].upper()}{text[1:]}{'; and more' * (len(shown) > 2)}."
+
+
+def decisions(analysis: Analysis) -> dict[str, Outcome]:
+    """The outcome of each claim by its short form: that by the first kind of evidence that decides it."""
+    decided = dict[str, Outcome]()
+    for verdict in analysis.verdicts:
+        if verdict.outcome in (Outcome.SUPPORTED, Outcome.NOT_SUPPORTED):
+            decided.setdefault(short(verdict.claim), verdict.outcome)
+    return decided
+
+
+def counted(analysis: Analysis) -> str:
+    """How many of a study's claims hold, by each kind of evidence; empty without claims."""
+    whose = " of the paper" if analysis.experiment.is_of_paper else ""
+    outcomes = {kind: [line.outcome for line in analysis.verdicts if line.kind is kind] for kind in Kind}
+    said = [f"{KINDS[kind]} {tally(found)}" for kind, found in outcomes.items() if found]
+    number = len(analysis.experiment.claims)
+    return f"{number} claim{'s' * (number > 1)}{whose}: {'; '.join(said)}." if said else ""
+
+
+def tally(outcomes: Sequence[Outcome]) -> str:
+    """How often each outcome is there: 3 yes, 1 NO, 2 cannot tell."""
+    found = Counter(outcomes)
+    return ", ".join(f"{found[outcome]} {word}" for outcome, word in WORDS.items() if found[outcome])
+
+
+def of_sentences(lines: Sequence[Sentence]) -> str:
+    """How many claims of the paper hold over all reports, by each kind of evidence."""
+    said = []
+    for kind in Kind:
+        asked = [line for line in lines if kind in line.kinds]
+        outcomes = [line.by[kind].verdict.outcome if kind in line.by else Outcome.CANNOT_TELL for line in asked]
+        said += [f"{KINDS[kind]} {tally(outcomes)}"] if asked else []
+    return f"Of {len(lines)} claims of the paper: {'; '.join(said)}."
+
+
+def extremes(analysis: Analysis, metric: str) -> str:
+    """The rows with the highest and the lowest mean of a metric, and whether that is more than noise."""
+    means = analysis.summary.loc[metric, "mean"]
+    of_rows = means.reindex(analysis.rows).dropna()
+    means = of_rows if len(of_rows) > 1 else means  # random weights beside one row
+    unit, heading = analysis.unit(metric), analysis.heading(metric)
+    if not is_of_one_set(analysis.study, metric, {run.name for run in analysis.study.runs}):
+        return f"{heading} was taken on different held-out sets: {OTHER_SETS}"
+    best, worst = str(means.idxmax()), str(means.idxmin())
+    shown = {row: f"{numbers.value(means[row], unit)} {unit}".strip() for row in (best, worst)}
+    if best == worst:
+        return f"{heading}{' is the same in all rows' * (len(means) > 1)}: {shown[best]}"
+    found = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0})
+    between = f"{heading} is between {shown[worst]} ({worst}) and {shown[best]} ({best})"
+    if math.isnan(found.p):
+        return f"{between}; one seed has no spread, so nothing is decided"
+    # They were chosen of all pairs of rows (Bonferroni).
+    if found.p * len(means) * (len(means) - 1) >= ALPHA:
+        return f"{between}, within the noise of these seeds"
+    return f"{heading} is highest for {best} ({shown[best]}) and lowest for {worst} ({shown[worst]})"
+
+
+def claims_of(analysis: Analysis) -> list[tuple[BaseClaim, dict[Kind, Words]]]:
+    """The claims of a study, each with what it says of it by each kind of evidence."""
+    said: list[tuple[BaseClaim, dict[Kind, Words]]] = []
+    for verdict in analysis.verdicts:
+        if not said or said[-1][0] is not verdict.claim:
+            said.append((verdict.claim, {}))
+        said[-1][1][verdict.kind] = words(analysis, verdict)
+    return said

@@ -1,0 +1,161 @@
+"""The last screen of a study: its answer, the paper's table beside ours, a line a claim, one warning, two paths."""
+
+import os
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from albert_lab.analysis.analysis import Analysis
+from albert_lab.report import numbers, wording
+from albert_lab.report.report import PAGE, REPORT
+from albert_lab.report.wording import Words
+from albert_lab.studies.claims import LONGEST_SHORT, BaseClaim, Kind
+
+LINES, WIDTH = 30, 100
+MOST_ROWS = 9
+WORD = 13  # characters of the column of a verdict
+COLOURS = {"yes": "green", "NO": "red", "undecided": "yellow", "cannot tell": "dim"}
+
+
+def show(folder: Path, analysis: Analysis) -> None:
+    """Print the last screen of a study whose report is in a folder, plain where the output is no terminal."""
+    # Not wider than the terminal; without one, as wide as it may be.
+    width = min(WIDTH, Console().width) if sys.stdout.isatty() else WIDTH
+    print_on(Console(width=width, highlight=False), folder, analysis)
+
+
+def print_on(console: Console, folder: Path, analysis: Analysis) -> None:
+    for part in screen(folder, analysis, console.width):
+        console.print(part, soft_wrap=isinstance(part, Text))  # lines fit, except for a long path
+
+
+def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | Table]:
+    """The parts of the screen, at most LINES lines of this width in all."""
+    name = analysis.experiment.title
+    title = textwrap.wrap(f"{name}{'' if name[-1] in '.?!' else '.'} {wording.answer(analysis)}", width)
+    counted = textwrap.wrap(wording.counted(analysis), width)
+    table, shown, rows_left = _table(analysis, width)
+    below = _below(analysis, shown, rows_left, width)
+    said = wording.claims_of(analysis)
+    warning = _warning(said, width)
+    paths = _paths(folder)
+    fixed = len(title) + len(counted) + len(below) + len(warning) + len(paths)
+    fixed += 3 + min(len(analysis.rows), MOST_ROWS) + 3  # the table's head, empty lines
+    claims, left = _claims(said, width, LINES - fixed)
+    parts: list[Text | Table] = [*(Text(line, style="bold") for line in title), *map(Text, counted), Text(), table]
+    parts += [Text(line, style="dim") for line in below]
+    parts += [Text(), *claims] if claims else []
+    parts += [Text(f"and {left} more in the report", style="dim")] if left else []
+    parts += [Text(line, style="yellow") for line in warning]
+    return [*parts, Text(), *map(Text, paths)]
+
+
+def _below(analysis: Analysis, shown: Sequence[str], rows_left: int, width: int) -> list[str]:
+    """What the table's marks mean, and what it lacks."""
+    columns_left = len(analysis.main) - len(shown)
+    has_probe = any(metric in shown for metric, _ in analysis.by_probe)
+    notes = [
+        _seeds(analysis),
+        "the paper's numbers in brackets" if analysis.experiment.paper else "",
+        f"{numbers.BY_PROBE} by a probe: the model has no head for it" if has_probe else "",
+        f"{columns_left} more column{'s' * (columns_left > 1)}" if columns_left else "",
+        f"{rows_left} more row{'s' * (rows_left > 1)}" if rows_left else "",
+    ]
+    text = "; ".join(filter(None, notes)) + (" in the report" if columns_left or rows_left else "")
+    return textwrap.wrap(text, width)
+
+
+def _table(analysis: Analysis, width: int) -> tuple[Table, list[str], int]:
+    """The rows with as many metrics as fit, these metrics, and the number of rows that are left out."""
+    rows = analysis.rows[:MOST_ROWS]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    table.add_column(_short(analysis.axes, width // 3), no_wrap=True)
+    used = min(max(map(len, [analysis.axes, *rows])), width // 3)
+    shown = list[str]()
+    columns = list[list[str]]()
+    for metric in analysis.main:
+        cells = [numbers.cell(analysis, metric, row, spread=False) for row in rows]
+        heading = f"{analysis.heading(metric)} {analysis.unit(metric)}".strip()
+        used += max(map(len, [heading, *cells])) + 3
+        if used > width:
+            break
+        table.add_column(heading, justify="right", no_wrap=True)
+        shown.append(metric)
+        columns.append(cells)
+    for place, row in enumerate(rows):
+        table.add_row(_short(row, width // 3), *(cells[place] for cells in columns))
+    return table, shown, len(analysis.rows) - len(rows)
+
+
+def _claims(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int, room: int) -> tuple[list[Text], int]:
+    """As many lines of claims as there is room for, with a heading, and the number of claims that are left out.
+
+    Those on performance, by loss and by tasks, stand above those on other numbers.
+    """
+    lines, shown = list[Text](), 0
+    for kinds in ([Kind.LOSS, Kind.TASKS], [Kind.NUMBER]):
+        asked = [(claim, words) for claim, words in said if {*words} & {*kinds}]
+        used = [kind for kind in kinds if any(kind in words for _, words in asked)]
+        wrapped = [_claim(claim, [words.get(kind) for kind in used], width) for claim, words in asked]
+        if wrapped and len(lines) + 2 <= room:
+            headings = [("verdict" if kind is Kind.NUMBER else wording.KINDS[kind]).ljust(WORD) for kind in used]
+            lines.append(Text("".join(headings), style="dim"))
+        for parts in wrapped:
+            if len(lines) + len(parts) + (shown + 1 < len(said)) <= room:
+                lines += parts
+                shown += 1
+    return lines, len(said) - shown
+
+
+def _claim(claim: BaseClaim, said: Sequence[Words | None], width: int) -> list[Text]:
+    """A claim with its verdicts, and the number of the first that has one, if it fits; a long claim is wrapped."""
+    first, *rest = textwrap.wrap(wording.short(claim), max(LONGEST_SHORT, width // 3)) or [""]
+    text = Text()
+    for words in said:
+        word = words.word if words else ""
+        text.append(word.ljust(WORD), style=f"bold {COLOURS.get(word, '')}")
+    text.append(first)
+    number = next((_number(words) for words in said if words and words.number), "")
+    if number and len(text) < WORD * len(said) + LONGEST_SHORT + 1:
+        text.append(" " * (WORD * len(said) + LONGEST_SHORT + 1 - len(text)))
+    if len(text) + len(number) <= width:
+        text.append(number, style="dim")
+    text.rstrip()
+    return [text, *(Text(" " * WORD * len(said) + line) for line in rest)]
+
+
+def _number(words: Words) -> str:
+    return words.number + " (!)" * bool(words.warning)
+
+
+def _warning(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int) -> list[str]:
+    warnings = [(claim, words.warning) for claim, by in said for words in by.values() if words.warning]
+    return [
+        line for claim, text in warnings[:1] for line in textwrap.wrap(f"(!) {wording.short(claim)}: {text}", width)
+    ]
+
+
+def _seeds(analysis: Analysis) -> str:
+    of_rows = analysis.summary["seeds"][analysis.summary.index.isin(analysis.rows, level="row")]
+    counts = sorted({*of_rows.astype(int)}) or [0]
+    ends = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    return "one seed" if ends == "1" else f"mean of {ends} seeds"
+
+
+def _paths(folder: Path) -> list[str]:
+    """The report and its picture, relative to the current folder if they are below it."""
+    picture = next(iter(sorted(folder.glob("*.png"))), None)
+    files = {"report": folder / (PAGE if (folder / PAGE).is_file() else REPORT)}
+    files |= {"picture": picture} if picture else {}
+    here = Path.cwd()
+    return [f"{name:9}{os.path.relpath(file) if file.is_relative_to(here) else file}" for name, file in files.items()]
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
