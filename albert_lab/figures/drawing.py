@@ -101,7 +101,9 @@ def draw_paper(panel: Axes, paper: PaperFigure, metric: str, looks_of: Mapping[s
         if curve.between:
             hatch = {"facecolor": "none", "edgecolor": look["color"], "hatch": "///", "linewidth": 0.5, "alpha": 0.6}
             between = [min(xs) + 1, max(xs) - 1]
-            panel.fill_between(between, *curve.between, label=f"paper, {curve.row}: read off as a range", **hatch)
+            panel.fill_between(
+                between, *curve.between, label=literal(f"paper, {curve.row}: read off as a range"), **hatch
+            )
     panel.set(title=f"paper, {paper.figure} (read off the plot)", xlabel=paper.x)
 
 

@@ -153,5 +153,5 @@ def test_text_with_signs_of_markup_is_drawn_as_it_is_written(tmp_path):
 
     drawn: Any = drawing.write(draw, tmp_path / "a.png", tmp_path / "a.svg")
     assert [text.get_text().strip() for text in drawn.legends[0].get_texts()] == [*signs.values()]
-    assert drawing.message(drawn) == "$C_$ and $D^$"
+    assert drawn.get_suptitle() == "$C_$ and $D^$"
     ElementTree.parse(tmp_path / "a.svg")
