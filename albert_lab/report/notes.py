@@ -65,12 +65,11 @@ def _seeds(analysis: Analysis) -> str:
     if seeds == ["1"]:
         return f"{line}: no spread, so no interval and no verdict."
     line += "; ± is a standard deviation over seeds, intervals are 95 % over seeds and held-out documents"
-    days: dict[int, set[str]] = {}
-    for run in analysis.study.runs:
-        days.setdefault(run.seed, set()).add(run.record.provenance.finished)
-    first = max(days[min(days)])
-    later = [str(seed) for seed in sorted(days) if min(days[seed]) > first]
-    return f"{line}. Added later: seed {', '.join(later)}." if later else f"{line}."
+    late = [str(seed) for seed in analysis.study.late_seeds]
+    if not late:
+        return f"{line}."
+    which = f"seed{'s' * (len(late) > 1)} {' and '.join(late)}"
+    return f"{line}. Added when results had been seen: {which}, so p-values are too small."
 
 
 def _cost(records: Sequence[RunRecord]) -> str:

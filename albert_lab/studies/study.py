@@ -57,20 +57,32 @@ class EnsembleLine(Record, extra="ignore"):
 
 
 class _StudyFile(Record):
-    """The content of study.json."""
+    """The content of study.json; first_seeds are those that its first command asked for, null in older files."""
 
     points: tuple[StudyPoint, ...] = Field(min_length=1)
     ensembles: tuple[EnsembleLine, ...]
+    first_seeds: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Study:
-    """An experiment with the points that were asked for, its finished runs, and a line per task that was averaged."""
+    """An experiment with the points that were asked for, its finished runs, and a line per task that was averaged.
+
+    first_seeds are those that the first command of the study asked for, so that seeds that were added when its results
+    had been seen are known; None if it is not known.
+    """
 
     experiment: Experiment
     points: Sequence[StudyPoint]
     runs: Sequence[ReportedRun]
     ensembles: Sequence[EnsembleLine] = ()
+    first_seeds: Sequence[int] | None = None
+
+    @property
+    def late_seeds(self) -> list[int]:
+        """The seeds that later commands added."""
+        seeds = {run.seed for run in self.runs}
+        return [] if self.first_seeds is None else sorted(seeds - {*self.first_seeds})
 
     @property
     def axes(self) -> list[str]:
@@ -94,7 +106,8 @@ class Study:
 def begin(plan: Plan) -> None:
     """Note the rows of a plan in the folder of its report, unless a report is there: its runs are known by them."""
     if not (plan.report_folder / EXPERIMENT).exists():
-        noted = _StudyFile(points=tuple(_point(item, {}, "") for item in plan.points), ensembles=())
+        points = tuple(_point(item, {}, "") for item in plan.points)
+        noted = _StudyFile(points=points, ensembles=(), first_seeds=_first_seeds(plan))
         write_atomically(plan.report_folder / STUDY, noted.model_dump_json(indent=1) + "\n")
 
 
@@ -107,7 +120,8 @@ def write(folder: Path, study: Study) -> None:
         reported.write(folder, run)
     content = study.experiment.model_dump(mode="json", exclude={"name"})
     write_atomically(folder / EXPERIMENT, OmegaConf.to_yaml(OmegaConf.create(content)))
-    asked = _StudyFile(points=tuple(study.points), ensembles=tuple(study.ensembles))
+    first_seeds = None if study.first_seeds is None else tuple(study.first_seeds)
+    asked = _StudyFile(points=tuple(study.points), ensembles=tuple(study.ensembles), first_seeds=first_seeds)
     write_atomically(folder / STUDY, asked.model_dump_json(indent=1) + "\n")
     kept = {reported.file_of(folder, run.name) for run in study.runs}
     for file in (folder / reported.FOLDER).glob("*.json"):
@@ -122,7 +136,8 @@ def read(folder: Path) -> Study:
         raise DamagedFileError(folder / STUDY, "its points have different axes", REMEDY)
     order = {point.run: place for place, point in enumerate(content.points)}
     runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))
-    return Study(read_experiment(folder / EXPERIMENT), content.points, runs, content.ensembles)
+    experiment = read_experiment(folder / EXPERIMENT)
+    return Study(experiment, content.points, runs, content.ensembles, content.first_seeds)
 
 
 def read_points(folder: Path) -> _StudyFile:
@@ -163,7 +178,16 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
             tuned = finetunings.filled_columns(item.run, item.tasks.values(), item.seeds, with_random=item.with_random)
             layers = layers_of(folder, say) if LAYERS_FIGURE in experiment.figures else ()
             collected.append(ReportedRun(record=record, columns=tuned, curve=reported.curve(folder), layers=layers))
-    return Study(experiment, points, collected, averaged)
+    return Study(experiment, points, collected, averaged, _first_seeds(plan))
+
+
+def _first_seeds(plan: Plan) -> tuple[int, ...] | None:
+    """The seeds that the first command of this study asked for; the plan has runs of it. Else those of the plan."""
+    with suppress(ConfigError):  # there is no report yet, or a damaged one, which is written anew
+        before = read_points(plan.report_folder)
+        if {point.run for point in before.points} & {point.run.name for point in plan.points}:
+            return before.first_seeds
+    return tuple(sorted({point.config.seed for point in plan.points}))
 
 
 def _point(item: Point, failures: Mapping[str, str], command: str) -> StudyPoint:
