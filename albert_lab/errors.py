@@ -6,8 +6,9 @@ from pathlib import Path
 # Exit codes of a process whose work can be resumed: a signal stopped it, or the disk was full.
 INTERRUPTED = 130  # Ctrl-C
 STOPPED = 75  # SIGTERM
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # the disk, or the user's part of it, is full or fails
 UNWRITTEN = 74  # no failure of the run
+# The disk, or the user's part of it, is full or fails.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 class ConfigError(ValueError):
@@ -36,3 +37,8 @@ class LostProcessError(RuntimeError):
 FIXABLE = (ConfigError, MissingDataError)
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 REFUSED += (errno.ELOOP, errno.ENAMETOOLONG)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether something could not be written since the disk is full or fails."""
+    return isinstance(error, OSError) and error.errno in _FULL

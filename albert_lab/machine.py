@@ -7,6 +7,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from albert_lab.errors import ConfigError
+
+_MOST_DIGITS = 10  # of a number of processes, cores or runs
+# Variables that a study sets for its runs: how many train at a time, how many of them on one GPU, and
+# the threads of each.
+JOBS = "ALBERT_LAB_JOBS"
+JOBS_ON_GPU = "ALBERT_LAB_JOBS_ON_GPU"
+THREADS = "ALBERT_LAB_THREADS"
 RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")  # the variables of torchrun, in the order of Rank
 _DRIVERS = (Path("/dev/nvidiactl"), Path("/dev/dxg"), Path("/dev/kfd"))  # of GPUs: NVIDIA's, that of WSL2, AMD's
 # Of the environment of a child process: glibc keeps freed memory, in huge pages where the system allows it, instead of
@@ -38,13 +46,29 @@ ALONE = Rank()
 
 def read_rank() -> Rank:
     """The rank in the environment of a process that torchrun started; elsewhere a process is alone."""
-    return Rank(*(int(os.environ[name]) for name in RANK)) if RANK[-1] in os.environ else ALONE
+    if RANK[-1] not in os.environ:
+        return ALONE
+    return Rank(*(whole_number(name) or 0 for name in RANK))
+
+
+def whole_number(variable: str) -> int | None:
+    """The value of a variable of the environment; None if it is not set.
+
+    Raises:
+        ConfigError: it is no whole number.
+    """
+    text = os.environ.get(variable) or None
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS):
+        raise ConfigError(f"{variable}={text} in the environment is no whole number: correct it, or unset it")
+    return int(text)
 
 
 def cores() -> int:
     """Number of CPU cores that this process may use, as limited by the system and by its Slurm job."""
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return min(count, int(os.environ.get("SLURM_CPUS_PER_TASK") or count))
+    return min(count, whole_number("SLURM_CPUS_PER_TASK") or count)
 
 
 def cpu_model() -> str:

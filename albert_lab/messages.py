@@ -3,11 +3,18 @@
 import sys
 from collections.abc import Callable
 
+from albert_lab.errors import is_full
+
 Say = Callable[[str], None]
 
 
 def to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    """Print a line on stderr; a log on a full disk lacks it, which is no reason to end what goes on."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError as error:
+        if not is_full(error):
+            raise
 
 
 def duration(seconds: float) -> str:

@@ -27,12 +27,13 @@ _included: dict[str, tuple[Path, bytes]] = {}  # what this process executed, by 
 
 def include(path: Path) -> None:
     """Execute a file, but not twice; ConfigError if it cannot be read or fails, or another file of its name was."""
-    path, content = path.absolute(), read_bytes(path)
-    known, before = _included.setdefault(path.name, (path, content))
-    if before != content:
-        raise ConfigError(f"--include {path}: another file of this name is included ({known}); rename one")
-    if before is not content:
+    path = path.absolute()
+    content = read_bytes(path)
+    earlier, executed = _included.get(path.name, (path, None))
+    if executed == content:
         return
+    if executed is not None:
+        raise ConfigError(f"--include {path}: another file of this name is included ({earlier}); rename one")
     module = ModuleType(f"own_code_{digest_of(content)}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
@@ -40,6 +41,7 @@ def include(path: Path) -> None:
         exec(compile(content, path, "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
         raise ConfigError(f"{path}: {error!r}; ALBERT_LAB_TRACEBACK=1 shows the place") from error
+    _included[path.name] = path, content
 
 
 def included() -> dict[str, str]:

@@ -1,11 +1,13 @@
 """Requests to stop this process: a signal sets a flag, which decides the exit code whatever error follows.
 
-A signal may arrive at any instruction: within an import, a callback, a destructor. The exception that it raises there
-can be replaced by another error or swallowed, so the flag counts.
+A signal may arrive at any instruction: within an import, a callback, a destructor. The exception
+that it raises there can be replaced by another error or swallowed, so the flag counts.
 """
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -13,8 +15,12 @@ from typing import Any, NoReturn
 from albert_lab.errors import INTERRUPTED, STOPPED
 
 # A closed terminal stops a command as SIGTERM does, unless it was started with nohup.
-NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[: 2 + (signal.getsignal(signal.SIGHUP) != signal.SIG_IGN)]
+_HANGS_UP = signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+NUMBERS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if _HANGS_UP else []))
+PARENT = "ALBERT_LAB_PARENT"  # of the environment: the number of the process that waits for this one
+_WATCH_SECONDS = 1.0
 _received: list[int] = []
+_unsaved: list[object] = []  # an entry for each state that is in memory alone
 
 
 class Stop(BaseException):
@@ -36,22 +42,66 @@ def finish() -> None:
 
 def exit_code() -> int | None:
     """The exit code of this process, if it was asked to stop."""
-    return (INTERRUPTED if _received[0] == signal.SIGINT else STOPPED) if _received else None
+    if not _received:
+        return None
+    return INTERRUPTED if _received[0] == signal.SIGINT else STOPPED
 
 
 @contextmanager
-def deferred() -> Iterator[list[int]]:
-    """Within this context, signals do not interrupt: they are appended to the yielded list."""
-    before = {number: signal.signal(number, lambda number, _: _received.append(number)) for number in NUMBERS}
+def deferred(*, ends_at_second: bool = False) -> Iterator[list[int]]:
+    """Within this context, signals do not interrupt: they are appended to the yielded list.
+
+    ends_at_second: the second one ends the process at once, unless it has a state to save.
+    """
+    handler = _note_or_end if ends_at_second else _note
+    before = {number: signal.signal(number, handler) for number in NUMBERS}
     try:
         yield _received
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+@contextmanager
+def unsaved() -> Iterator[None]:
+    """Within this context the process has a state to save: no number of signals ends it before."""
+    state = object()
+    _unsaved.append(state)
+    try:
+        yield
+    finally:
+        _unsaved.remove(state)
+
+
+def end_with_parent() -> None:
+    """Ask this process to stop as soon as the one that started it is gone, if that waits for it.
+
+    So a command that is killed leaves no run that goes on unseen.
+    """
+    parent = os.environ.pop(PARENT, None)  # children of this process have another parent
+    if parent is not None:
+        threading.Thread(target=_wait_for_end_of, args=[int(parent)], daemon=True).start()
+
+
+def _wait_for_end_of(parent: int) -> None:
+    while os.getppid() == parent:  # a process whose parent has ended gets another one
+        time.sleep(_WATCH_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _note(number: int, _frame: Any) -> None:
+    _received.append(number)
+
+
+def _note_or_end(number: int, frame: Any) -> None:
+    _note(number, frame)
+    if len(_received) > 1 and not _unsaved:
+        os._exit(exit_code() or STOPPED)
 
 
 def _stop(number: int, _frame: Any) -> NoReturn:
     _received.append(number)
-    if len(_received) > 1:  # the second signal ends the process immediately, which is safe, since writes are atomic
+    # The second signal ends the process immediately, which is safe, since writes are atomic.
+    if len(_received) > 1:
         os._exit(exit_code() or STOPPED)
     raise Stop(number)

@@ -17,7 +17,7 @@ from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
 from albert_lab.runs import worker
 from albert_lab.runs.run import is_trained
 from albert_lab.signals import NUMBERS
-from albert_lab.studies.execute import Job
+from albert_lab.studies.jobs import Job
 from albert_lab.tasks import task
 
 PLAIN = {"COLUMNS": "120", "NO_COLOR": "1"}

@@ -8,8 +8,8 @@ from albert_lab import machine, paths
 
 # Lowest first. A room imports from itself and from lower layers.
 LAYERS = [
-    ["errors", "machine", "messages"],
-    ["files"],
+    ["errors"],
+    ["files", "machine", "messages"],
     ["paths", "score", "signals", "storage"],
     ["own_code"],
     ["config"],

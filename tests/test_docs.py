@@ -11,7 +11,7 @@ import pytest
 import typer.main
 from omegaconf import OmegaConf
 
-from albert_lab import paths
+from albert_lab import machine, paths, signals
 from albert_lab.cli.app import app
 from albert_lab.config.compose import axes, load
 from albert_lab.studies import experiment
@@ -147,8 +147,8 @@ def test_every_key_of_an_experiment_file_and_every_variable_is_documented():
     assert all(f"`{key}`" in study for key in experiment.Experiment.model_fields if key != "name")
     environment = (CHECKOUT / "docs" / "getting-started.md").read_text()
     code = "".join(file.read_text() for file in paths.PACKAGE.rglob("*.py"))
-    read = set(re.findall(r'(?:environ(?:\.get\(|\[)|_output\()"(ALBERT_LAB_\w+)"', code))
-    of_a_child = {"ALBERT_LAB_THREADS", "ALBERT_LAB_JOBS"}
+    read = set(re.findall(r'"(ALBERT_LAB_\w+)"', code))
+    of_a_child = {machine.JOBS, machine.JOBS_ON_GPU, machine.THREADS, signals.PARENT}
     assert read > of_a_child
     assert all(f"`{name}`" in environment for name in read - of_a_child)
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from albert_lab import machine
+from albert_lab.errors import ConfigError
 
 
 @pytest.fixture
@@ -43,3 +44,7 @@ def test_a_process_has_the_cores_of_its_slurm_job(monkeypatch):
     assert machine.cores() == 1
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "10000")
     assert machine.cores() == cores
+    for text in ("abc", "-1", "1.5", "9" * 20):
+        monkeypatch.setenv("SLURM_CPUS_PER_TASK", text)
+        with pytest.raises(ConfigError, match=f"SLURM_CPUS_PER_TASK={text}"):
+            machine.cores()

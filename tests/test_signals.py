@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,49 @@ def test_a_deferred_signal_does_not_interrupt_and_is_recorded():
         os.kill(os.getpid(), signal.SIGTERM)
     assert received == [signal.SIGTERM]
     assert signals.exit_code() == 75
+
+
+TWICE = """
+import os, signal
+from albert_lab import signals
+with signals.deferred(ends_at_second=True), {state}:
+    for _ in range(3):
+        os.kill(os.getpid(), signal.SIGTERM)
+os._exit(7)
+"""
+
+
+@pytest.mark.parametrize(("state", "code"), [("open(os.devnull)", 75), ("signals.unsaved()", 7)])
+def test_a_second_signal_ends_a_process_at_once_unless_it_has_a_state_to_save(state, code):
+    assert subprocess.run([sys.executable, "-c", TWICE.format(state=state)], check=False).returncode == code
+
+
+def test_a_process_whose_parent_is_killed_is_asked_to_stop(tmp_path):
+    child = f"""
+import os, time
+from albert_lab import signals
+with signals.deferred() as received:
+    signals.end_with_parent()
+    open({str(tmp_path / "begun")!r}, "w").close()
+    while not received:
+        time.sleep(0.05)
+open({str(tmp_path / "saved")!r}, "w").close()
+"""
+    parent = f"""
+import os, subprocess, sys
+os.environ["ALBERT_LAB_PARENT"] = str(os.getpid())
+subprocess.run([sys.executable, "-c", {child!r}])
+"""
+    process = subprocess.Popen([sys.executable, "-c", parent])
+    until((tmp_path / "begun").exists)
+    assert not (tmp_path / "saved").exists()
+    process.kill()
+    process.wait()
+    until((tmp_path / "saved").exists)
+
+
+def until(condition) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -6,8 +6,9 @@ from typing import Any
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.studies.execute import Options, Outcome, execute
+from albert_lab.studies.execute import Outcome, execute
 from albert_lab.studies.experiment import from_overrides
+from albert_lab.studies.jobs import Options
 from albert_lab.studies.plan import Plan, plan_study
 
 WORDS = [first + last for first in "bcdfghjklmnp" for last in ("a", "e", "ido", "oru", "ust", "ane")]

@@ -15,8 +15,8 @@ from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED, ConfigError, Missin
 from albert_lab.messages import to_stderr
 
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
-    from albert_lab.studies.execute import Options
     from albert_lab.studies.experiment import Experiment
+    from albert_lab.studies.jobs import Options
     from albert_lab.studies.plan import Plan
 
 # Shown below the first line of each study's help.
@@ -126,7 +126,7 @@ def _plans(
 
     --dry-run and --list end here, before anything is written.
     """
-    from albert_lab.studies.execute import Options
+    from albert_lab.studies.jobs import Options
     from albert_lab.terminal import plans as as_text
 
     if (options.dry_run and options.list_folders) or (options.by_hand and options.slurm is not None):

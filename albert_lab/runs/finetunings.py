@@ -14,9 +14,9 @@ from albert_lab.errors import FIXABLE, ConfigError, MissingDataError
 from albert_lab.messages import Say, duration
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs.reported import FilledColumn
-from albert_lab.runs.run import FAILURE, LOCK, TRACEBACK, Run, config_here, failure_in, use_threads
+from albert_lab.runs.run import FAILURE, TRACEBACK, Run, config_here, failure_in, held, use_threads
 from albert_lab.runs.states import find_run
-from albert_lab.storage import locked, write_atomically
+from albert_lab.storage import write_atomically
 from albert_lab.tasks.records import FinetuningRecord, current, record_file
 from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
 
@@ -174,7 +174,7 @@ def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) 
             say(f"{item.name}: FAILED: {own or error}")
             write_atomically(item.failure_file, f"{own or error}\n")
             if not isinstance(error, FIXABLE):
-                (item.start.folder / TRACEBACK).write_text(traceback.format_exc())
+                write_atomically(item.start.folder / TRACEBACK, traceback.format_exc())
     return True
 
 
@@ -192,7 +192,7 @@ def _maker(
         start, task, seed = item
         if start.name not in models:
             models[start.name] = _start_of(start, say)
-        with locked(start.folder / LOCK, say, is_stopped) if item.is_random else nullcontext():
+        with held(start.folder, say, is_stopped) if item.is_random else nullcontext():
             return finetune(models[start.name], task, seed, keep_weights=task.name in parents, **options)
 
     return make
@@ -210,7 +210,7 @@ def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Ite
     named_tasks(tasks)  # before anything is trained
     todo = wanted(run, tasks, seeds, with_random=True)
     use_threads(run.folder, run.config)
-    with locked(run.folder / LOCK, say):
+    with held(run.folder, say):
         yield from map(_maker(todo, say), todo)
 
 

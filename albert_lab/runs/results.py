@@ -1,6 +1,5 @@
 """The record of one finished run: scores, cost, training data, software and hardware; and the log of a run."""
 
-import os
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from albert_lab.config.section import default, having
 from albert_lab.data.corpus import REPEATED
 from albert_lab.data.shards import Shards
 from albert_lab.files import Name, Record
-from albert_lab.machine import cores, cpu_model
+from albert_lab.machine import JOBS, cores, cpu_model, whole_number
 from albert_lab.model.counts import count, count_training_flops
 from albert_lab.runs.run import RECORD, Run, StartFrom
 from albert_lab.score import Documents, Score
@@ -231,7 +230,7 @@ def make_record(
             finished=datetime.now(UTC).date().isoformat(),
             processes=len(devices),
             devices=tuple(devices),
-            jobs=int(os.environ.get("ALBERT_LAB_JOBS") or 0) or None,
+            jobs=whole_number(JOBS) or None,
             **made_with,
         ),
         documents=trained.evaluation.documents,

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,8 @@ from albert_lab import files, own_code, paths, storage
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import Name, Record
-from albert_lab.machine import ALONE, Rank, cores, gpus
+from albert_lab.machine import ALONE, JOBS, THREADS, Rank, cores, gpus, whole_number
+from albert_lab.messages import Say
 from albert_lab.storage import write_atomically
 
 RUN_FILE = "run.yaml"
@@ -25,6 +27,8 @@ MACHINE = "machine.json"
 LOCK = "lock"
 TRACEBACK = "traceback.txt"
 REMEDY = "remove the folder, and run its command again"
+_NO_LINK = "put a copy of what it leads to in its place, or remove it"
+_WANDB = "wandb"  # the folder of Weights & Biases, which has links of its own
 
 
 class StartFrom(Record):
@@ -202,6 +206,21 @@ def check_text(run: Run) -> None:
         raise ConfigError(f"its {changed[0]} is not what it was when {run.name} was planned: repeat its command")
 
 
+@contextmanager
+def held(folder: Path, say: Say, is_stopped: Callable[[], bool] | None = None) -> Iterator[None]:
+    """Holds the lock of a run within this context, in which its folder is written.
+
+    Raises:
+        DamagedFileError: a file or folder in it is a link, through which others would be written.
+        filelock.Timeout: stopped while waiting for another process.
+    """
+    for path in folder.rglob("*"):
+        if path.is_symlink() and _WANDB not in path.parent.parts:
+            raise DamagedFileError(path, "is a link, and a run writes in its own folder alone", _NO_LINK)
+    with storage.locked(folder / LOCK, say, is_stopped):
+        yield
+
+
 def is_locked(folder: Path) -> bool:
     return storage.is_locked(folder / LOCK)
 
@@ -214,13 +233,13 @@ def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
     file, processes = folder / MACHINE, config.machine.processes if rank.of == 1 else rank.of_machine
     remedy = "remove it: the run then resumes with the threads of this machine"
     kept = {"processes": 1} | files.read_json(file, dict[str, NonNegativeInt], remedy) if file.exists() else {}
-    jobs = int(os.environ.get("ALBERT_LAB_JOBS") or 0)
+    jobs = whole_number(JOBS) or 0
     if kept:  # the most jobs that it ever trained beside, 0 if that is not known
         jobs = max(jobs, kept.get("jobs", 0)) if jobs and kept.get("jobs") else 0
     if not kept.get("threads") or kept["processes"] != processes:
-        share = int(os.environ.get("ALBERT_LAB_THREADS") or cores())
+        share = whole_number(THREADS) or cores()
         kept |= {"threads": config.machine.threads or max(1, share // processes), "processes": processes}
     if rank.leads:
         write_atomically(file, json.dumps(kept | {"jobs": jobs}) + "\n")
-    os.environ |= {"OMP_NUM_THREADS": str(kept["threads"]), "ALBERT_LAB_JOBS": str(jobs)}
+    os.environ |= {"OMP_NUM_THREADS": str(kept["threads"]), JOBS: str(jobs)}
     return kept["threads"]

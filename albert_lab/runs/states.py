@@ -10,7 +10,7 @@ from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, find, is_locked, 
 
 State = Literal["done", "imported", "failed", "running", "trained", "stopped", "missing"]
 PRETRAINED = ("done", "imported")  # states in which the weights are final
-JOB = "slurm-job"  # the file with the number of a run's job
+JOB = "slurm-job"  # the file with the number of a run's job, or the end of its name
 
 
 def state(folder: Path) -> State:
@@ -49,18 +49,19 @@ def find_run(name: str) -> Run:
     return run
 
 
-def queued(folders: Iterable[Path]) -> dict[Path, str]:
-    """The numbers of the jobs of those of the runs that are in the queue of Slurm.
+def queued(files: Iterable[Path]) -> dict[Path, str]:
+    """The numbers of jobs, such as 12_0, of those of these files whose job is in the queue of Slurm.
 
     Raises:
         MissingDataError: squeue does not answer, so that a run could be submitted twice.
     """
+    command = ["squeue", "--me", "--array", "--noheader", "--format=%i"]
     try:
-        text = subprocess.check_output(["squeue", "--me", "--array", "--noheader", "--format=%i"], text=True)
+        in_queue = {*subprocess.check_output(command, text=True).split()}
+    except FileNotFoundError as error:
+        raise MissingDataError("there is no squeue here: give --slurm where Slurm is, or leave it out") from error
     except (OSError, subprocess.SubprocessError) as error:
-        said = f"squeue does not answer ({error}), and runs may be queued: try again later"
-        if isinstance(error, FileNotFoundError):
-            said = "there is no squeue here: give --slurm where Slurm is, or leave it out"
-        raise MissingDataError(said) from error
-    noted = {folder: (folder / JOB).read_text().strip() for folder in folders if (folder / JOB).exists()}
-    return {folder: number for folder, number in noted.items() if number in text.split()}
+        message = f"squeue does not answer ({error}), and runs may be queued: try again later"
+        raise MissingDataError(message) from error
+    numbers = {file: file.read_text().strip() for file in files if file.exists()}
+    return {file: number for file, number in numbers.items() if number in in_queue}

@@ -10,13 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from albert_lab import own_code, paths, signals
-from albert_lab.errors import FIXABLE, FULL, REFUSED, STOPPED, UNWRITTEN, LostProcessError, MissingDataError
+from albert_lab.errors import (
+    FIXABLE,
+    REFUSED,
+    STOPPED,
+    UNWRITTEN,
+    LostProcessError,
+    MissingDataError,
+    is_full,
+)
 from albert_lab.machine import Rank, read_rank
 from albert_lab.messages import Say, to_stderr
 from albert_lab.runs import preparing, results
 from albert_lab.runs.finetunings import Seeds, missing, train
-from albert_lab.runs.run import FAILURE, LOCK, TRACEBACK, Run, check_text, is_trained, read, use_threads
-from albert_lab.storage import locked, write_atomically
+from albert_lab.runs.run import FAILURE, TRACEBACK, Run, check_text, held, is_trained, read, use_threads
+from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
     from albert_lab.training.pretrain import Inherited
@@ -33,64 +41,95 @@ def main(
 ) -> int:
     """Train or resume one run and its fine-tunings on tasks, and return the exit code.
 
-    with_random: also fine-tune random weights of its shape. include has files of own code, of run and tasks. prepare:
-    only prepare its data.
-
     Of several processes that torchrun started, all but the first only help to pre-train.
 
-    0 done (reasons of failed fine-tunings are recorded); 1 failed; 2 invalid configuration; 4 missing data; 75 stopped
-    by SIGTERM, or another process of the run was lost, resumable; 130 stopped by Ctrl-C, resumable; 74 the disk is
-    full, resumable.
+    Args:
+        include: files of own code, of run and tasks.
+        with_random: also fine-tune random weights of its shape.
+        prepare: only prepare its data.
+
+    Returns:
+        0 done (reasons of failed fine-tunings are recorded); 1 failed; 2 invalid configuration; 4
+        missing data; 75 stopped by SIGTERM, or another process of the run was lost, resumable; 130
+        stopped by Ctrl-C, resumable; 74 the disk is full, resumable.
     """
     rank = read_rank()
+    name = folder.name.rpartition("_")[0] or folder.name
 
     def say_any(text: str) -> None:
-        to_stderr(f"{folder.name.rpartition('_')[0] or folder.name}: {text}")
+        to_stderr(f"{name}: {text}")
 
     say = say_any if rank.leads else lambda _line: None
-    with nullcontext([]) if prepare else signals.deferred() as stopped_by:
+    if prepare:
+        return _prepare(folder, include, say_any)
+    with signals.deferred(ends_at_second=True) as stopped_by:
+        signals.end_with_parent()
         is_stopped = partial(bool, stopped_by)
         try:
-            with locked(folder / LOCK, say, is_stopped) if rank.leads else nullcontext():
-                run = read(folder)
-                if not prepare:
-                    use_threads(folder, run.config, rank)
-                for file in include:  # now: it may load torch
-                    own_code.include(file)
-                own_code.check(run.own_code, run.name)
-                if rank.leads and not prepare:
+            with held(folder, say, is_stopped) if rank.leads else nullcontext():
+                if rank.leads:
                     (folder / FAILURE).unlink(missing_ok=True)  # of an earlier try
+                run = read(folder)
+                use_threads(folder, run.config, rank)
+                _include(include, run)  # now: it may load torch
                 if not is_trained(folder):
                     check_text(run)
-                if prepare:
-                    preparing.prepare_all([run], say)
-                    return 0
                 if _pretrain(run, folder, say, is_stopped, rank):
                     todo = missing(run, tasks, seeds, with_random=with_random) if rank.leads else []
                     if train(todo, say, is_stopped):
                         return 0
                 say("stopped; its state is saved, and the same command resumes from there")
         except Exception as error:
+            if is_full(error):  # whatever else happened: a stop cannot fill a disk
+                return _fail(folder, say_any, error)
             if not stopped_by and not isinstance(error, LostProcessError):
-                return _fail(folder, say_any, error, is_recorded=rank.leads)
-            # The signal may have ended other processes and caused this error; any other error will occur again.
+                return _fail(folder, say_any, error)
+            # The signal may have ended other processes and caused this error; any other error will
+            # occur again.
             say(f"stopped; the same command resumes from the last checkpoint ({error!r})")
         # Without a signal here, another process of the run received one.
         return signals.exit_code() or STOPPED
 
 
-def _fail(folder: Path, say: Say, error: Exception, *, is_recorded: bool) -> int:
-    own = own_code.suspected(error)
-    is_fixable = isinstance(error, FIXABLE) or getattr(error, "errno", None) in REFUSED
-    text = own or str(error) or type(error).__name__
+def _prepare(folder: Path, include: Sequence[Path], say: Say) -> int:
+    """Prepare the data of a run, and return the exit code as main() does."""
+    try:
+        with held(folder, say):
+            run = read(folder)
+            _include(include, run)
+            if not is_trained(folder):
+                check_text(run)
+            preparing.prepare_all([run], say)
+            return 0
+    except Exception as error:
+        return _fail(folder, say, error)
+
+
+def _include(files: Sequence[Path], run: Run) -> None:
+    for file in files:
+        own_code.include(file)
+    own_code.check(run.own_code, run.name)
+
+
+def _fail(folder: Path, say: Say, error: Exception) -> int:
+    """Leave the reason of a failure in the folder of the run, and return the exit code."""
+    from_own_code = own_code.suspected(error)
+    text = from_own_code or str(error) or type(error).__name__
     say(f"failed: {text}")
-    if getattr(error, "errno", None) in FULL:
+    is_refused = getattr(error, "errno", None) in REFUSED
+    is_fixable = is_refused or isinstance(error, FIXABLE)
+    if not is_full(error):
+        try:
+            write_atomically(folder / FAILURE, text + "\n")
+            if not is_fixable:
+                write_atomically(folder / TRACEBACK, "".join(traceback.format_exception(error)))
+        except OSError as unwritten:
+            error = unwritten
+    if is_full(error):
         return UNWRITTEN
-    if is_recorded:
-        write_atomically(folder / FAILURE, text + "\n")
-    if is_recorded and not is_fixable:
-        (folder / TRACEBACK).write_text("".join(traceback.format_exception(error)))
-    return 4 if isinstance(error, MissingDataError) else 2 if own or is_fixable else 1
+    if isinstance(error, MissingDataError):
+        return 4
+    return 2 if from_own_code or is_fixable else 1
 
 
 def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], rank: Rank) -> bool:

@@ -8,8 +8,8 @@ from rich.filesize import decimal
 
 from albert_lab.messages import duration
 from albert_lab.runs import preparing
-from albert_lab.studies import execute, prices
-from albert_lab.studies.execute import Options, jobs_of
+from albert_lab.studies import prices, slurm
+from albert_lab.studies.jobs import Options, jobs_of
 from albert_lab.studies.plan import Plan
 
 MOST_ROWS = 6
@@ -41,7 +41,7 @@ def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
     if len(lines) > MOST_ROWS:
         lines[MOST_ROWS:] = [f"  and {len(lines) - MOST_ROWS} more rows"]
     if how.slurm is not None:
-        scripts = list(execute.scripts(jobs_of(plan.to_train), preparing.lacking(p.run for p in plan.to_train), how))
+        scripts = list(slurm.scripts(jobs_of(plan.to_train), preparing.lacking(p.run for p in plan.to_train), how))
         names = ", ".join(
             f"{file.name} ({len(of)} run{'s' * (len(of) > 1)})" if of else file.name for file, _, of in scripts
         )

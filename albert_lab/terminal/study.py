@@ -17,7 +17,8 @@ from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
 from albert_lab.messages import duration, to_stderr
 from albert_lab.report import report
 from albert_lab.studies import prices
-from albert_lab.studies.execute import Options, execute
+from albert_lab.studies.execute import execute
+from albert_lab.studies.jobs import Options
 from albert_lab.studies.plan import Plan
 from albert_lab.tasks.records import record_file
 from albert_lab.terminal import live

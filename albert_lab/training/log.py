@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
+from albert_lab.files import read_bytes
+from albert_lab.storage import write_atomically
 
 Event = dict[str, Any]
 
@@ -76,21 +78,21 @@ class MetricsLog:
     def rewind(self, size: int) -> None:
         """Truncate the log to its size (bytes) at a checkpoint, so that a resumed run has the same log.
 
+        It becomes a file of its own: another name of it, as in a backup by hard links, stays as it is.
+
         Raises:
             DamagedFileError: lines from before the checkpoint are gone, or it is no ordinary file.
         """
-        if self._file.exists() and not self._file.is_file():
-            raise DamagedFileError(self._file, "is no ordinary file", REMEDY)
-        with self._file.open("ab") as file:
-            if file.tell() < size:
-                gone = f"has {file.tell():,} of the {size:,} bytes that it had at the last checkpoint"
-                raise DamagedFileError(self._file, gone, REMEDY)
-            file.truncate(size)
+        lines = read_bytes(self._file, REMEDY) if self._file.exists() else b""
+        if len(lines) < size:
+            gone = f"has {len(lines):,} of the {size:,} bytes that it had at the last checkpoint"
+            raise DamagedFileError(self._file, gone, REMEDY)
+        write_atomically(self._file, lines[:size])
 
     def take_over(self, file: Path, size: int) -> None:
         """Start with a copy of another run's log, up to its size (bytes) at the checkpoint, to continue its curve."""
-        with self._file.open("wb") as own, file.open("rb") as others:
-            own.write(others.read(size))
+        with file.open("rb") as log:
+            write_atomically(self._file, log.read(size))
 
     def write(self, line: Event) -> None:
         """Append a line, and pass it on; a number that is not finite becomes null, which JSON has in its place.

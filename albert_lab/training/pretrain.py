@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from albert_lab import signals
 from albert_lab.config.schema import Keep, RunConfig
 from albert_lab.data.batches import Batch, StageData, StagedBatches
 from albert_lab.model.encoder import PretrainingModel
@@ -146,27 +147,41 @@ class Pretrainer:
             MissingDataError, DamagedFileError, ConfigError: the run that it starts from; see checkpoint.last_weights.
         """
         self._resume()
+        if not self._train_and_save():
+            return None
         try:
-            self._train()
-            self._save()
             evaluation = self.evaluator.evaluate(self.model)
         except StoppedError:
-            self._save()
             return None
-        progress, seconds = self.progress, self.clock.training_seconds
-        cost = {
+        return Pretraining(evaluation, self.progress, self.batches.stages(self.progress.steps), self._cost())
+
+    def _cost(self) -> dict[str, float]:
+        """The cost of a finished training; measures inference."""
+        progress = self.progress
+        seconds = self.clock.training_seconds
+        total_seconds = self.clock.total_seconds
+        inference = self.evaluator.tokens_per_second(self.model, min(seconds, INFERENCE_SECONDS))
+        return {
             "steps": progress.steps,
             "tokens": progress.tokens,
             "training_seconds": seconds,
-            "total_seconds": self.clock.total_seconds,
+            "total_seconds": total_seconds,
             "tokens_per_second": progress.tokens / seconds,
-            "inference_tokens_per_second": self.evaluator.tokens_per_second(
-                self.model, min(seconds, INFERENCE_SECONDS)
-            ),
+            "inference_tokens_per_second": inference,
             "peak_memory_bytes": self._peak_memory(),
             "final_loss": statistics.fmean(progress.last_losses),
         }
-        return Pretraining(evaluation, progress, self.batches.stages(progress.steps), cost)
+
+    def _train_and_save(self) -> bool:
+        """Train, and write a checkpoint at the end; whether that is the end of the budget."""
+        with signals.unsaved():
+            try:
+                self._train()
+                is_trained = True
+            except StoppedError:
+                is_trained = False
+            self._save()
+        return is_trained
 
     def _train(self) -> None:
         """Take steps to the end of the budget, and do what is due between them."""

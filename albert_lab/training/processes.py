@@ -77,13 +77,13 @@ class Processes(Rank):
 @contextmanager
 def joined(device: torch.device, rank: Rank) -> Iterator[Processes]:
     """A context with the processes of a run, after all have come."""
-    if rank.of > 1:
-        dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT)
-    try:
-        yield Processes(**vars(rank))
-        if rank.of > 1:  # the leader leaves last: one that still receives loses what was sent if the sender is gone
-            with suppress(RuntimeError):
-                dist.broadcast(torch.zeros(1), src=0)
-    finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()
+    if rank.of == 1:
+        yield Processes()
+        return
+    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT)
+    yield Processes(**vars(rank))
+    # The leader leaves last: one that still receives loses what was sent if the sender is gone.
+    with suppress(RuntimeError):
+        dist.broadcast(torch.zeros(1), src=0)
+    # Not after an error: the others notice it when this process ends, and by then it has said why.
+    dist.destroy_process_group()

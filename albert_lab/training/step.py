@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.optim import Optimizer
 
+from albert_lab import machine
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import BUILT_IN
 from albert_lab.data.batches import Batch, micro_batches
@@ -26,7 +27,9 @@ Work = Callable[[], Sums]
 
 WARM_UP = 3  # steps before a graph: in the first, libraries choose their kernels and allocate their workspaces
 _RECORDED = ("adamw", "muon")  # optimizers that a graph can have
-_LARGEST_SHARE = 1 / 3  # of the memory: a graph keeps that of a step for itself, beside what an evaluation takes
+# Of a run's part of the memory: a graph keeps that of a step for itself, beside what a plain step and an
+# evaluation take.
+_LARGEST_SHARE = 1 / 3
 
 
 def total(sums: Sums) -> torch.Tensor:
@@ -160,7 +163,7 @@ class GraphedStep:
                 sums = self._step.take(batch, number)
             synchronize(self._device)
             return sums
-        if self._replay is None and self._stream and not self._has_room():
+        if self._replay is None and self._stream and not has_room(self._device):
             return self._step.take(batch, number)
         # The number of masked tokens differs from step to step; that of predictions must not.
         fixed = batch.with_masked(len(batch) * self._step.config.masking.most_predictions(batch.input_ids.shape[1]))
@@ -183,6 +186,10 @@ class GraphedStep:
             tensor.copy_(value)
         return {name: value.clone() for name, value in self._replay().items()}
 
-    def _has_room(self) -> bool:
-        memory = torch.cuda.get_device_properties(self._device).total_memory
-        return peak_memory_bytes(self._device) < _LARGEST_SHARE * memory
+
+def has_room(device: torch.device) -> bool:
+    """Whether the runs on this GPU can have graphs beside what a step and an evaluation of each take."""
+    free, memory = torch.cuda.mem_get_info(device)  # free of all processes
+    peak = peak_memory_bytes(device)
+    jobs = machine.whole_number(machine.JOBS_ON_GPU) or 1
+    return peak < _LARGEST_SHARE * memory / jobs and peak < free

@@ -45,9 +45,11 @@ def test_the_same_content_is_executed_once_and_two_files_of_one_name_are_refused
 
 
 @pytest.mark.parametrize("text", ["x = 1\ny = x +\n", "import numpy\n\nnumpy.nothing\n", "raise SystemExit\n"])
-def test_an_error_in_a_file_names_the_file(own, text):
-    with pytest.raises(ConfigError, match="own.py: "):
-        own(text)
+def test_an_error_in_a_file_names_it_each_time_and_the_file_never_counts_as_included(own, text):
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="own.py: "):
+            own(text)
+        assert not own_code.included()
 
 
 def test_an_error_that_own_code_or_a_value_of_the_wrong_kind_may_have_caused_names_the_files_that_are_included(own):

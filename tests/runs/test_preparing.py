@@ -5,7 +5,7 @@ from toy import toy_config
 
 from albert_lab.runs import preparing, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies.execute import Job, print_commands
+from albert_lab.studies.jobs import Job, print_commands
 
 
 def test_the_line_of_the_preparation_comes_first_and_makes_all_that_its_runs_need(

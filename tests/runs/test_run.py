@@ -1,3 +1,4 @@
+import errno
 import os
 import shutil
 import signal
@@ -6,6 +7,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from command import own_signals
@@ -14,7 +16,7 @@ from toy import toy_config, write_corpus
 from toy_training import quick_starts
 
 import albert_lab
-from albert_lab import storage
+from albert_lab import machine, storage
 from albert_lab.data.files import known_digests
 from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import ConfigError
@@ -124,6 +126,29 @@ def test_a_run_file_changed_by_hand_is_refused(corpus, own_home):
     file.write_text(file.read_text().replace("embedding_size: 8", "embedding_size: 9"))
     with pytest.raises(ConfigError, match="run.yaml"):
         runs.read(folder)
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "checkpoint", "finetuning", "lock"])
+def test_a_run_writes_nothing_through_a_link_in_its_folder(corpus, own_home, name):
+    folder = runs.create(runs.plan(toy_config(corpus)))
+    other = own_home / "other"
+    other.mkdir() if name in ("checkpoint", "finetuning") else other.write_text("mine")
+    (folder / name).symlink_to(other)
+    with own_signals():
+        assert worker.main(folder) == 2
+    assert name in (folder / runs.FAILURE).read_text()
+    assert (not list(other.iterdir())) if other.is_dir() else other.read_text() == "mine"
+
+
+@pytest.mark.parametrize(("error", "code"), [(ConfigError("no GPU"), 2), (OSError(errno.ENOSPC, "full"), 74)])
+def test_any_process_of_a_run_says_why_it_fails_before_it_joins_the_others(corpus, own_home, monkeypatch, error, code):
+    folder = runs.create(runs.plan(toy_config(corpus)))
+    for variable, value in zip(machine.RANK, ("1", "2", "1", "2"), strict=True):
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(worker, "_pretrain", Mock(side_effect=error))
+    with own_signals():
+        assert worker.main(folder) == code
+    assert (folder / runs.FAILURE).exists() == (code == 2), "a full disk is no failure of the run"
 
 
 def test_a_run_goes_from_missing_to_done(corpus, own_home):

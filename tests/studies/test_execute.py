@@ -1,6 +1,5 @@
 import errno
 import os
-import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import Mock
@@ -10,42 +9,11 @@ from command import launch_here
 from toy import states_of, toy_plan, train
 from toy_training import quick_starts
 
-from albert_lab import errors, machine
+from albert_lab import errors
 from albert_lab.runs import results, worker
 from albert_lab.runs import run as runs
 from albert_lab.studies import execute
-from albert_lab.studies.execute import SOME_FAILED, Job
-
-STOP_ITSELF = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
-
-
-@pytest.mark.parametrize(
-    ("script", "code"),
-    [
-        (f"raise SystemExit({errors.STOPPED})", errors.STOPPED),
-        (f"raise SystemExit({errors.INTERRUPTED})", errors.INTERRUPTED),
-        (STOP_ITSELF, errors.STOPPED),  # before it listens
-    ],
-)
-def test_a_stopped_child_leaves_the_sweep_unfinished_and_did_not_fail(tmp_path, monkeypatch, script, code):
-    popen, ended = subprocess.Popen, []
-    monkeypatch.setattr(execute.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-S", "-c", script]))
-    assert execute.launch([Job(tmp_path, [])], 1, lambda _job, of_child: ended.append(of_child)) == code
-    assert not ended
-
-
-def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_path, monkeypatch):
-    popen, seen = subprocess.Popen, tmp_path / "seen"
-    for variable in machine.RANK:
-        monkeypatch.setenv(variable, "4")
-
-    def begin(_command, **settings):
-        script = f"import os; open({str(seen)!r}, 'w').write(str([v for v in {machine.RANK} if v in os.environ]))"
-        return popen([sys.executable, "-c", script], **settings)
-
-    monkeypatch.setattr(execute.subprocess, "Popen", begin)
-    assert execute.launch([Job(tmp_path, [])], 1, lambda *_: None) == 0
-    assert seen.read_text() == "[]"
+from albert_lab.studies.execute import SOME_FAILED
 
 
 @pytest.mark.parametrize(

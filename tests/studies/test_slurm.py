@@ -11,12 +11,14 @@ from toy import toy_config, toy_overrides
 
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import run as runs
-from albert_lab.studies.execute import Job, Options, scripts, submit
+from albert_lab.studies.jobs import Job, Options
+from albert_lab.studies.slurm import scripts, submit
 
 # Notes its arguments and script, and adds the tasks of the array to the queue.
 SBATCH = """#!/bin/bash
 cd "$(dirname "$0")"
-[ -e refuse ] && { echo "sbatch: error: invalid partition" >&2; exit 1; }
+name=$(basename "${@: -1}")
+[ -e refuse ] && [[ $name != prepare* ]] && { echo "sbatch: error: invalid partition" >&2; exit 1; }
 number=$(( $(cat last 2>/dev/null || echo 10) + 1 ))
 echo $number > last
 echo "${@:1:$#-1}" > $number.options
@@ -28,9 +30,12 @@ done
 echo "$number;cluster"
 """
 SCONTROL = """#!/bin/bash
-echo "$@" > "$(dirname "$0")/scontrol.said"
+cd "$(dirname "$0")"
+[ "$1" = show ] && { echo "MaxArraySize            = $(cat largest 2>/dev/null || echo 1001)"; exit; }
+echo "$@" > scontrol.said
 """
 SETTINGS = Options(slurm="--time=5")
+TASK = {"SLURM_ARRAY_JOB_ID": "11", "SLURM_ARRAY_TASK_ID": "0"}
 
 
 @pytest.fixture
@@ -83,6 +88,37 @@ def test_the_same_command_submits_only_what_is_not_in_the_queue(cluster, jobs):
     assert (cluster / "14.options").read_text() == "--parsable --dependency=afterany:11\n", "the parent runs"
 
 
+def test_a_generation_that_is_larger_than_an_array_may_be_is_several_of_which_jobs_counts_all(cluster, jobs):
+    (cluster / "largest").write_text("2")
+    alone = [job._replace(parent=None) for job in jobs]
+    submit(
+        [*alone, jobs[2]._replace(folder=jobs[0].folder / "child", parent=jobs[2].folder)], [], Options(1, "--time=5")
+    )
+    assert (cluster / "queue").read_text().split() == ["11_0", "11_1", "12_0", "13_0"]
+    options = [(cluster / f"{number}.options").read_text().strip() for number in (11, 12, 13)]
+    assert [of[11:] for of in options] == ["", "--dependency=afterany:11", "--dependency=afterany:12"]
+
+
+def test_after_a_refusal_the_same_command_submits_what_is_missing_and_prepares_nothing_twice(corpus, cluster, jobs):
+    run = runs.plan(toy_config(corpus))
+    (cluster / "refuse").touch()
+    with pytest.raises(ConfigError, match="0 of 3 runs"):
+        submit(jobs, [run], SETTINGS)
+    (cluster / "refuse").unlink()
+    submit(jobs[:2], [run], SETTINGS)
+    assert (cluster / "queue").read_text().split() == ["11_0", "12_0", "12_1"]
+    assert "--dependency=afterok:11" in (cluster / "12.options").read_text()
+
+
+def test_a_job_whose_folder_is_gone_runs_nothing(cluster, tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    ((_, script, _),) = scripts([Job(tmp_path, ["touch", str(tmp_path / "begun")])], [], SETTINGS)
+    (tmp_path / "gone").rmdir()
+    assert subprocess.run(["bash", "-c", script], cwd=tmp_path, env=os.environ | TASK, check=False).returncode == 4
+    assert not (tmp_path / "begun").exists()
+
+
 def test_a_run_is_not_submitted_twice_because_the_queue_does_not_answer(cluster, jobs):
     (cluster / "squeue").write_text("#!/bin/bash\nexit 1\n")
     with pytest.raises(MissingDataError):
@@ -107,8 +143,7 @@ def test_without_sbatch_nothing_is_prepared_but_the_script_is_named(corpus, own_
 def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(cluster, tmp_path, number, requeued):
     loop = f"trap 'exit 75' TERM; touch {tmp_path}/begun; while :; do sleep 0.05; done"
     ((_, script, _),) = scripts([Job(tmp_path, ["bash", "-c", loop])], [], SETTINGS)
-    task = {"SLURM_ARRAY_JOB_ID": "11", "SLURM_ARRAY_TASK_ID": "0"}
-    process = subprocess.Popen(["bash", "-c", script], env=os.environ | task)
+    process = subprocess.Popen(["bash", "-c", script], env=os.environ | TASK)
     while not (tmp_path / "begun").exists():
         time.sleep(0.02)
     process.send_signal(number)

@@ -14,8 +14,9 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.counts import count_training_flops
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies import execute, prices, study
+from albert_lab.studies import children, prices, study
 from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.jobs import Job
 from albert_lab.studies.plan import Plan, plan_study
 
 
@@ -176,13 +177,13 @@ def test_a_child_is_started_only_after_its_parent_was_trained(tmp_path, monkeypa
     def end(job, _code):
         said.append(("end", job.folder.name))
 
-    monkeypatch.setattr(execute.subprocess, "Popen", begin)
+    monkeypatch.setattr(children.subprocess, "Popen", begin)
     parents = {"arm": "trunk", "orphan": "bad", "grandchild": "orphan"}
     for folder in folders.values():
         folder.mkdir()
     order = ("arm", "grandchild", "orphan", "trunk", "bad", "other")
-    planned_jobs = [execute.Job(folders[name], [name], folders.get(parents.get(name, ""))) for name in order]
-    assert execute.launch(planned_jobs, 3, end) == 0
+    planned_jobs = [Job(folders[name], [name], folders.get(parents.get(name, ""))) for name in order]
+    assert children.launch(planned_jobs, 3, end) == 0
     assert {name for what, name in said[:3] if what == "begin"} == {"trunk", "bad", "other"}
     assert said.index(("begin", "arm")) > said.index(("end", "trunk"))
     assert len([what for what, _ in said if what == "begin"]) == 4

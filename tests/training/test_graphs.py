@@ -7,6 +7,7 @@ import torch
 from toy import toy_config
 from toy_training import batch_of, pretrainer
 
+from albert_lab import machine
 from albert_lab.training import step
 from albert_lab.training.optimizer import set_learning_rate
 from albert_lab.training.step import WARM_UP, GraphedStep, with_graphs
@@ -68,3 +69,11 @@ def test_a_step_that_cannot_be_recorded_stays_as_it_is(corpus, tmp_path, monkeyp
     for config in (*others, plain.config.model_copy(update={"ffn_block": "mine"})):
         other = replace(on_gpu, config=config)
         assert with_graphs(other) is other
+
+
+@pytest.mark.parametrize(("jobs", "free", "fits"), [("1", 60, True), ("6", 60, False), ("1", 5, False)])
+def test_a_graph_is_recorded_if_it_fits_beside_those_of_all_runs_on_the_gpu(monkeypatch, jobs, free, fits):
+    monkeypatch.setenv(machine.JOBS_ON_GPU, jobs)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, 100))
+    monkeypatch.setattr(step, "peak_memory_bytes", lambda _: 20)
+    assert step.has_room(torch.device("cuda")) == fits

@@ -20,8 +20,10 @@ def test_a_log_that_lost_lines_since_its_checkpoint_is_called_damaged(tmp_path):
     log.write({"event": "training", "step": 1})
     size = log.flush()
     log.write({"event": "training", "step": 2})
+    (tmp_path / "backup").hardlink_to(tmp_path / METRICS)
     log.rewind(size)
     assert log.flush() == size
+    assert (tmp_path / "backup").stat().st_size > size, "another name of the file keeps all"
     (tmp_path / METRICS).unlink()
     with pytest.raises(DamagedFileError, match=METRICS):
         log.rewind(size)

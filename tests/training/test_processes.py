@@ -13,17 +13,16 @@ from command import own_signals
 from safetensors.torch import load_file
 from toy import toy_config
 
-from albert_lab.errors import ConfigError
-from albert_lab.runs import results, states, worker
+from albert_lab.errors import STOPPED, UNWRITTEN, ConfigError
+from albert_lab.runs import results, states, together, worker
 from albert_lab.runs import run as runs
 
 # Micro-batches of a quarter of the batch, so that they, and their dropout, are the same for any number of processes.
 OVERRIDES = ["dropout=0.1", "machine.micro_batch_size=4", "machine.log_every_steps=1"]
 
 
-def train(folder, processes: int) -> subprocess.Popen[bytes]:
-    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    command = [sys.executable, *(torchrun if processes > 1 else ()), "-m", "albert_lab.runs.worker", str(folder)]
+def train_by_two(folder) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "albert_lab.runs.together", "2", str(folder)]
     return subprocess.Popen(command)  # pytest shows its stderr if the test fails
 
 
@@ -51,7 +50,7 @@ def alone(corpus, own_home, monkeypatch, tmp_path):
 
 def test_two_processes_train_on_the_same_batches_as_one(alone):
     one, two = alone("budget.value=8")
-    assert train(two, 2).wait() == 0
+    assert train_by_two(two).wait() == 0
     torch.testing.assert_close(losses(two), losses(one), rtol=0, atol=1e-6)
     for name, tensor in weights(one).items():
         torch.testing.assert_close(weights(two)[name], tensor, rtol=0, atol=1e-5)
@@ -64,12 +63,25 @@ def test_two_processes_train_on_the_same_batches_as_one(alone):
     assert (record.provenance.processes, record.provenance.devices) == (2, ("cpu", "cpu"))
 
 
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [
+        ([STOPPED, 2], 2),  # one failed, and the other one lost it
+        ([UNWRITTEN, -signal.SIGTERM], UNWRITTEN),
+        ([STOPPED, -signal.SIGTERM], STOPPED),
+        ([-signal.SIGKILL, STOPPED], 137),
+    ],
+)
+def test_the_exit_code_is_that_of_the_process_that_ended_the_others(codes, code):
+    assert together.code_of(codes) == code
+
+
 @pytest.mark.kills
 def test_a_run_whose_second_process_is_stopped_or_killed_goes_on_from_its_checkpoint(alone):
     one, two = alone("budget.value=300", "machine.checkpoint_seconds=0.5")
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number, code in ((signal.SIGTERM, STOPPED), (signal.SIGKILL, 128 + signal.SIGKILL)):
         before = len(losses(two))
-        torchrun = train(two, 2)
+        torchrun = train_by_two(two)
         deadline = time.monotonic() + 240
         while len(losses(two)) < before + 5:
             assert time.monotonic() < deadline, "the run does not continue"
@@ -77,10 +89,10 @@ def test_a_run_whose_second_process_is_stopped_or_killed_goes_on_from_its_checkp
         workers = psutil.Process(torchrun.pid).children()
         (second,) = [worker for worker in workers if worker.environ().get("RANK") == "1"]
         second.send_signal(number)
-        assert torchrun.wait(timeout=120) == 1
+        assert torchrun.wait(timeout=120) == code
         assert not second.is_running()
         assert states.state(two) == "stopped"
-    assert train(two, 2).wait(timeout=240) == 0
+    assert train_by_two(two).wait(timeout=240) == 0
     for name, tensor in weights(one).items():
         torch.testing.assert_close(weights(two)[name], tensor, rtol=0, atol=1e-4)
 

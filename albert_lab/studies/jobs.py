@@ -1,0 +1,88 @@
+"""The jobs of a plan: the command line that trains each run, and how jobs are started."""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from albert_lab import own_code, paths
+from albert_lab.runs import preparing
+from albert_lab.runs import run as runs
+from albert_lab.studies.plan import Point
+
+
+@dataclass(frozen=True)
+class Options:
+    """How runs are trained, as on the command line.
+
+    jobs is the number of runs at a time, 0 for one a GPU; None: one here, and of Slurm as many as it
+    starts. slurm has the options of sbatch, None without Slurm; with by_hand, command lines are only
+    printed.
+    """
+
+    jobs: int | None = None
+    slurm: str | None = None
+    by_hand: bool = False
+
+    @property
+    def is_here(self) -> bool:
+        return self.slurm is None and not self.by_hand
+
+
+class Job(NamedTuple):
+    """A run to train.
+
+    It has the run's folder, its command line, the folder of the run that it starts from, if that is
+    trained too, and the number of processes that train it together.
+    """
+
+    folder: Path
+    command: list[str]
+    parent: Path | None = None
+    processes: int = 1
+
+
+def jobs_of(points: Sequence[Point]) -> list[Job]:
+    """The jobs that train runs and then fine-tune them."""
+    trained = {point.run.folder for point in points}
+    jobs = []
+    for point in points:
+        parent = point.parent.run.folder if point.parent else None
+        processes = point.config.machine.processes if point.lacks_pretraining else 1
+        job = Job(point.run.folder, _command(point, processes), processes=processes)
+        jobs.append(job._replace(parent=parent) if parent in trained else job)
+    return jobs
+
+
+def _command(point: Point, processes: int) -> list[str]:
+    command = [sys.executable, "-m", "albert_lab.runs.worker"]
+    if processes > 1:
+        command = [sys.executable, "-m", "albert_lab.runs.together", str(processes)]
+    command += [str(point.run.folder), *point.tasks.values()]
+    if point.tasks and point.seeds:
+        command += ["--seeds", *map(str, point.seeds)]
+    if point.tasks and point.with_random:
+        command.append("--with-random")
+    return [*command, *own_code.options(), *(f"--conf={folder}" for folder in paths.own_conf)]
+
+
+def print_commands(jobs: Sequence[Job], unprepared: Sequence[runs.Run]) -> None:
+    """Print one line per run on stdout, after one that prepares data, if any is missing."""
+    settings = [f"{key}={text}" for key, text in sorted(os.environ.items()) if _is_ours(key)]
+    start = f"cd {shlex.quote(os.getcwd())} && "
+    if settings:
+        start += shlex.join(["env", *settings]) + " "
+    if unprepared:
+        for command in preparing.commands(unprepared):
+            print(f"# first, and alone:\n{start}{shlex.join(command)}")
+    for job in jobs:
+        if job.parent:
+            print(f"# after the line of {job.parent.name}:")
+        print(start + shlex.join(job.command), flush=True)
+
+
+def _is_ours(variable: str) -> bool:
+    return variable.startswith("ALBERT_LAB_")
