@@ -1,8 +1,10 @@
 """Paths of the configuration and experiment files, and of the output of commands."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar, cast
 
 from albert_lab.errors import ConfigError
 from albert_lab.files import read_yaml
@@ -11,11 +13,22 @@ PACKAGE = Path(__file__).resolve().parent
 _SHIPPED = PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent  # in a wheel inside, in a checkout beside it
 CONF, EXPERIMENTS = _SHIPPED / "conf", _SHIPPED / "experiments"
 own_conf: list[Path] = []  # the user's folders
+_forget: list[Callable[[], None]] = []
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def cache_until_use_conf(read: F) -> F:
+    """Caches what a function reads of the configuration files, until use_conf() names folders anew."""
+    cached = lru_cache(maxsize=None)(read)
+    _forget.append(cached.cache_clear)
+    return cast(F, cached)
 
 
 def use_conf(folders: Iterable[Path]) -> None:
-    """Add the options in these folders to the groups of the configuration, before any is read; or ConfigError."""
+    """Add the options in these folders, and in no others, to those of conf/; or ConfigError."""
     own_conf[:] = dict.fromkeys(folder.absolute() for folder in folders)
+    for forget in _forget:
+        forget()
     for folder in own_conf:
         if not folder.is_dir():
             raise ConfigError(f"--conf {folder}: there is no such folder")

@@ -7,18 +7,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from unittest import mock
 
-from albert_lab import cli, paths
-from albert_lab.config import compose
+from albert_lab import cli
 from albert_lab.data.files import known_digests
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
 from albert_lab.runs import worker
 from albert_lab.runs.run import is_trained
 from albert_lab.signals import NUMBERS
 from albert_lab.studies.jobs import Job
-from albert_lab.tasks import task
 
 PLAIN = {"COLUMNS": "120", "NO_COLOR": "1"}
 
@@ -32,13 +29,6 @@ def own_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def use_conf(*folders: Path) -> None:
-    """As --conf does in a new process, which has read no configuration."""
-    paths.use_conf(folders)
-    for read in (compose.groups, compose._of_options, compose.vocabulary_size, task._load):
-        read.cache_clear()
 
 
 def here(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -36,6 +36,15 @@ def test_the_exit_code_is_that_of_the_signal_for_any_following_error(number, cod
     assert ended.value.code == code
 
 
+@pytest.mark.parametrize("value", ["", "0", "1"])
+def test_a_traceback_is_shown_if_it_is_asked_for_and_changes_no_exit_code(monkeypatch, capsys, value):
+    monkeypatch.setenv("ALBERT_LAB_TRACEBACK", value)
+    with pytest.raises(SystemExit) as ended:
+        end(ConfigError("x"))
+    assert ended.value.code == 2
+    assert ("albert_lab.errors.ConfigError" in capsys.readouterr().err) == (value == "1")
+
+
 def test_the_package_imports_no_typing_before_signals_are_handled():
     script = "import sys, albert_lab; assert not {'typing', 're', 'enum'} & sys.modules.keys(), sys.modules.keys()"
     subprocess.run([sys.executable, "-S", "-c", script], cwd=Path(__file__).parents[1], check=True)

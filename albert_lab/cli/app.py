@@ -1,6 +1,7 @@
 """The program: its commands, and its exit codes in words."""
 
 import io
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ EXIT_CODES = (
     " configuration, or a damaged file; 3 some runs of a study failed; 4 data or a package is missing; 75"
     " stopped by SIGTERM; 130 stopped by Ctrl-C. A stopped command resumes when you run it again."
 )
+_MOST_DIGITS = 4  # of the columns and lines of a terminal
 FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")  # of the help: what new users need
 
 
@@ -77,7 +79,19 @@ def _with_own_first(words: list[str]) -> list[str]:
 
 
 def run() -> None:
+    _settle_streams()
+    app(_with_own_first(sys.argv[1:]))
+
+
+def _settle_streams() -> None:
+    """Make the standard streams and the width of lines what every library takes."""
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            # It was closed: a file that is opened later must not get its number.
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):  # file names need not be valid text
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    app(_with_own_first(sys.argv[1:]))
+    for variable in ("COLUMNS", "LINES"):  # lines are filled up to them
+        if len(os.environ.get(variable, "")) > _MOST_DIGITS:
+            del os.environ[variable]

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 from typing import NoReturn
 
 from albert_lab import own_code, signals
@@ -13,9 +14,8 @@ def end(error: BaseException) -> NoReturn:
 
     After a signal, the exit code is that of the signal for any error, since the signal may have caused it.
     """
+    message = _message_of(error)
     code = signals.exit_code()
-    if os.environ.get("ALBERT_LAB_TRACEBACK") and isinstance(error, Exception):
-        raise error
     if code is not None:
         if not isinstance(error, SystemExit):
             _say("stopped; the same command resumes")
@@ -25,17 +25,26 @@ def end(error: BaseException) -> NoReturn:
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    is_known = message is not None or isinstance(error, ConfigError | RuntimeError | OSError)
+    if not is_known:
+        raise error
+    if os.environ.get("ALBERT_LAB_TRACEBACK", "0") not in ("", "0"):
+        traceback.print_exception(error)
+    _say(message or str(error))
+    if isinstance(error, MissingDataError):
+        sys.exit(4)
+    sys.exit(2 if message or isinstance(error, ConfigError) else 1)
+
+
+def _message_of(error: BaseException) -> str | None:
+    """What is wrong, for an error that is not ours but that a user can cause; None for any other."""
     if isinstance(error, OSError):
         is_in_proc = str(error.filename).startswith("/proc/")  # ENOENT: nothing can be made there
         is_refused = error.errno in REFUSED or is_in_proc
-        wrong = f"{error}; ALBERT_LAB_HOME can name another folder" if is_refused else None
-    else:
-        is_text = isinstance(error, UnicodeEncodeError)
-        wrong = f"{error.object[:200]!r} is not UTF-8" if is_text else own_code.suspected(error)
-    if not wrong and not isinstance(error, ConfigError | RuntimeError | OSError):
-        raise error
-    _say(wrong or str(error))
-    sys.exit(4 if isinstance(error, MissingDataError) else 2 if wrong or isinstance(error, ConfigError) else 1)
+        return f"{error}; ALBERT_LAB_HOME can name another folder" if is_refused else None
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object[:200]!r} is not UTF-8"
+    return own_code.suspected(error)
 
 
 def _say(text: str) -> None:

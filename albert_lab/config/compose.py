@@ -52,7 +52,7 @@ def _scale_budgets(papers: int, *, _root_: Any) -> float:
     return _root_.scale.roles.budgets[str(papers)] * _root_.scale.budget[_root_.budget.unit]
 
 
-@cache
+@paths.cache_until_use_conf
 def groups() -> dict[str, list[str]]:
     """Every configuration group with its options, read from file names: those of conf/, then those of the user."""
     options: dict[str, list[str]] = {}
@@ -122,7 +122,7 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
     return content
 
 
-@cache  # Hydra takes 40 ms, and the runs of a table have the same options
+@paths.cache_until_use_conf  # Hydra takes 40 ms, and the runs of a table have the same options
 def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     """conf/ with options of groups, composed by Hydra, and the option of each group."""
     own = ", ".join(quoted(f"file://{folder}") for folder in paths.own_conf)
@@ -134,7 +134,7 @@ def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
     return composed, choices
 
 
-@cache  # many configurations use one file
+@paths.cache_until_use_conf  # many configurations use one file
 def vocabulary_size(name: str) -> int | None:
     """Number of tokens of tokenizer.model_file; None if there is no such file (its first use says so).
 

@@ -220,7 +220,7 @@ def _read(name: str) -> TaskConfig:
     return _load(file, file.stat().st_mtime_ns)
 
 
-@cache  # a plan loads each task many times
+@paths.cache_until_use_conf  # a plan loads each task many times
 def _load(file: Path, _changed: int) -> TaskConfig:
     from albert_lab.measures.catalog import labels
 

@@ -1,5 +1,6 @@
 import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from records import toy_record
 from toy import toy_overrides
 from toy_reports import toy_report
 
+from albert_lab.cli import app
 from albert_lab.runs import results
 from albert_lab.studies import experiment
 from albert_lab.studies.plan import plan_study
@@ -158,3 +160,12 @@ def test_several_reports_are_published_together_or_not_at_all(tmp_path):
     published = {"ALBERT_LAB_PUBLISHED": str(tmp_path / "published")}
     assert here("report", "--publish", str(report), str(tmp_path / "other"), **published).returncode == 2
     assert not (tmp_path / "published").exists()
+
+
+def test_a_closed_stream_and_a_width_beyond_any_terminal_harm_nothing(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setenv("COLUMNS", "1000000000")
+    app._settle_streams()
+    with sys.stdout as opened:
+        assert not opened.isatty()
+    assert "COLUMNS" not in os.environ

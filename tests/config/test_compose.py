@@ -1,11 +1,11 @@
 from itertools import zip_longest
 
 import pytest
-from command import use_conf
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 from toy_folders import toy_tokenizer_file
 
+from albert_lab import paths
 from albert_lab.config import compose as config
 from albert_lab.config.section import complete
 from albert_lab.errors import ConfigError
@@ -130,8 +130,23 @@ def test_an_existing_tokenizer_sets_the_vocabulary_size(tmp_path):
     asked = ["tokenizer=model-file", f"tokenizer.model_file={tmp_path / 'mine.model'}"]
     before = config.load(asked).tokenizer.vocab_size
     file.rename(tmp_path / "mine.model")  # between two commands of one process, which keep what they composed
-    use_conf()
+    paths.use_conf([])
     assert config.load(asked).tokenizer.vocab_size == 52 != before
+
+
+def test_options_of_a_folder_count_from_the_moment_it_is_named(tmp_path):
+    (tmp_path / "budget").mkdir()
+    content = paths.conf_file("budget/steps.yaml").read_text()
+    (tmp_path / "budget" / "mine.yaml").write_text(content)
+    assert "mine" not in config.groups()["budget"]
+    try:
+        paths.use_conf([tmp_path])
+        assert "mine" in config.groups()["budget"]
+        config.load(["budget=mine"])
+    finally:
+        paths.use_conf([])
+    with pytest.raises(ConfigError, match="mine"):
+        config.load(["budget=mine"])
 
 
 @pytest.mark.parametrize("name", ["env.sh", "tokenizer.json"])

@@ -3,9 +3,8 @@
 from importlib import import_module
 
 import pytest
-from command import use_conf
 
-from albert_lab import own_code
+from albert_lab import own_code, paths
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +14,7 @@ def nothing_included(monkeypatch):
     dicts = [getattr(import_module(f"albert_lab.{module}"), name) for module, _, name in places]
     before = [dict(things) for things in dicts]
     yield
-    use_conf()
+    paths.use_conf([])
     for things, kept in zip(dicts, before, strict=True):
         things.clear()
         things.update(kept)

@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from command import use_conf
 from toy import toy_config
 from toy_shards import make_prose
 from toy_tasks import toy_tokenizer
@@ -103,7 +102,7 @@ def test_an_optimizer_has_an_option_with_its_settings_and_steps_at_the_rate_of_t
     (tmp_path / "conf" / "optimizer").mkdir(parents=True)
     option = paths.conf_file("optimizer/adamw.yaml").read_text()
     (tmp_path / "conf" / "optimizer" / "sgd.yaml").write_text(option)
-    use_conf(tmp_path / "conf")
+    paths.use_conf([tmp_path / "conf"])
     config = load(["scale=smoke", "optimizer=sgd"])
     model = PretrainingModel.from_config(config)
     optimizer = build_optimizer(model, config.optimizer, 1.0)

@@ -1,7 +1,7 @@
 from unittest import mock
 
 import pytest
-from command import here, own_signals, use_conf
+from command import here, own_signals
 from torch import OutOfMemoryError
 from toy import toy_config, write_corpus
 
@@ -90,7 +90,7 @@ def test_text_in_a_setting_or_an_own_option_is_never_own_code(tmp_path):
     (tmp_path / "scale").mkdir()
     option = paths.conf_file("scale/smoke.yaml").read_text() + f"include: {TEXT}\n"
     (tmp_path / "scale" / "mine.yaml").write_text(option)
-    use_conf(tmp_path)
+    paths.use_conf([tmp_path])
     for asked in (["+include=" + TEXT], ["include=" + TEXT], ["scale=mine"]):
         with pytest.raises(ConfigError, match="include"):
             load(asked)

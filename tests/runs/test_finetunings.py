@@ -1,10 +1,10 @@
 from dataclasses import replace
 
 import pytest
-from command import use_conf
 from toy import states_of, toy_overrides, train
 from toy_tasks import toy_task
 
+from albert_lab import paths
 from albert_lab.cli import tasks
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs import finetunings, results, states
@@ -131,14 +131,14 @@ def test_an_own_task_of_conf_is_a_column_and_its_record_is_read_without_it(tmp_p
     study += "claims: [{quote: q, metric: mine, check: greater, row: {dropout: 0}, than: {dropout: 0.1}}]\n"
     file.write_text(study)
     try:
-        use_conf(tmp_path / "conf")
+        paths.use_conf([tmp_path / "conf"])
         result = experiment.read(file)
         assert finetunings.choose_tasks(result.columns, print) == {}
         for name in ("a.tsv", "b.tsv"):
             (folder / name).write_text(f"text\tlabel\n{name}\tn\nc\ty\n")
         assert finetunings.choose_tasks(result.columns, print) == {"mine": "mine"}
     finally:
-        use_conf()
+        paths.use_conf([])
     with pytest.raises(ConfigError, match="mine"):
         experiment.read(file)
     file.write_text(study + "is_record: true\n")
