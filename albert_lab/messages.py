@@ -1,5 +1,6 @@
 """Messages to the user: lines, and times as text."""
 
+import re
 import sys
 from collections.abc import Callable
 
@@ -15,6 +16,11 @@ def to_stderr(line: str) -> None:
     except OSError as error:
         if not is_full(error):
             raise
+
+
+def printable(text: str) -> str:
+    """Text of a user or of a record on one line: its control characters and white space are spaces."""
+    return re.sub(r"\s+", " ", "".join(char if char.isprintable() else " " for char in text))
 
 
 def duration(seconds: float) -> str:

@@ -1,6 +1,7 @@
 """The style and the files of figures: for print, and for colour-blind readers."""
 
 import io
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from PIL import Image
 
+from albert_lab.messages import printable
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import PaperFigure
 
@@ -71,10 +73,8 @@ def style(look: Look, *, paper: bool = False) -> dict[str, Any]:
 
 
 def literal(text: str) -> str:
-    """Text of a user as matplotlib shows it as it is, on one line and without control characters."""
-    shown = "".join(char if char.isprintable() else " " for char in text)
-    # Legends leave out labels that begin with an underscore.
-    return f" {shown}" if shown.startswith("_") else shown
+    """Text that matplotlib shows as it is, on one line; legends leave out labels that begin with an underscore."""
+    return re.sub("^_", " _", printable(text))
 
 
 def draw_line(panel: Axes, points: Any, label: str, look: Look) -> None:

@@ -1,17 +1,19 @@
 """The main table of a report for LaTeX: a floating table in the style of booktabs, with caption, label and footnote."""
 
+import re
 from pathlib import Path
 
 from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis, read
+from albert_lab.messages import printable
 from albert_lab.report.tables import legend, main_table
 from albert_lab.report.wording import answer
 from albert_lab.storage import write_atomically
 
 FILE = "report.tex"
 # tabulate escapes what TeX reads as commands; these it does not have in its usual fonts.
-_SYMBOLS = str.maketrans({"±": r"$\pm$", "−": "$-$", "—": "---", "’": "'", "“": "``", "”": "''"})
+_SYMBOLS = str.maketrans({"|": r"\textbar{}", "±": r"$\pm$", "−": "$-$", "—": "---", "’": "'", "“": "``", "”": "''"})
 
 
 def write(folder: Path) -> Path:
@@ -27,7 +29,10 @@ def write(folder: Path) -> Path:
 def table(analysis: Analysis, name: str) -> str:
     main = main_table(analysis)
     align = ("left", *["right"] * (len(main.header) - 1))
-    grid = tabulate(main.body, main.header, tablefmt="latex_booktabs", disable_numparse=True, colalign=align)
+    header, *body = ([printable(cell) for cell in line] for line in (main.header, *main.body))
+    grid = tabulate(body, header, tablefmt="latex_booktabs", disable_numparse=True, colalign=align)
+    # After the end of a line, TeX reads [ or * as an argument of that end.
+    grid = re.sub(r"(\\\\\n *)(?=[\[*])", r"\1{}", grid)
     title = f"{analysis.experiment.title} {answer(analysis)}"
     caption, foot = (_escaped(text) for text in (title, legend(analysis, main)))
     return "\n".join(
@@ -47,5 +52,5 @@ def table(analysis: Analysis, name: str) -> str:
 
 def _escaped(text: str) -> str:
     """Text for LaTeX, escaped as tabulate escapes a cell."""
-    rows = tabulate([[text]], tablefmt="latex", disable_numparse=True).splitlines()
+    rows = tabulate([[printable(text)]], tablefmt="latex", disable_numparse=True).splitlines()
     return next(line for line in rows if line.endswith(r"\\")).removesuffix(r"\\").strip().translate(_SYMBOLS)

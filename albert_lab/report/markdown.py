@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis
+from albert_lab.messages import printable
 from albert_lab.report import notes, tables, wording
 from albert_lab.report.tables import Table
 from albert_lab.report.wording import Words
@@ -16,18 +17,14 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&!$])")
 
 def plain(text: str) -> str:
     """Text as Markdown that shows it as it is, on one line: no link, tag, picture or table is made of it."""
-    return _SPECIAL.sub(r"\\\1", _on_one_line(text))
+    return _SPECIAL.sub(r"\\\1", printable(text))
 
 
 def code(text: str) -> str:
     """Text as code on one line, whatever is in it."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence, space = "`" * (longest + 1), " " * bool(longest)
-    return f"{fence}{space}{_on_one_line(text)}{space}{fence}"
-
-
-def _on_one_line(text: str) -> str:
-    return re.sub(r"\s+", " ", text)
+    return f"{fence}{space}{printable(text)}{space}{fence}"
 
 
 def as_table(table: Table) -> str:

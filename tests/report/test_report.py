@@ -149,6 +149,16 @@ def test_latex_has_one_table_with_caption_label_and_a_row_a_row(tmp_path):
     assert "$\\pm$" in text
 
 
+def test_signs_of_tex_and_control_characters_in_labels_are_text_in_latex(tmp_path):
+    result = analysed(tmp_path, "sop-vs-nsp")
+    signs = dict(zip(result.rows, ("*a", "[b] | $", "c\x1b[31m\n&"), strict=True))
+    rows = result.frame.rows.replace({"row": signs})
+    numbers = result.frame.numbers.replace({"row": signs})
+    text = latex.table(replace(result, frame=replace(result.frame, rows=rows, numbers=numbers)), "a")
+    for shown in ("\\midrule\n *a", " {}[b] \\textbar{} \\$ ", " c [31m \\& "):
+        assert shown in text
+
+
 def test_json_has_the_rows_and_the_verdicts_and_null_for_what_is_unknown(tmp_path):
     content = json.loads(report.as_json("sop-vs-nsp", analysed(tmp_path, "sop-vs-nsp")))
     assert [row["row"] for row in content["rows"]] == ["none", "nsp", "sop"]
