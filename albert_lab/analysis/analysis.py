@@ -113,7 +113,8 @@ class Analysis:
     @cached_property
     def headings(self) -> Mapping[str, str]:
         """The headings of metrics; the others are called by their names."""
-        named = dict(labels()) | {AVERAGE: "Avg"} | QUANTITIES
+        named = {name: measure.label for name, measure in self.study.own_measures.items()}
+        named |= dict(labels()) | {AVERAGE: "Avg"} | QUANTITIES
         named |= {column.task: column.title for run in self.study.runs for column in run.columns}
         named |= dict(self.experiment.paper.columns) if self.experiment.paper else {}
         named |= {loss_name(name): f"{label} loss" for name, label in named.items()}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
 from typing import Any
@@ -48,6 +48,7 @@ class Frame:
             Metrics include training_seconds, tokens and share (of the budget).
         layers: a line a layer and choice of tokens, as measured (training/layers.py), with run, row and seed.
         tasks: the metrics of fine-tuned tasks (their scores, and parts such as F1), each with its task.
+        own_units: the units of measures of own code.
     """
 
     numbers: pd.DataFrame
@@ -56,6 +57,7 @@ class Frame:
     curves: pd.DataFrame
     layers: pd.DataFrame
     tasks: Mapping[str, str]
+    own_units: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, metric: str) -> pd.DataFrame:
         """The lines of numbers of one metric."""
@@ -69,7 +71,7 @@ class Frame:
 
     def unit(self, metric: str) -> str:
         """The unit of a metric: %, points, nats, degrees, or empty; a task has one although it was not run."""
-        known = dict.fromkeys((*task_names(), *self.tasks, AVERAGE), "%") | units()
+        known = {**dict.fromkeys((*task_names(), *self.tasks, AVERAGE), "%"), **self.own_units, **units()}
         return "nats" if metric.endswith("_loss") else known.get(metric, "")
 
     def documents_of(self, metric: str) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
@@ -118,6 +120,7 @@ def frame(study: Study) -> Frame:
             for column in run.columns
             for metric in (column.task, *column.parts)
         },
+        {name: measure.unit for name, measure in study.own_measures.items()},
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from albert_lab import own_code, paths
+from albert_lab import paths
 from albert_lab.cli.options import START, STUDIES, Json, flag, option, shown
 from albert_lab.errors import ConfigError
 from albert_lab.messages import to_stderr
@@ -42,11 +42,9 @@ def report(
 
     if latex and publish:
         raise ConfigError("--latex writes beside a report, and --publish copies it: give one of them")
-    single = [folder for folder in folders if latex or publish or not scoreboard.holds_reports(folder)]
-    for folder in single:  # nothing is written if one of them is no report, or lacks the code of its measures
-        names = {name for run in study.read(folder).runs for name in run.record.own_code}
-        if lacking := sorted(names - {*own_code.included()}):
-            raise ConfigError(f"{folder} was made with own code: add --include FILE, with {', '.join(lacking)}")
+    for folder in folders:  # nothing is written if one of them is no report
+        if latex or publish or not scoreboard.holds_reports(folder):
+            study.read(folder)
     for folder in folders:
         if publish:
             print(scoreboard.publish(folder, paths.published()))

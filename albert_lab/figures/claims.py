@@ -16,7 +16,7 @@ SHADE = "#F2F2F2"
 
 @dataclass(frozen=True)
 class Mark:
-    """A verdict in a column: its word, the number, and whether the scale can tell."""
+    """A verdict in a column: its word, the number, and whether something is told: it is decided, or could have been."""
 
     word: str
     number: str
@@ -35,7 +35,7 @@ class ClaimRow:
 def claims(
     rows: Sequence[ClaimRow], columns: Sequence[str], looks: Mapping[str, tuple[str, str]], title: str
 ) -> Figure:
-    """A line a claim, grouped by table; a mark is filled where the scale can tell.
+    """A line a claim, grouped by table; a mark is filled where it tells something.
 
     Args:
         columns: the names of the columns, in their order.
@@ -64,9 +64,19 @@ def claims(
     for word, (colour, marker) in looks.items():
         panel.plot([], [], linestyle="none", marker=marker, color=colour, label=word)
     legend = Line2D([], [], linestyle="none", marker="o", markerfacecolor="none", color=drawing.FLOOR)
-    legend.set_label("hollow: this scale cannot tell, or it is not known")
+    legend.set_label("hollow: nothing is told at this scale")
     panel.add_line(legend)
+    figure.set_label(as_text(rows, title))
     return drawing.finish(figure, title, [panel])
+
+
+def as_text(rows: Sequence[ClaimRow], title: str) -> str:
+    """What the picture shows: its title, and a line a claim with its verdicts and numbers."""
+    lines = [title]
+    for row in rows:
+        marks = [f"{column}: {mark.word} {mark.number} {mark.tells}" for column, mark in row.marks.items()]
+        lines.append(" | ".join([row.group, row.claim, *marks]))
+    return "\n".join(lines)
 
 
 def _draw(panel: Axes, left: float, y: float, mark: Mark, look: tuple[str, str]) -> None:

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from albert_lab.messages import printable
 from albert_lab.storage import write_atomically
@@ -29,6 +30,7 @@ MOST_INCHES = 10.0
 LEGEND_ROW_INCHES, TITLE_INCHES = 0.18, 0.3
 CHARACTERS_PER_INCH = 14
 COLOURS_OF_PNG = 64
+DESCRIPTION = "Description"  # a keyword that the PNG specification names
 RC = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
@@ -141,7 +143,10 @@ def finish(figure: Figure, title: str, panels: Sequence[Axes], missing: Sequence
 
 
 def write(draw: Callable[[], Figure | None], file: Path, *others: Path) -> Figure | None:
-    """Write a figure into a PNG file of few colours, and others by their ending; None if there is none."""
+    """Write a figure into a PNG file of few colours, and others by their ending; None if there is none.
+
+    The PNG file keeps the label of the figure, which may be the data that it shows, as its description.
+    """
     with matplotlib.style.context(["default", RC]):  # regardless of the user's settings
         figure = draw()
         if figure is None:
@@ -150,11 +155,15 @@ def write(draw: Callable[[], Figure | None], file: Path, *others: Path) -> Figur
         for path in (file, *others):
             content = io.BytesIO()
             figure.savefig(content, format=path.suffix[1:])
-            write_atomically(path, _few_colours(content) if path.suffix == ".png" else content.getvalue())
+            label = str(figure.get_label())
+            write_atomically(path, _few_colours(content, label) if path.suffix == ".png" else content.getvalue())
     return figure
 
 
-def _few_colours(content: io.BytesIO) -> bytes:
-    smaller = io.BytesIO()
-    Image.open(content).convert("RGB").quantize(COLOURS_OF_PNG).save(smaller, "PNG", optimize=True)
+def _few_colours(content: io.BytesIO, label: str) -> bytes:
+    smaller, description = io.BytesIO(), PngInfo()
+    if label:
+        description.add_itxt(DESCRIPTION, label)
+    picture = Image.open(content).convert("RGB").quantize(COLOURS_OF_PNG)
+    picture.save(smaller, "PNG", optimize=True, pnginfo=description)
     return smaller.getvalue()

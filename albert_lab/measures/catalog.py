@@ -50,6 +50,8 @@ MEASURES: dict[str, Measure] = {
     measure.name: measure for measure in (MLM, NSP, NSP_RELEASED, SOP, SOP_ACROSS_DOCUMENTS, COHERENCE)
 }
 
+BUILT_IN = frozenset(MEASURES)  # the others are of own code
+
 
 def measures() -> tuple[Measure, ...]:
     """All measures: of tokens, of pairs, differences, then those on own text, each by name."""
@@ -57,6 +59,11 @@ def measures() -> tuple[Measure, ...]:
     if wrong := [f"{name}={measure!r}" for name, measure in MEASURES.items() if not isinstance(measure, kinds)]:
         raise ConfigError(f"MEASURES: {wrong[0]} is no Measure of measures/measure.py")
     return tuple(sorted(MEASURES.values(), key=lambda of: ([isinstance(of, k) for k in kinds].index(True), of.name)))
+
+
+def own_measures() -> list[Measure]:
+    """Those that own code has added."""
+    return [measure for measure in measures() if measure.name not in BUILT_IN]
 
 
 def of_kind(kind: type[_Kind]) -> list[_Kind]:

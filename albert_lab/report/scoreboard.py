@@ -156,8 +156,8 @@ def picture(lines: Sequence[Sentence]) -> list[ClaimRow]:
     for line in lines:
         marks = {}
         for kind, words in wording.words_of(line).items():
-            is_told = words.tells == wording.TELLS[Tells.YES]
-            marks[COLUMNS[kind is Kind.TASKS]] = Mark(words.word, words.number, is_told)
+            tells = words.word in wording.DECIDED or words.tells == wording.TELLS[Tells.YES]
+            marks[COLUMNS[kind is Kind.TASKS]] = Mark(words.word, words.number, tells)
         rows += [ClaimRow(_where(line), wording.short(line.claim), marks)] if line.by else []
     return rows
 

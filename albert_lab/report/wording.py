@@ -21,6 +21,7 @@ WORDS = {
     Outcome.UNDECIDED: "undecided",
     Outcome.CANNOT_TELL: "cannot tell",
 }
+DECIDED = (WORDS[Outcome.SUPPORTED], WORDS[Outcome.NOT_SUPPORTED])
 KINDS = {Kind.LOSS: "by loss", Kind.TASKS: "by tasks", Kind.NUMBER: "by count or clock"}
 TELLS = {Tells.YES: "yes", Tells.NO: "no", Tells.NOT_KNOWN: "not known"}
 OTHER_SETS = "with one text, vocabulary, length and masking they could be compared"

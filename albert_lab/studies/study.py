@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -11,6 +11,7 @@ from pydantic import Field
 from albert_lab import files, own_code, paths
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import Name, Record
+from albert_lab.measures.catalog import own_measures
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings, reported, results
 from albert_lab.runs.layers import layers_of
@@ -56,12 +57,20 @@ class EnsembleLine(Record, extra="ignore"):
     ensemble: float
 
 
+class OwnMeasure(Record):
+    """How a measure of own code is shown, so that a report is read without that code."""
+
+    label: str
+    unit: str
+
+
 class _StudyFile(Record):
     """The content of study.json; first_seeds are those that its first command asked for, null in older files."""
 
     points: tuple[StudyPoint, ...] = Field(min_length=1)
     ensembles: tuple[EnsembleLine, ...]
     first_seeds: tuple[int, ...] | None = None
+    own_measures: dict[str, OwnMeasure] = Field(default={}, exclude_if=lambda own: not own)
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,7 @@ class Study:
     runs: Sequence[ReportedRun]
     ensembles: Sequence[EnsembleLine] = ()
     first_seeds: Sequence[int] | None = None
+    own_measures: Mapping[str, OwnMeasure] = field(default_factory=dict)
 
     @property
     def late_seeds(self) -> list[int]:
@@ -120,8 +130,12 @@ def write(folder: Path, study: Study) -> None:
         reported.write(folder, run)
     content = study.experiment.model_dump(mode="json", exclude={"name"})
     write_atomically(folder / EXPERIMENT, OmegaConf.to_yaml(OmegaConf.create(content)))
-    first_seeds = None if study.first_seeds is None else tuple(study.first_seeds)
-    asked = _StudyFile(points=tuple(study.points), ensembles=tuple(study.ensembles), first_seeds=first_seeds)
+    asked = _StudyFile(
+        points=tuple(study.points),
+        ensembles=tuple(study.ensembles),
+        first_seeds=None if study.first_seeds is None else tuple(study.first_seeds),
+        own_measures=dict(study.own_measures),
+    )
     write_atomically(folder / STUDY, asked.model_dump_json(indent=1) + "\n")
     kept = {reported.file_of(folder, run.name) for run in study.runs}
     for file in (folder / reported.FOLDER).glob("*.json"):
@@ -137,7 +151,7 @@ def read(folder: Path) -> Study:
     order = {point.run: place for place, point in enumerate(content.points)}
     runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))
     experiment = read_experiment(folder / EXPERIMENT)
-    return Study(experiment, content.points, runs, content.ensembles, content.first_seeds)
+    return Study(experiment, content.points, runs, content.ensembles, content.first_seeds, content.own_measures)
 
 
 def read_points(folder: Path) -> _StudyFile:
@@ -178,7 +192,8 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
             tuned = finetunings.filled_columns(item.run, item.tasks.values(), item.seeds, with_random=item.with_random)
             layers = layers_of(folder, say) if LAYERS_FIGURE in experiment.figures else ()
             collected.append(ReportedRun(record=record, columns=tuned, curve=reported.curve(folder), layers=layers))
-    return Study(experiment, points, collected, averaged, _first_seeds(plan))
+    own = {measure.name: OwnMeasure(label=measure.label, unit=measure.unit) for measure in own_measures()}
+    return Study(experiment, points, collected, averaged, _first_seeds(plan), own)
 
 
 def _first_seeds(plan: Plan) -> tuple[int, ...] | None:
