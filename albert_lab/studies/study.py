@@ -234,7 +234,7 @@ def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
     Raises:
         DamagedFileError, MissingDataError: the scores of a fine-tuning, or the task's data, are missing.
     """
-    from albert_lab.tasks.model import ensemble
+    from albert_lab.tasks.ensembles import ensemble
 
     lines = []
     for column, name in planned[0].tasks.items():

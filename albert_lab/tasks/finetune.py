@@ -19,9 +19,11 @@ from albert_lab.messages import Say
 from albert_lab.score import Score, by_block, wilson
 from albert_lab.storage import replacing, write_atomically
 from albert_lab.tasks import records
+from albert_lab.tasks.batches import TaskBatch, training_items
 from albert_lab.tasks.formats import subsample
+from albert_lab.tasks.kind import Scores, load_kind
 from albert_lab.tasks.metrics import bag_of_words, jackknife
-from albert_lab.tasks.model import InitialModel, Scores, TaskBatch, TaskModel, build_model, load_kind, training_items
+from albert_lab.tasks.model import InitialModel, TaskModel, build_model
 from albert_lab.tasks.records import SCORES, WEIGHTS, Attempt, Evaluation, ExampleSet, FinetuningRecord, output_folder
 from albert_lab.tasks.task import SPLITS, TaskConfig, load_start
 from albert_lab.training import checkpoint

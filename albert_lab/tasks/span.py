@@ -3,23 +3,20 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
-import torch
-import torch.nn.functional as F  # noqa: N812
-from torch import nn
 
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks import metrics
+from albert_lab.tasks.alignment import align
+from albert_lab.tasks.batches import Features, join
 from albert_lab.tasks.formats import SpanExample
-from albert_lab.tasks.model import Features, NaProbs, Predictions, Scored, Scores, TaskBatch, TaskKind, align, join
+from albert_lab.tasks.heads import NO_SPAN, SpanHead, SpanOrNothingHead
+from albert_lab.tasks.kind import NaProbs, Predictions, Scored, Scores, TaskKind
 from albert_lab.tasks.task import NUM_SPECIAL_TOKENS
 
 _THINNING_SEED = 1606
-NO_SPAN = 0  # position of [CLS], the target of a window without the answer
-_MASKED = -1e30
 # By row: its example, and positions of the window (see windows()); plus shift, they are those in the context.
 _TARGETS = ("example", "shift", "context_first", "context_end", "best_first", "best_end", "start", "end")
 # The spans of an example, in characters of its context, with their log-probabilities.
@@ -79,7 +76,7 @@ class Kind(TaskKind):
         contexts = [aligned[example.context] for example in examples]
         return Features(rows, columns, tokenizer.pad_id, contexts=contexts)
 
-    def build_head(self, shape: EncoderShape) -> "SpanHead | SpanOrNothingHead":
+    def build_head(self, shape: EncoderShape) -> SpanHead | SpanOrNothingHead:
         """The head of SQuAD 2.0 if questions may be unanswerable, else that of 1.1."""
         return (SpanOrNothingHead if self.form.unanswerable else SpanHead)(shape, self.settings)
 
@@ -171,119 +168,3 @@ def _unpack(scores: Scores) -> Iterator[Spans]:
     starts, ends, values = (scores[name].tolist() for name in ("starts", "ends", "scores"))
     for first, end in zip(scores["offsets"][:-1], scores["offsets"][1:], strict=True):
         yield {(starts[i], ends[i]): values[i] for i in range(first, end)}
-
-
-class SpanHead(nn.Module):
-    """A linear layer for the start and the end of the span (run_squad_v1.py of the release)."""
-
-    def __init__(self, shape: EncoderShape, settings: Any) -> None:
-        super().__init__()
-        self.settings = settings
-        self.output = nn.Linear(shape.hidden_size, 2)
-
-    def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        """Mean cross-entropy of start and end among all tokens of the row."""
-        start_logits, end_logits = self._logits(hidden_states, batch)
-        starts, ends = batch.targets["start"], batch.targets["end"]
-        return (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
-
-    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """The best spans of each row, [rows, candidates]: start, end, score (the sum of their logits).
-
-        norms [rows, 2] are the logarithms of the normalizers of start and end probabilities.
-        """
-        logits = self._logits(hidden_states, batch)
-        count = min(self.settings.n_best, hidden_states.shape[1])
-        starts, ends = (values.masked_fill(~_in_context(batch), _MASKED).topk(count) for values in logits)
-        best = _best_spans(starts, [of[:, None] for of in ends], batch, self.settings)
-        return best | {"norms": torch.stack([values.logsumexp(-1) for values in logits], dim=-1)}
-
-    def _logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> list[torch.Tensor]:
-        # Differs from the release: padding cannot be chosen, since the loss would depend on its length.
-        logits = self.output(hidden_states).float()
-        return [values.masked_fill(~batch.attention_mask, _MASKED) for values in logits.unbind(-1)]
-
-
-class SpanOrNothingHead(nn.Module):
-    """Start, end given the start, and answerability (XLNet's head, run_squad_v2.py)."""
-
-    def __init__(self, shape: EncoderShape, settings: Any) -> None:
-        super().__init__()
-        size = shape.hidden_size
-        self.settings = settings
-        self.start = nn.Linear(size, 1)
-        # One layer on [token, start token], stored as two halves: the first is computed once for all starts.
-        self.end_of_token = nn.Linear(size, size)
-        self.end_of_start = nn.Linear(size, size, bias=False)
-        self.end_layer_norm = nn.LayerNorm(size, eps=shape.layer_norm_eps)
-        self.end = nn.Linear(size, 1)
-        self.answerability = nn.Linear(2 * size, size)
-        self.dropout = nn.Dropout(settings.classifier_dropout)
-        self.no_answer = nn.Linear(size, 1, bias=False)
-
-    def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        """Mean cross-entropy of start and end, the end given the true start, plus half that of answerability."""
-        starts, ends = batch.targets["start"], batch.targets["end"]
-        start_logits = self._start_logits(hidden_states, batch)
-        end_logits = self.end_logits(hidden_states, starts[:, None], batch)[:, 0]
-        no_answer = self._no_answer_logits(hidden_states, start_logits)
-        span_loss = (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
-        return span_loss + F.binary_cross_entropy_with_logits(no_answer, batch.targets["is_impossible"]) / 2
-
-    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """The best spans of each row, [rows, candidates]: start, end, score (the sum of their log-probabilities).
-
-        no_answer [rows] is the logit of no answer.
-        """
-        start_logits = self._start_logits(hidden_states, batch)
-        count = min(self.settings.beam_size, hidden_states.shape[1])
-        starts = start_logits.log_softmax(-1).topk(count)
-        ends = self.end_logits(hidden_states, starts.indices, batch).log_softmax(-1).topk(count)
-        best = _best_spans(starts, ends, batch, self.settings)
-        return best | {"no_answer": self._no_answer_logits(hidden_states, start_logits)}
-
-    def _start_logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        return self.start(hidden_states)[..., 0].float().masked_fill(~_in_context(batch, or_none=True), _MASKED)
-
-    def end_logits(self, hidden_states: torch.Tensor, starts: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        """[rows, starts, sequence] for starts [rows, starts]."""
-        at_start = hidden_states.gather(1, starts[:, :, None].expand(-1, -1, hidden_states.shape[-1]))
-        joined = self.end_of_token(hidden_states)[:, None] + self.end_of_start(at_start)[:, :, None]
-        logits = self.end(self.end_layer_norm(torch.tanh(joined)))[..., 0].float()
-        return logits.masked_fill(~_in_context(batch, or_none=True)[:, None], _MASKED)
-
-    def _no_answer_logits(self, hidden_states: torch.Tensor, start_logits: torch.Tensor) -> torch.Tensor:
-        summary = torch.einsum("rs,rsh->rh", start_logits.softmax(-1), hidden_states.float())
-        features = torch.cat([summary, hidden_states[:, 0].float()], dim=-1)
-        return self.no_answer(self.dropout(torch.tanh(self.answerability(features))))[:, 0].float()
-
-
-def _in_context(batch: TaskBatch, *, or_none: bool = False) -> torch.Tensor:
-    """[rows, sequence] bool: True at tokens of the context, between the last two [SEP], and at NO_SPAN if allowed."""
-    positions = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
-    first, end = (batch.targets[name][:, None] for name in ("context_first", "context_end"))
-    return (positions >= first) & (positions < end) | (positions == NO_SPAN) & or_none
-
-
-def _best_spans(
-    of_starts: Sequence[torch.Tensor], of_ends: Sequence[torch.Tensor], batch: TaskBatch, settings: Any
-) -> dict[str, torch.Tensor]:
-    """The best spans; those that cannot be answers have a score of minus infinity.
-
-    Args:
-        of_starts: scores and positions of the starts, [rows, starts].
-        of_ends: scores and positions of the ends, [rows, starts or 1, ends].
-    """
-    scores = of_starts[0][:, :, None] + of_ends[0]
-    starts, ends = of_starts[1][:, :, None].expand_as(scores), of_ends[1].expand_as(scores)
-    # A token of two windows counts in the window where it has more context.
-    first, end = (batch.targets[name][:, None, None] for name in ("best_first", "best_end"))
-    context_end = batch.targets["context_end"][:, None, None]
-    lengths = ends - starts + 1
-    possible = (starts >= first) & (starts < end) & (ends < context_end)
-    possible &= (lengths > 0) & (lengths <= settings.answer_length)
-    scores = scores.masked_fill(~possible, -math.inf).flatten(1)
-    scores, places = scores.topk(min(settings.n_best, scores.shape[1]))
-    lacking = (0, settings.n_best - scores.shape[1])  # in a short row; all rows have the same number
-    start, end = (F.pad(of.flatten(1).gather(1, places), lacking) for of in (starts, ends))
-    return {"start": start, "end": end, "score": F.pad(scores, lacking, value=-math.inf)}

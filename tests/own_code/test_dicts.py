@@ -20,7 +20,7 @@ from albert_lab.measures import catalog
 from albert_lab.measures.measure import OwnTextMeasure, PairMeasure
 from albert_lab.model.encoder import Encoder, PretrainingModel
 from albert_lab.model.shape import EncoderShape
-from albert_lab.tasks.model import load_kind
+from albert_lab.tasks.kind import load_kind
 from albert_lab.tasks.records import identity_of
 from albert_lab.tasks.task import load_task
 from albert_lab.training.optimizer import build_optimizer, set_learning_rate

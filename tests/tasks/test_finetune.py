@@ -14,7 +14,8 @@ from albert_lab.score import Score, share, wilson
 from albert_lab.tasks import finetune as module
 from albert_lab.tasks import records as records_module
 from albert_lab.tasks.finetune import SCORES, WEIGHTS, build_optimizer, finetune, signs_of
-from albert_lab.tasks.model import build_model, load_kind
+from albert_lab.tasks.kind import load_kind
+from albert_lab.tasks.model import build_model
 from albert_lab.tasks.records import FinetuningRecord, current, output_folder, read_record, record_file, summarize
 from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint

@@ -20,7 +20,7 @@ from albert_lab.tasks.formats import (
     SquadFormat,
     TextExample,
 )
-from albert_lab.tasks.model import load_kind
+from albert_lab.tasks.kind import load_kind
 from albert_lab.tasks.task import load_task
 
 # The form of the official labelled files, with a header line if they have one.

@@ -9,8 +9,9 @@ from toy_tasks import loss_of, scores_of, span_examples, toy_config, toy_start, 
 
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.formats import Answer, SpanExample
+from albert_lab.tasks.heads import NO_SPAN, SpanOrNothingHead
 from albert_lab.tasks.model import build_model
-from albert_lab.tasks.span import NO_SPAN, Kind, SpanOrNothingHead, windows
+from albert_lab.tasks.span import Kind, windows
 from albert_lab.tasks.task import load_task
 
 TOKENIZER = toy_tokenizer()

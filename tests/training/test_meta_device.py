@@ -18,9 +18,11 @@ from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.tasks import finetune
+from albert_lab.tasks.batches import training_items
 from albert_lab.tasks.finetune import build_optimizer as task_optimizer
 from albert_lab.tasks.finetune import take_step
-from albert_lab.tasks.model import build_model, load_kind, training_items
+from albert_lab.tasks.kind import load_kind
+from albert_lab.tasks.model import build_model
 from albert_lab.training import evaluate, optimizer
 from albert_lab.training.device import inputs_of
 from albert_lab.training.optimizer import build_optimizer

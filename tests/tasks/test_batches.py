@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_lab.tasks.model import Features, cut_pair, training_items
+from albert_lab.tasks.batches import Features, cut_pair, training_items
 
 CPU = torch.device("cpu")
 

@@ -4,8 +4,8 @@ from toy_tasks import toy_start, toy_task, values_of, write_examples
 
 from albert_lab.errors import ConfigError
 from albert_lab.files import read_arrays
+from albert_lab.tasks.ensembles import ensemble
 from albert_lab.tasks.finetune import finetune
-from albert_lab.tasks.model import ensemble
 from albert_lab.tasks.records import output_folder
 
 
