@@ -15,11 +15,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from albert_lab import signals
 from albert_lab.runs.run import FAILURE, RECORD, is_locked
 from albert_lab.training.log import METRICS
 
 POLL_SECONDS = 0.5
 TAIL_BYTES = 4096  # of a log: its last line is within
+RUNNING = ("starting", "training", "scoring", "tuning")  # states of a run that has a process
 BAR, SEED_WIDTH, OTHER_LINES = 8, 21, 10
 
 
@@ -164,6 +166,7 @@ def _plain(console: Console, watch: Watch, stop: threading.Event) -> None:
         console.print(line, soft_wrap=True, markup=False)
 
     said, is_ready, is_last = {run: progress.mark for run, progress in watch.look().items()}, False, False
+    is_stopping = False
     say(f"{watch.title} All lines: {watch.log}")
     while not is_last:
         is_last = stop.wait(POLL_SECONDS)
@@ -177,6 +180,9 @@ def _plain(console: Console, watch: Watch, stop: threading.Event) -> None:
             if progress.mark not in (said[run], ""):
                 say(f"{run.row}, seed {run.seed}: {progress.mark}, {clock(watch.gone)} gone{about}")
             said[run] = progress.mark
+        if signals.exit_code() is not None and not is_stopping:
+            is_stopping = True
+            say(_of_ctrl_c(found))
 
 
 def view(watch: Watch, found: dict[WatchedRun, Progress], width: int, height: int) -> Group:
@@ -202,9 +208,18 @@ def view(watch: Watch, found: dict[WatchedRun, Progress], width: int, height: in
     text = f"{clock(watch.gone)} gone, " + ("starting" if left is None else f"about {clock(left)} left")
     study = Table.grid(padding=(0, 1))
     study.add_row(_line(text, "bold"), ProgressBar(total=1, completed=share, width=30), f"{share:4.0%}")
-    below = ["Ctrl-C keeps everything; the same command goes on.", f"All lines: {watch.log}"]
+    below = [_of_ctrl_c(found), f"All lines: {watch.log}"]
     texts = [_line(text) for text in (*(["; ".join(more)] if more else []), "", _now(watch, found), *below)]
     return Group(_line(watch.title, "bold"), study, Text(), table, *texts)
+
+
+def _of_ctrl_c(found: dict[WatchedRun, Progress]) -> str:
+    """What Ctrl-C does; after it, what is waited for."""
+    if signals.exit_code() is None:
+        return "Ctrl-C keeps everything; the same command goes on."
+    running = [f"{run.row}, seed {run.seed}" for run, now in found.items() if now.state in RUNNING]
+    waited_for = "; ".join(running) or "processes"
+    return f"Stopping: {waited_for} to save and end. Ctrl-C again ends what has nothing to save."
 
 
 def _line(text: str, style: str = "dim") -> Text:

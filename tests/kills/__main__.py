@@ -1,8 +1,8 @@
 """Kills and signals at random moments, and whether anything is lost: `python tests/kills --help`.
 
 SIGKILL comes while a checkpoint, a report or a cache file is being written; SIGTERM and SIGINT come at random function
-calls of commands, and at random moments of their start. Every child is forked from this process, which has imported
-everything, so that a hundred of them take minutes.
+calls of commands, and at random moments of their start; and all three to a study whose runs train. Every other child is
+forked from this process, which has imported everything, so that a hundred of them take minutes.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -153,6 +154,59 @@ def kill_checkpoints(kills: int, home: Path, random_: random.Random, tally: Tall
         shutil.rmtree(home / f"killed-{number}")
 
 
+def processes_in(home: Path) -> list[psutil.Process]:
+    """The processes that train runs in a home."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            is_alive = process.status() != psutil.STATUS_ZOMBIE
+            if is_alive and "albert_lab.runs" in (line := " ".join(process.cmdline())) and f"{home}/" in line:
+                found.append(process)
+    return found
+
+
+def until(condition: Callable[[], Any], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def kill_parents(kills: int, home: Path, random_: random.Random, tally: Tally) -> None:
+    """Signals to a study whose runs train: none goes on unseen, and the same command ends as if nothing had been."""
+    settings = ["budget.value=600", "dropout=0.1", "machine.checkpoint_seconds=0.5", "seed=0,1"]
+    sweep = ["sweep", *toy_overrides(home / "text", *settings), "--tasks", "none", "--jobs", "2"]
+    command = [sys.executable, "-m", "albert_lab.cli", *sweep]
+
+    def start(folder: Path) -> "subprocess.Popen[bytes]":
+        environment = os.environ | {"ALBERT_LAB_HOME": str(folder)}
+        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def ends_of(folder: Path) -> dict[str, Any]:
+        return {run.name: what_matters(run) for run in sorted((folder / "runs").iterdir())}
+
+    reference, folder = home / "parents-reference", home / "parents-killed"
+    tally.check(start(reference).wait() == 0, "parents: the reference failed")
+    expected = ends_of(reference)
+    for number in range(kills):
+        study = start(folder)
+        until(lambda study=study: processes_in(folder) or study.poll() is not None, 120)
+        time.sleep(random_.uniform(0, 8))
+        which = random_.choice([signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+        study.send_signal(which)
+        code = study.wait()
+        tally.fell("parents", f"{which.name}: {code}")
+        tally.check(code in (0, -which, CODES.get(which)), f"parents: {code} after {which.name}")
+        allowed = 10 if which == signal.SIGKILL else 0
+        tally.check(until(lambda: not processes_in(folder), allowed), f"parents: a run goes on after {which.name}")
+        if code == 0 or number == kills - 1:
+            tally.check(start(folder).wait() == 0, "parents: the same command failed")
+            tally.check(ends_of(folder) == expected, "parents: a run differs from one never killed")
+            shutil.rmtree(folder)
+
+
 def kill_reports(kills: int, home: Path, random_: random.Random, tally: Tally) -> None:
     asked = experiment.named("sop-vs-nsp")
     with patch.object(drawing, "write", compose_figure):
@@ -277,6 +331,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=102, help="with SIGKILL, a third of them each")
     parser.add_argument("--signals", type=int, default=160, help="at random function calls")
     parser.add_argument("--starts", type=int, default=40, help="at random moments of a process of its own")
+    parser.add_argument("--parents", type=int, default=18, help="of a study whose runs train")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -292,6 +347,7 @@ def main() -> int:
             (kill_caches, third),
             (signals_at_calls, arguments.signals),
             (signals_at_start, arguments.starts),
+            (kill_parents, arguments.parents),
             (kill_checkpoints, arguments.kills - 2 * third),
         ):
             started = time.monotonic()

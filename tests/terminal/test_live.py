@@ -1,10 +1,12 @@
 import io
 import json
+import signal
 import time
 
 import pytest
 from rich.console import Console
 
+from albert_lab import signals
 from albert_lab.runs.run import FAILURE, LOCK, RECORD
 from albert_lab.storage import locked
 from albert_lab.terminal import live
@@ -52,6 +54,17 @@ def test_the_view_fits_and_never_cuts_the_time_left(runs, seeds, width, tmp_path
     assert max(map(len, lines)) <= width
     assert len(lines) < 24
     assert "0:00 gone, about 1:23:20 left" in lines[1]
+
+
+def test_after_ctrl_c_the_view_names_the_runs_that_are_waited_for(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(signals, "_received", [signal.SIGINT])
+    watch = watch_of(runs, tmp_path)
+    console = Console(file=io.StringIO(), width=200)
+    with locked(runs[2].folder / LOCK, print):
+        console.print(live.view(watch, watch.look(), 200, 24))
+    (line,) = [line for line in console.file.getvalue().splitlines() if "Ctrl-C" in line]  # pyright: ignore
+    assert "nsp, seed 0" in line
+    assert "nsp, seed 1" not in line
 
 
 def test_the_time_left_is_that_of_the_work_of_this_start(runs, tmp_path):
