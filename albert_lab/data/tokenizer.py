@@ -31,6 +31,10 @@ _SPACES = "[\\t-\\r\\x1c-\\x1f\\x{85}\\x{1680}\\x{200b}\\x{200c}\\x{200e}\\x{200
 # voicing marks of other scripts are letters and stay.
 _ACCENTS = "[\\x{0300}-\\x{036f}\\x{1ab0}-\\x{1aff}\\x{1dc0}-\\x{1dff}\\x{20d0}-\\x{20ff}\\x{fe20}-\\x{fe2f}]"
 
+# A unigram model takes these words for the pieces of their names, also where they stand in a text; cut after the
+# bracket, they are text. Ordinary pieces have no bracket before a letter, as scripts are not mixed in them.
+_APART = Regex(r"<(?=(?:pad|unk)>)|\[(?=(?:CLS|SEP|MASK|PAD|UNK)\])")
+
 
 @dataclass(frozen=True)
 class Cleaning:
@@ -83,6 +87,7 @@ class Tokenizer:
     Attributes:
         fingerprint: short hash of everything that determines the tokens.
         vocab_size: number of tokens.
+        model: content of the file that gives the same tokens elsewhere.
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
     """
 
@@ -95,6 +100,10 @@ class Tokenizer:
         self._aligned.no_truncation()
         self._aligned.no_padding()
         self._aligned.encode_special_tokens = True  # the word [MASK] in a text is text
+        self.model = model
+        if isinstance(self._aligned.model, models.Unigram):
+            self._aligned.pre_tokenizer = _specials_apart(self._aligned.pre_tokenizer)
+            self.model = self._aligned.to_str(pretty=True).encode()
         self._continuation = "##" if isinstance(self._aligned.model, models.WordPiece) else "\0"
         self.fingerprint = digest_of(model)
         vocabulary = self._aligned.get_vocab()
@@ -163,7 +172,10 @@ class SentencePieceTokenizer(Tokenizer):
             self._processor.LoadFromSerializedProto(model)
         except RuntimeError as error:
             raise ConfigError(f"{origin} is not a SentencePiece model") from error
-        self._model, self._clean, self.fingerprint = _plain(model, origin), cleaning, digest_of(model)
+        self.model = model
+        self.fingerprint = digest_of(model)
+        self._proto = _plain(model, origin)
+        self._clean = cleaning
         self.vocab_size = self._processor.GetPieceSize()
         ids = [self._processor.PieceToId(token) for token in _SPECIAL]
         for token, number in zip(_SPECIAL, ids, strict=True):
@@ -179,7 +191,7 @@ class SentencePieceTokenizer(Tokenizer):
     @cached_property
     def _aligned(self) -> tokenizers.Tokenizer:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The same tokenizer, ten times slower, which knows the place of each token in the text before cleaning."""
-        return _unigram(self._model, self._clean, before_special=" ")  # a token with a space never comes from text
+        return _unigram(self._proto, self._clean, before_special=" ")  # a token with a space never comes from text
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         space = self._processor.PieceToId("▁")
@@ -224,9 +236,19 @@ def _unigram(proto: Any, cleaning: Cleaning, before_special: str = "") -> tokeni
     return result
 
 
+def _specials_apart(pre_tokenizer: pre_tokenizers.PreTokenizer | None) -> pre_tokenizers.PreTokenizer:
+    """The pre-tokenizer, after which no word of a text is the name of a special token."""
+    cut = pre_tokenizers.Split(_APART, "merged_with_previous")
+    return pre_tokenizers.Sequence([pre_tokenizer, cut] if pre_tokenizer else [cut])
+
+
 def as_json(model: bytes, cleaning: Cleaning) -> dict[str, Any]:
-    """The content of a tokenizer.json that cleans text and then gives the ids of a SentencePiece unigram model."""
+    """The content of a tokenizer.json that cleans text and then gives the ids of a SentencePiece unigram model.
+
+    In transformers, the name of a special token in a text is that token, unless split_special_tokens=True.
+    """
     tokenizer = _unigram(_plain(model, "the model"), cleaning)
+    tokenizer.pre_tokenizer = _specials_apart(tokenizer.pre_tokenizer)
     tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in _SPECIAL])
     ends = [(token, tokenizer.token_to_id(token)) for token in CONTROL_SYMBOLS[:2]]
     pair = "[CLS] $A [SEP] $B:1 [SEP]:1"

@@ -1,7 +1,6 @@
 """Export of a run: a folder of transformers with a model card, compared with the run before it is written."""
 
 import json
-import shutil
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ CARD = "README.md"
 # Float32 on both sides, in another order of sums.
 _TOLERANCE = 1e-3
 _SENTENCES = 1000
+SPECIAL_WORDS = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
 
 
 def export(text: str, target: Path, say: Say) -> str:
@@ -61,12 +61,13 @@ def export(text: str, target: Path, say: Say) -> str:
 
 def write_tokenizer(config: RunConfig, folder: Path) -> None:
     """Writes the tokenizer of a run: the model file, and what transformers reads, with the cleaning of its corpus."""
-    model, corpus = find_tokenizer(config), config.corpus
+    file = find_tokenizer(config)
+    corpus = config.corpus
+    tokenizer = load_tokenizer(file)
     written: dict[str, Any] = {}
-    if model.suffix != ".json":
-        written[TOKENIZER] = as_json(model.read_bytes(), cleaning_of(corpus))
-    shutil.copyfile(model, folder / (MODEL_FILE if written else TOKENIZER))
-    tokenizer = load_tokenizer(model)
+    if file.suffix != ".json":
+        written[TOKENIZER] = as_json(tokenizer.model, cleaning_of(corpus))
+    (folder / (MODEL_FILE if written else TOKENIZER)).write_bytes(tokenizer.model)
     tokens, special = tokenizer.tokens(), ("pad", "unk", "cls", "sep", "mask")
     written[TOKENIZER_CONFIG] = {
         # This class of transformers reads the file; the others build another normalization from the vocabulary.
@@ -91,6 +92,8 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
         f"# {opened.run.name}",
         f"```python\nfrom transformers import AutoTokenizer, {model_class}\n"
         f'tokenizer, model = AutoTokenizer.from_pretrained("."), {model_class}.from_pretrained(".")\n```',
+        "Words of a text such as `[MASK]` or `<unk>` were text in training. Here they are special tokens, unless the"
+        " tokenizer is called with `split_special_tokens=True`, which gives the ids of training.",
     ]
     if record:
         scores = [{"score": name, **score.model_dump()} for name, score in record.scores.items()]
@@ -111,11 +114,18 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     transformers, config = layout.package("export"), opened.run.config
     ours = load_tokenizer(find_tokenizer(config), cleaning_of(config.corpus))
     theirs = layout.load(transformers.AutoTokenizer, folder)
-    compared, remedy = _sentences(config, ours), "nothing was written; please report it"
-    of_theirs = theirs(compared, add_special_tokens=False)["input_ids"]
-    for sentence, mine, their in zip(compared, ours.encode(compared), of_theirs, strict=True):
-        if mine != their:
-            raise ConfigError(f"ids of {sentence!r} differ in transformers: {remedy}")
+    remedy = "nothing was written; please report it"
+    # These words are text here, and special tokens in transformers unless its tokenizer is told otherwise.
+    plain, with_special = [], []
+    for sentence in _sentences(config, ours):
+        (with_special if any(word in sentence for word in SPECIAL_WORDS) else plain).append(sentence)
+    for compared, splits in ((plain, False), (with_special, True)):
+        if not compared:
+            continue
+        ids = theirs(compared, add_special_tokens=False, split_special_tokens=splits)["input_ids"]
+        for sentence, expected, actual in zip(compared, ours.encode(compared), ids, strict=True):
+            if expected != actual:
+                raise ConfigError(f"ids of {sentence!r} differ in transformers: {remedy}")
     shape = (2, opened.model.encoder.shape.max_position_embeddings)
     ids = torch.randint(ours.vocab_size, shape, generator=torch.Generator().manual_seed(0))
     types = (torch.arange(shape[1]) >= shape[1] // 2).long().expand(shape)
@@ -129,16 +139,19 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     for part in [part for part in known if part in expected]:
         if not (error := (known[part] - expected[part]).abs().max() / expected[part].abs().max()) <= _TOLERANCE:
             raise ConfigError(f"{part} differ in transformers by {error:.2g} of their largest: {remedy}")
-    return f"compared with transformers {transformers.__version__}: ids of {len(compared):,} sentences, and outputs"
+    number = f"{len(plain) + len(with_special):,} sentences"
+    if with_special:
+        number += f" ({len(with_special):,} name special tokens: split_special_tokens=True gives their ids)"
+    return f"compared with transformers {transformers.__version__}: ids of {number}, and outputs"
 
 
 def _sentences(config: RunConfig, tokenizer: Tokenizer) -> list[str]:
     """Sentences of the run's text, a few of each document; without the text, the tokens of its vocabulary."""
-    special = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
     try:
-        of_documents = (islice(sentences("\n".join(one), config.corpus), 10) for one in texts.iterate(config.corpus))
-        found = list(islice(chain.from_iterable(of_documents), _SENTENCES))
+        documents = ("\n".join(document) for document in texts.iterate(config.corpus))
+        of_each = (islice(sentences(document, config.corpus), 10) for document in documents)
+        return list(islice(chain.from_iterable(of_each), _SENTENCES))
     except (ConfigError, MissingDataError):
-        found = [token.replace("▁", " ") for token in tokenizer.tokens()]
-    # In transformers, these words in a text are special tokens.
-    return [sentence for sentence in found if not any(word in sentence for word in special)]
+        words = [token.replace("▁", " ") for token in tokenizer.tokens()]
+        # The special tokens themselves, each of which would name one.
+        return [word for word in words if word not in SPECIAL_WORDS]

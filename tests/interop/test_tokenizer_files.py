@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from parity import transformers
 
 from albert_lab.config.compose import load
+from albert_lab.data.tokenizer import Tokenizer as JsonTokenizer
 from albert_lab.data.tokenizer import cleaning_of
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import train
@@ -52,6 +53,19 @@ def written(tmp_path_factory):
 def test_every_text_has_the_same_ids_here_and_in_transformers(written, text):
     for ours, theirs in written:
         assert ours.encode([text])[0] == theirs(text, add_special_tokens=False)["input_ids"]
+
+
+WORDS = ("<unk>", "<pad>", "[MASK]", "[CLS]", "[SEP]", "<", "unk>", " ", "\u2581", "a", "İ")
+
+
+@settings(max_examples=100)
+@given(st.lists(st.sampled_from(WORDS), max_size=8).map("".join))
+def test_names_of_special_tokens_in_a_text_are_text_here_and_where_transformers_splits_them(written, text):
+    for ours, theirs in written:
+        ids = ours.encode([text])[0]
+        assert ids == theirs(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        assert ids == JsonTokenizer(theirs.backend_tokenizer.to_str().encode(), "exported").encode([text])[0]
+        assert not {ours.pad_id, ours.cls_id, ours.sep_id, ours.mask_id} & {*ids}
 
 
 def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pairs(written):
