@@ -15,7 +15,7 @@ from albert_lab import machine, paths, signals
 from albert_lab.cli.app import app
 from albert_lab.config.compose import axes, load
 from albert_lab.studies import experiment
-from albert_lab.studies.plan import points
+from albert_lab.studies.grid import variants
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 
 CHECKOUT = paths.PACKAGE.parent
@@ -104,9 +104,11 @@ def check_command(line: str) -> None:
 def check(name: str, *settings: str) -> None:
     """Composes the runs of a command."""
     if name in EXPERIMENTS:  # of one seed: others are composed in the same way
-        assert points(experiment.named(name), [*(text for text in settings if not text.startswith("seed=")), "seed=0"])
+        assert variants(
+            experiment.named(name), [*(text for text in settings if not text.startswith("seed=")), "seed=0"]
+        )
     elif name == "sweep":
-        assert points(*experiment.from_overrides(settings))
+        assert variants(*experiment.from_overrides(settings))
     elif name in GRAMMAR_ALONE:
         assert len(axes(settings)) == len(settings)
     elif settings:
@@ -139,7 +141,7 @@ def test_the_experiment_file_in_the_docs_is_valid(tmp_path):
     for text in texts:
         file = tmp_path / "my-study.yaml"
         file.write_text(text)
-        assert points(experiment.read(file), ["seed=0"])
+        assert variants(experiment.read(file), ["seed=0"])
 
 
 def test_every_key_of_an_experiment_file_and_every_variable_is_documented():

@@ -17,7 +17,7 @@ from albert_lab.model.counts import count
 from albert_lab.runs.reported import AVERAGE, ReportedRun
 from albert_lab.score import LINEAR_PROBE, loss_name
 from albert_lab.studies.claims import AtChance, BaseClaim, Comparison, Kind, Labels, is_loss
-from albert_lab.studies.plan import points
+from albert_lab.studies.grid import variants
 from albert_lab.studies.study import Study
 from albert_lab.tasks.task import task_names
 
@@ -281,8 +281,8 @@ def _by_arithmetic(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
     sizes = dict[str, float]()
     for row in claim.rows(experiment.grid):
         overrides = [f"{axis}={label}" for axis, label in row.items()]
-        (point,) = points(experiment, [f"scale={claim.at_scale}", "seed=0", *overrides])
-        counted = count(point.config)
+        (variant,) = variants(experiment, [f"scale={claim.at_scale}", "seed=0", *overrides])
+        counted = count(variant.config)
         sizes[table.name(row)] = counted.total if claim.metrics[0] == "parameters" else counted.encoder
     findings = []
     for item in claim.comparisons(experiment.grid):

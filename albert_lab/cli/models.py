@@ -22,13 +22,13 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
     """
     from tabulate import tabulate
 
-    from albert_lab.config.compose import axes, expand, load
+    from albert_lab.config.compose import axes, compose, expand
     from albert_lab.model.counts import count
 
     values_of = axes(overrides or [])
     rows = []
     for point in expand(values_of):
-        config = load([f"{key}={value}" for key, value in point.items()])
+        config = compose({key: values_of[key][text] for key, text in point.items()})
         counts = count(config)
         label = " ".join(f"{key}={value}" for key, value in point.items() if len(values_of[key]) > 1)
         row = {"configuration": label or f"{config.model.name} E={config.embedding_size} {config.sharing.name}"}

@@ -1,14 +1,15 @@
 """Configuration from conf/ and the command line: Hydra composes it, pydantic checks and freezes it."""
 
-import copy
 import difflib
 import itertools
 import json
 import operator
+import pickle
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
@@ -26,6 +27,10 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import BUILT_IN
 from albert_lab.errors import ConfigError
 from albert_lab.files import check_distinct, describe, read_bytes
+
+# A value of a configuration, as plain data; settings have values by key, or the option of a group by its name.
+Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
+Settings = Mapping[str, Value]
 
 # Limit of a sweep: each run takes a hundredth of a second to compose, and has a separate folder.
 MAX_POINTS = 10_000
@@ -66,9 +71,18 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
     """The configuration of one run, composed from conf/ and `key=value` overrides.
 
     Raises:
+        ConfigError: see settings_of() and compose().
+    """
+    return compose(settings_of(overrides))
+
+
+def compose(settings: Settings) -> RunConfig:
+    """The configuration of one run, composed from conf/ and settings.
+
+    Raises:
         ConfigError: an unknown key or option, a wrong type, or an invalid value; the message has key and value.
     """
-    config = validate(content_of(overrides))
+    config = validate(content_of(settings))
     for key, built_in in BUILT_IN.items():  # not in validate(), which reads records without their own code
         name, known = config.value(key), [*dict.fromkeys([*built_in, *own_code.names(key)])]
         if name not in known:
@@ -76,44 +90,47 @@ def load(overrides: Sequence[str] = ()) -> RunConfig:
     return config
 
 
-def content_of(overrides: Sequence[str]) -> dict[str, Any]:
-    """The whole configuration as plain data, with `key=value` overrides; of an option given twice, the last counts.
+def content_of(settings: Settings) -> dict[str, Any]:
+    """The whole configuration as plain data, composed from conf/ and settings.
 
     Raises:
-        ConfigError: see load().
+        ConfigError: see compose().
     """
     options: dict[str, str] = {}
-    values, composed, choices = dict[str, Any](), DictConfig({}), dict[str, str]()
-    for override in parse(overrides):
-        key, line = override.key_or_group, str(override.input_line)
-        if override.is_sweep_override():
-            raise ConfigError(f"{line} has several values, but a run allows only one")
-        if (allowed := groups().get(key)) is None:
-            values[key] = override.value()
-        elif override.value() in allowed:
-            options[key] = line
+    values: dict[str, Value] = {}
+    for key, value in settings.items():
+        allowed = groups().get(key)
+        if allowed is None:
+            values[key] = value
+        elif value in allowed:
+            options[key] = str(value)
         else:
-            raise ConfigError(f"{line} is unknown (allowed: {', '.join(allowed)})")
+            raise ConfigError(f"{key}={value} is unknown (allowed: {', '.join(allowed)})")
+    composed = DictConfig({})
+    choices: dict[str, str] = {}
     try:
-        composed, choices = _of_options(tuple(sorted(options.values())))
-        composed = copy.deepcopy(composed)
+        pickled, choices = _of_options(tuple(sorted(options.items())))
+        composed = pickle.loads(pickled)
         for key, value in values.items():
             OmegaConf.update(composed, key, value, merge=True)
-        OmegaConf.set_struct(composed, False)
-        for group, choice in choices.items():
-            composed[group].setdefault("name", choice)
-        if missing := sorted(OmegaConf.missing_keys(composed)):
-            raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
         content: Any = OmegaConf.to_container(composed, resolve=True)
     except (ConfigAttributeError, ConfigKeyError) as error:
         key, remedy = str(error.full_key), "`albert-lab config show` prints every key of the chosen options"
         of = f" of {group}={choices[group]}" if (group := key.rpartition(".")[0]) in choices else ""
         raise ConfigError(f"unknown key {key}{of}; {_nearest(key, composed)}{remedy}") from error
     except (HydraException, OmegaConfBaseException, ValueError) as error:  # of Hydra: `defaults` that are no list
-        raise ConfigError(_in_one_line(error)) from error
+        key = str(getattr(error, "full_key", ""))
+        is_text = "${" in str(settings.get(key, ""))
+        remedy = f"; if ${{ is text: {_as_one_value(f'{key}={settings[key]}')}" if is_text else ""
+        raise ConfigError(_in_one_line(error) + remedy) from error
     except RecursionError as error:
-        said = "too many levels, or `defaults` of an option that name the option"
-        raise ConfigError(f"{' '.join(overrides)[:200]}: {said}") from error
+        given = " ".join(f"{key}={value}" for key, value in settings.items())
+        message = "too many levels, or `defaults` of an option that name the option"
+        raise ConfigError(f"{given[:200]}: {message}") from error
+    for group, choice in choices.items():
+        content[group].setdefault("name", choice)
+    if missing := sorted(key for key, value in _items(content) if value == "???"):
+        raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
     tokenizer, added = content["tokenizer"], content["added_corpus"]
     if tokenizer["model_file"] and "tokenizer.vocab_size" not in values:
         tokenizer["vocab_size"] = vocabulary_size(str(tokenizer["model_file"])) or tokenizer["vocab_size"]
@@ -123,15 +140,19 @@ def content_of(overrides: Sequence[str]) -> dict[str, Any]:
 
 
 @paths.cache_until_use_conf  # Hydra takes 40 ms, and the runs of a table have the same options
-def _of_options(options: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
-    """conf/ with options of groups, composed by Hydra, and the option of each group."""
-    own = ", ".join(quoted(f"file://{folder}") for folder in paths.own_conf)
-    overrides = [*options, f"hydra.searchpath=[{own}]"]
+def _of_options(options: tuple[tuple[str, str], ...]) -> tuple[bytes, dict[str, str]]:
+    """conf/ with options of groups, composed by Hydra, and the option of each group.
+
+    The composed DictConfig is pickled: it is changed for every run, and a copy of it takes seven times as long.
+    """
+    folders = ", ".join(quoted(f"file://{folder}") for folder in paths.own_conf)
+    overrides = [f"{group}={quoted(option)}" for group, option in options]
+    overrides.append(f"hydra.searchpath=[{folders}]")
     composed = hydra().load_configuration("config", overrides, RunMode.RUN, from_shell=False)
     choices = {key: str(value) for key, value in composed.hydra.runtime.choices.items() if "/" not in key}
     with open_dict(composed):
         del composed["hydra"]
-    return composed, choices
+    return pickle.dumps(composed), choices
 
 
 @paths.cache_until_use_conf  # many configurations use one file
@@ -176,68 +197,102 @@ def validate(content: Any) -> RunConfig:
 
 
 def _nearest(key: str, composed: DictConfig) -> str:
-    known = [*_keys(OmegaConf.to_container(composed))]
+    known = [name for name, _ in _items(OmegaConf.to_container(composed))]
     near = [name for name in known if name.endswith(f".{key}")] or difflib.get_close_matches(key, known, n=1)
     return f"did you mean {near[0]}? " if near else ""
 
 
-def _keys(content: Any, prefix: str = "") -> Iterator[str]:
+def _items(content: Any, prefix: str = "") -> Iterator[tuple[str, Value]]:
+    """The keys of a configuration, those of groups before those in them, with their values."""
     for name, value in content.items():
-        yield f"{prefix}{name}"
-        yield from _keys(value, f"{prefix}{name}.") if isinstance(value, dict) else ()
+        yield f"{prefix}{name}", value
+        if isinstance(value, dict):
+            yield from _items(value, f"{prefix}{name}.")
 
 
 def _in_one_line(error: Exception) -> str:
     return re.sub(r"\s*\n\s*", "; ", str(error).split("\nSee https://")[0].strip())
 
 
-def parse(overrides: Sequence[str]) -> list[Override]:
-    """Overrides in Hydra's grammar (`a=1,2`, `range(0,5)`, `glob(*)`, quoting); ConfigError for one that is none."""
-    return [_parse(text) for text in overrides]
+def settings_of(overrides: Sequence[str]) -> dict[str, Value]:
+    """The value of each key of `key=value` overrides; of a key that is given twice, the last counts.
+
+    Raises:
+        ConfigError: a text that is not an override, or has several values; the message has the form that is one value.
+    """
+    settings: dict[str, Value] = {}
+    for override in map(_parse, overrides):
+        if override.is_sweep_override():
+            line = str(override.input_line)
+            remedy = f"as one value: {_as_one_value(line)}"
+            raise ConfigError(f"{line} has several values, but a run allows only one; {remedy}")
+        settings[override.key_or_group] = cast(Value, override.value())
+    return settings
 
 
-@cache  # Hydra takes a millisecond, and the runs of a sweep repeat each value
+@cache  # Hydra takes a millisecond, and the rows of a table repeat values
 def _parse(text: str) -> Override:
+    """An override in Hydra's grammar: `a=1,2`, `range(0,5)`, `glob(*)`, quoting; ConfigError for one that is none."""
     key = text.partition("=")[0]
     if not key or "=" not in text:
         raise ConfigError(f"{text!r} is not of the form KEY=VALUE")
     try:
         (override,) = OverridesParser.create(hydra()).parse_overrides([text])
     except (HydraException, ValueError, RecursionError) as error:  # ValueError: a number of thousands of digits
-        remedy = "a value with other characters than letters, digits and ._/:- needs quotes of its own"
-        said = f"{text[:200]!r} cannot be read as KEY=VALUE: {_in_one_line(error)}; {remedy}"
-        raise ConfigError(f"{said}: \"{key}='...'\"") from error
+        remedy = f"a text with other characters than letters, digits and ._/:- needs quotes: {_as_one_value(text)}"
+        raise ConfigError(f"{text[:200]!r} cannot be read as KEY=VALUE: {_in_one_line(error)}; {remedy}") from error
     if override.is_delete():
         raise ConfigError(f"{text}: no key can be removed; every key is needed")
+    if override.package is not None:
+        raise ConfigError(f"{text}: no key has a package (@): write {override.key_or_group}=VALUE")
     return override
 
 
-def axes(overrides: Sequence[str]) -> dict[str, list[str]]:
-    """Each overridden key with its values as override texts: one value if it is fixed, several if it is swept.
+def _as_one_value(override: str) -> str:
+    """The argument of a shell that sets a key to exactly the text behind its first `=`, with all its signs."""
+    key, _, text = override[:200].partition("=")
+    literal = text.strip("'\"").replace("${", r"\${")
+    return shlex.quote(f"{key}={QuotedString(text=literal, quote=Quote.double).with_quotes()}")
+
+
+def axes(overrides: Sequence[str]) -> dict[str, dict[str, Value]]:
+    """The values of each overridden key by their texts in Hydra's grammar: one if it is fixed, several if it is swept.
 
     Raises:
         ConfigError: a text that is not an override, a value or a list of values that is given twice, or an interval,
             which is not a list of values.
     """
-    values: dict[str, list[str]] = {}
-    for override in parse(overrides):
-        key, line, is_sweep = override.key_or_group, override.input_line, override.is_sweep_override()
-        if key in values and (is_sweep or len(values[key]) > 1):
+    values: dict[str, dict[str, Value]] = {}
+    for override in map(_parse, overrides):
+        key = override.key_or_group
+        is_swept = override.is_sweep_override()
+        if key in values and (is_swept or len(values[key]) > 1):
             raise ConfigError(f"{key} is given twice, once with several values: list all of them once, {key}=a,b")
-        if not is_sweep:
-            values[key] = [str(override.get_value_element_as_str())]
-            continue
-        try:
-            values[key] = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
-            check_distinct(values[key])
-        except (HydraException, ValueError, TypeError) as error:  # also an interval, or range() with a step of 0
-            raise ConfigError(f"{line}: {error}; list the values: a,b,c") from error
-        if not 0 < len(values[key]) <= MAX_POINTS:
-            raise ConfigError(f"{line} must have from 1 to {MAX_POINTS:,} values")
+        if is_swept:
+            values[key] = _listed(override)
+        else:
+            values[key] = {str(override.get_value_element_as_str()): cast(Value, override.value())}
     return values
 
 
-def expand(grid: dict[str, list[str]]) -> list[dict[str, str]]:
+def _listed(override: Override) -> dict[str, Value]:
+    """The values of a sweep by their texts; ConfigError as axes()."""
+    line = override.input_line
+    if override.is_interval_sweep():
+        key = override.key_or_group
+        raise ConfigError(f"{line}: interval() has no list of values: {key}=a,b,c, or {key}=range(FIRST,END,STEP)")
+    try:
+        texts = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
+        check_distinct(texts)
+    except (HydraException, ValueError, TypeError) as error:  # such as range() with a step of 0
+        raise ConfigError(f"{line}: {error}; list the values: a,b,c") from error
+    if not 0 < len(texts) <= MAX_POINTS:
+        raise ConfigError(f"{line} must have from 1 to {MAX_POINTS:,} values")
+    elements = map(Override._convert_value, override.sweep_iterator())
+    return {text: cast(Value, element) for text, element in zip(texts, elements, strict=True)}
+
+
+def expand(grid: Mapping[str, Iterable[str]]) -> list[dict[str, str]]:
     """The points of a grid: every combination of its values; the last axis varies fastest."""
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 

@@ -6,7 +6,7 @@ import torch
 from omegaconf import OmegaConf
 from tabulate import tabulate
 
-from albert_lab.config.compose import load, parse, validate
+from albert_lab.config.compose import load, settings_of, validate
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import complete
 from albert_lab.data.files import fingerprint
@@ -82,7 +82,7 @@ def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
     split = ("dev_share", "split_seed") if text else ()
     content = OmegaConf.create(own.model_dump(mode="json"))
     composed = complete(load([f"scale={own.scale.name}", *overrides, "length_schedule=constant"]))
-    for key in sorted({override.key_or_group for override in parse(overrides)}):  # groups before the keys in them
+    for key in sorted(settings_of(overrides)):  # groups before the keys in them
         if key.split(".")[0] not in SETTABLE:
             raise ConfigError(f"{key} cannot be set: the model determines it (allowed: {', '.join(SETTABLE)})")
         place = "evaluation" if key == "scale" else key

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from albert_lab import files
-from albert_lab.config.compose import content_of, groups, parse, quoted, validate
+from albert_lab.config.compose import content_of, groups, settings_of, validate
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import MIN_SEQUENCE_LENGTH
 from albert_lab.data.build import find_or_build
@@ -106,12 +106,12 @@ def open_transformers(folder: Path, overrides: Sequence[str] = (), name: str | N
 def _configure(
     shape: EncoderShape, inter_sentence: dict[str, Any], folder: Path, overrides: Sequence[str], name: str
 ) -> RunConfig:
-    tokenizer, given = find_tokenizer_file(folder), {override.key_or_group for override in parse(overrides)}
+    tokenizer = find_tokenizer_file(folder)
+    given = settings_of(overrides)
     own = read_tokenizer_settings(folder)
     own["max_sequence_length"] = min(own["max_sequence_length"], shape.max_position_embeddings)
-    base = ["length_schedule=constant", "tokenizer=model-file", f"tokenizer.model_file={quoted(str(tokenizer))}"]
-    base += [f"{key}={str(value).lower()}" for key, value in own.items()]
-    content = content_of([*base, *overrides])
+    settings = {"length_schedule": "constant", "tokenizer": "model-file", "tokenizer.model_file": str(tokenizer)}
+    content = content_of(settings | own | given)
     number = len(set(shape.ffn_blocks))
     sharing = {1: "all-shared", shape.num_layers: "not-shared"}.get(number, "groups")
     decided: dict[str, Any] = {
@@ -131,7 +131,7 @@ def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
     """The inter_sentence option with these labels; options of the paper come first."""
     options = sorted(groups()["inter_sentence"], key=lambda name: (name not in ("none", "nsp", "sop"), name))
     for name in options:
-        option = content_of([f"inter_sentence={name}"])["inter_sentence"]
+        option = content_of({"inter_sentence": name})["inter_sentence"]
         if [label["kind"] for label in option["labels"]] == [*labels]:
             return option
     raise ConfigError(f"pair_labels={list(labels)}: no inter_sentence option has these labels")

@@ -14,7 +14,7 @@ from albert_lab.runs import run as runs
 from albert_lab.studies import study
 from albert_lab.studies.children import launch
 from albert_lab.studies.jobs import Job, Options, jobs_of, print_commands
-from albert_lab.studies.plan import Plan, Point
+from albert_lab.studies.plan import Plan, Point, look
 from albert_lab.studies.slurm import submit
 from albert_lab.tasks.task import SPLITS
 from albert_lab.training.log import check_installed
@@ -80,7 +80,7 @@ def _check_machine(points: Sequence[Point]) -> None:
 
 def _code_of_failures(plan: Plan, outcome: Outcome) -> int:
     """The exit code of a study of which runs failed."""
-    if any(point.again().state == "done" for point in plan.points):
+    if any(look(point).state == "done" for point in plan.points):
         return SOME_FAILED
     are_fixable = outcome.codes <= {2, 4}
     return max(outcome.codes) if are_fixable else 1
@@ -119,7 +119,7 @@ def _on_end(points: Sequence[Point], outcome: Outcome) -> Callable[[Job, int], N
     numbers = itertools.count(1)
 
     def on_end(job: Job, code: int) -> None:
-        point = by_folder[job.folder].again()
+        point = look(by_folder[job.folder])
         place = f"[{next(numbers)}/{len(points)}] {point.title}"
         failures = _failures(point, code)
         for name, reason in failures.items():

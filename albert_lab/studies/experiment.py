@@ -279,7 +279,7 @@ def from_overrides(overrides: Sequence[str], *, is_one: bool = False) -> tuple[E
         ConfigError: an invalid override; or several values for one model.
     """
     given = axes(overrides)
-    swept = {key: values for key, values in given.items() if len(values) > 1}
+    swept = {key: [*values] for key, values in given.items() if len(values) > 1}
     if is_one and swept:
         key, values = next(iter(swept.items()))
         raise ConfigError(f"{key}={','.join(values)}: pretrain trains one model; `albert-lab sweep` trains several")

@@ -1,108 +1,58 @@
 """The plan of a study: how a command becomes runs. It is made once, does not change, and writes nothing.
 
-An experiment has points, its grid after the overrides of a command; a point has a run, which may start from others
-(starts.py). A plan also has what there is of each run, so it says what is to be trained; execute.py trains that.
+An experiment has variants, its grid after the overrides of a command (grid.py); a point is a variant with its run and
+what there is of it, so a plan says what is to be trained; execute.py trains that.
 """
 
 import itertools
-import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from albert_lab import paths
-from albert_lab.config.compose import MAX_POINTS, axes, expand, load
-from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
+from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, to_stderr
 from albert_lab.runs import finetunings, states
 from albert_lab.runs import run as runs
+from albert_lab.runs.finetunings import Finetuning, Seeds
 from albert_lab.runs.states import State
-from albert_lab.studies.claims import number_in
-from albert_lab.studies.experiment import ONE_MODEL, Experiment, set_by
-from albert_lab.studies.starts import adopt, check_start
+from albert_lab.studies.experiment import ONE_MODEL, Experiment
+from albert_lab.studies.grid import Variant, variants
+from albert_lab.studies.starts import check_start
 
 
-@dataclass
-class Point:
-    """One run of an experiment, and what there was of it when this was first asked; several points may share a run.
+@dataclass(frozen=True, kw_only=True)
+class Point(Variant):
+    """A variant with its run, and what there was of that when look() last looked; several points may share a run.
 
-    labels are its row, by axis; of its parent it keeps `keep`. tasks has the task of each downstream column of the
-    table, by name or file, none of a point that is no row; seeds are those of the fine-tunings, None: those of each
-    task; with_random says whether these also start from random weights of its shape.
+    tasks has the task of each downstream column of the table, by name or file, none of a point that is no row; seeds
+    are those of the fine-tunings, None: those of each task; with_random says whether these also start from random
+    weights of its shape.
+
+    pretraining is the state of its pre-training, missing are the fine-tunings that are not there, and state is that of
+    both.
     """
 
-    labels: dict[str, str]
-    config: RunConfig
     parent: "Point | None" = None
-    keep: Keep = "weights"
+    run: runs.Run
     tasks: Mapping[str, str] = field(default_factory=dict)
-    seeds: finetunings.Seeds = None
+    seeds: Seeds = None
     with_random: bool = False
-
-    @cached_property
-    def run(self) -> runs.Run:
-        """Its run; reads the text to name it.
-
-        Raises:
-            ConfigError: it cannot start from its parent.
-            MissingDataError: text is missing.
-        """
-        if self.parent is None:
-            return runs.plan(self.config)
-        above = self.parent.run
-        run = runs.plan(self.config, runs.StartFrom(run=above.name, keep=self.keep))
-        try:
-            check_start(run, above, self.keep)
-        except ConfigError as error:
-            raise ConfigError(f"{self.label or 'the run'} cannot start from {self.parent.label}: {error}") from error
-        return run
-
-    @cached_property
-    def pretraining(self) -> State:
-        """The state of its pre-training."""
-        return states.state(self.run.folder)
-
-    @cached_property
-    def missing(self) -> list[finetunings.Finetuning]:
-        """The fine-tunings that are not there."""
-        return finetunings.missing(self.run, self.tasks.values(), self.seeds, with_random=self.with_random)
-
-    @cached_property
-    def state(self) -> State:
-        """The state of the run with its fine-tunings."""
-        if self.pretraining != "done" or not self.missing:
-            return self.pretraining
-        return "running" if runs.is_locked(self.run.folder) else "trained"
+    pretraining: State = "missing"
+    missing: tuple[Finetuning, ...] = ()
+    state: State = "missing"
 
     @property
     def lacks_pretraining(self) -> bool:
         """Whether its weights are not final."""
         return self.pretraining not in states.PRETRAINED
 
-    def again(self) -> "Point":
-        """The point as its run is now."""
-        point = replace(self, parent=self.parent and self.parent.again())
-        point.run = self.run
-        return point
-
     @property
     def lineage(self) -> list["Point"]:
         """The points that it starts from, oldest first, and itself."""
         return [*(self.parent.lineage if self.parent else ()), self]
-
-    @property
-    def values(self) -> dict[str, str]:
-        """The value of each axis in the configuration; its label if the axis is no key but sets several."""
-        found = {axis: self.config.value(axis) for axis in self.labels}
-        return {axis: self.labels[axis] if value is None else value for axis, value in found.items()}
-
-    @property
-    def label(self) -> str:
-        """The row in one line; a number that replaces one of the paper is followed by the paper's number."""
-        return " ".join(f"{axis}={_shown(value, self.labels[axis])}" for axis, value in self.values.items())
 
     @property
     def row(self) -> str:
@@ -115,118 +65,40 @@ class Point:
         return f"{self.row} seed {self.config.seed}"
 
 
-def _shown(value: str, label: str) -> str:
-    numbers = number_in(value), number_in(label)
-    return label if None in numbers or numbers[0] == numbers[1] else f"{value} (paper: {label})"
+def look(point: Point) -> Point:
+    """A point and those that it starts from, with what is on disk of them now."""
+    pretraining = states.state(point.run.folder)
+    missing = finetunings.missing(point.run, point.tasks.values(), point.seeds, with_random=point.with_random)
+    state = pretraining
+    if pretraining == "done" and missing:
+        state = "running" if runs.is_locked(point.run.folder) else "trained"
+    parent = point.parent and look(point.parent)
+    return replace(point, parent=parent, pretraining=pretraining, missing=tuple(missing), state=state)
 
 
-def points(experiment: Experiment, overrides: Sequence[str] = ()) -> list[Point]:
-    """Every run of an experiment, in the order of its rows; seeds vary fastest.
-
-    Overrides win over the experiment: a swept key replaces or adds an axis, a single value fixes one. A value that is
-    given for an axis chooses the row of this label; if there is none, it is used as it is.
-    Seeds come from the experiment or else from the scale, unless given. With start_from=RUN all rows start from that
-    run, at its scale unless one is given.
+def _named(variant: Variant) -> Point:
+    """The point of a variant, without tasks; reads the text to name its run.
 
     Raises:
-        ConfigError: an invalid configuration; names the point.
+        ConfigError: it cannot start from its parent.
+        MissingDataError: text is missing.
     """
-    grid = _Grid(experiment, axes(overrides))
-    number = math.prod(len(labels) for labels in (*grid.rows.values(), grid.seeds))
-    if number > MAX_POINTS:
-        raise ConfigError(f"{number:,} runs, and {MAX_POINTS:,} is the limit of a sweep: split it into several")
-    return [grid.point(row, seed) for row in expand(grid.rows) for seed in grid.seeds]
-
-
-class _Grid:
-    """The grid of an experiment after the overrides of a command: labels by axis, and seeds."""
-
-    def __init__(self, experiment: Experiment, overridden: dict[str, list[str]]) -> None:
-        self._own_fixed = dict(text.split("=", 1) for text in experiment.fixed)
-        fixed = self._own_fixed | {key: values[0] for key, values in overridden.items() if len(values) == 1}
-        self._links, self._start = experiment.links, None
-        if isinstance(start := fixed.pop("start_from", experiment.start_from), str):
-            run = states.find_run(start.strip("'\""))
-            self._links, self._start = (), Point({"run": run.name}, run.config)
-            self._start.run = run
-            fixed = {"scale": run.config.scale.name} | fixed
-        self._overridden = overridden.keys() - {"start_from"}
-        self._made: dict[tuple[tuple[str, str], ...], Point] = {}
-        self._fixed = {key: value for key, value in fixed.items() if key not in experiment.grid}
-        base = load([f"{key}={value}" for key, value in self._fixed.items() if re.match(r"scale\b", key)])
-        self._scale = base.scale
-        self._choices = {axis: experiment.grid[axis] | experiment.values_beyond(axis) for axis in experiment.axes}
-        self.rows: dict[str, list[str]] = {}
-        for axis, known in self._choices.items():
-            beyond = experiment.beyond_paper.get(axis)
-            self.rows[axis] = [*(known if beyond and self._scale.name in beyond.scales else experiment.grid[axis])]
-            if axis in overridden:
-                self.rows[axis] = [_label(value, known) for value in overridden[axis]]
-                if base.value(axis) is None and (other := [of for of in self.rows[axis] if of not in known]):
-                    raise ConfigError(f"{axis}={other[0]} is no row of the table (it has: {', '.join(known)})")
-        swept = {key: values for key, values in overridden.items() if len(values) > 1 and key != "seed"}
-        self.rows |= {key: values for key, values in swept.items() if key not in self.rows}
-        own = [of if isinstance(of, str) else name for name, of in experiment.grid.get("seed", {}).items()]
-        own = own or ([fixed["seed"]] if "seed" in fixed else [str(seed) for seed in self._scale.seeds])
-        self.seeds = overridden.get("seed") or own
-        for axis, labels in self.rows.items():
-            keys = {key for label in labels for key in self._set_by(axis, label)}
-            if of_all := [key for key in keys if key.split(".")[0] in ("scale", "machine", "seed")]:
-                raise ConfigError(f"{of_all[0]}: rows cannot differ in it: give one value for all, or a study for each")
-            for key in sorted((keys - {axis} - (self._own_fixed.keys() - swept.keys())) & self._overridden):
-                choose = f"choose rows by {axis}={','.join(self._choices[axis])}"
-                raise ConfigError(f"{key}={','.join(overridden[key])}: rows of the table set this key; {choose}")
-
-    def _set_by(self, axis: str, label: str) -> dict[str, str]:
-        """The values that a label sets, by key."""
-        return set_by(axis, self._choices.get(axis, {}).get(label, label))
-
-    def point(self, labels: dict[str, str], seed: str, below: Sequence[dict[str, str]] = ()) -> Point:
-        """The point of labels, which may have keys that are no axes; below are those that start from it."""
-        key, row = (*labels.items(), ("seed", seed)), " ".join(f"{axis}={label}" for axis, label in labels.items())
-        if key in self._made:
-            return self._made[key]
-        if labels in below:
-            raise ConfigError(f"start_from has a cycle: {row} starts from itself")
+    parent, start_from = None, None
+    if isinstance(variant.parent, Variant):
+        parent = _named(variant.parent)
+    elif variant.parent:
+        elsewhere = variant.parent
+        parent = Point(labels={"run": elsewhere.name}, config=elsewhere.config, run=elsewhere)
+    if parent:
+        start_from = runs.StartFrom(run=parent.run.name, keep=variant.keep)
+    run = runs.plan(variant.config, start_from)
+    if parent:
         try:
-            config = self._config(labels, seed)
+            check_start(run, parent.run, variant.keep)
         except ConfigError as error:
-            raise (ConfigError(f"{row}: {error}") if row and row not in str(error) else error) from error
-        # A row with a key that is no axis is a trunk, which has no parent.
-        links = [link for link in self._links if link.row.items() <= labels.items() and {*labels} <= {*self.rows}]
-        for wanted in (link.row for link in self._links if not links):
-            new = [axis for axis in wanted if labels[axis] not in self._choices[axis]]
-            rest = [axis for axis in wanted if axis not in new]
-            if new and rest and all(labels[axis] == wanted[axis] for axis in rest):
-                known = f"one of {', '.join(self._choices[new[0]])}, or another {rest[0]}"
-                raise ConfigError(f"{row}: no run is named that it starts from: give {known}")
-        parent = self.point(labels | links[0].parent, seed, (*below, labels)) if links else self._start
-        self._made[key] = point = Point(labels, config, parent, links[0].keep if links else "weights")
-        return point
-
-    def _config(self, labels: Mapping[str, str], seed: str) -> RunConfig:
-        chosen = {key: value for item in labels.items() for key, value in self._set_by(*item).items()}
-        values = self._fixed | chosen | {"seed": seed}
-        config = load([f"{key}={_in_role(value, self._scale)}" for key, value in values.items()])
-        return adopt(config, self._start.run, {*self._overridden, *chosen}, self._own_fixed) if self._start else config
-
-
-def _label(value: str, known: Iterable[str]) -> str:
-    """The label that a given value is, or else the value."""
-    plain = value.strip("'\"").replace("\\ ", " ").casefold()  # Hydra's grammar writes True, and keeps quotes or "\ "
-    return next((label for label in known if label.casefold() == plain), value)
-
-
-def _in_role(value: str, scale: ScaleConfig) -> str:
-    """An override's value, with each value of the paper in it replaced by that of the scale."""
-
-    def value_of_scale(match: re.Match[str]) -> str:
-        key, paper = match.groups()
-        if paper not in (roles := scale.roles.get(key, {})):
-            raise ConfigError(f"scale={scale.name} has no value for the paper's {key}={paper} (it has: {[*roles]})")
-        return str(roles[paper])
-
-    return re.sub(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}", value_of_scale, value)
+            row = variant.label or "the run"
+            raise ConfigError(f"{row} cannot start from {parent.label}: {error}") from error
+    return Point(labels=variant.labels, config=variant.config, parent=parent, keep=variant.keep, run=run)
 
 
 @dataclass(frozen=True)
@@ -235,10 +107,6 @@ class Plan:
 
     experiment: Experiment
     points: tuple[Point, ...]
-
-    def __post_init__(self) -> None:
-        for point in (*self.points, *self.family.values()):  # one look at all runs, before any of them changes
-            _ = point.state
 
     @property
     def config(self) -> RunConfig:
@@ -261,7 +129,7 @@ class Plan:
 
     def updated(self) -> "Plan":
         """The plan as its runs are now."""
-        return replace(self, points=tuple(point.again() for point in self.points))
+        return replace(self, points=tuple(map(look, self.points)))
 
     @cached_property
     def to_train(self) -> list[Point]:
@@ -288,13 +156,19 @@ def plan_study(
     """
     from albert_lab.data.pairs import check_kinds
 
-    planned = points(experiment, overrides)
+    planned = variants(experiment, overrides)
     chosen = finetunings.choose_tasks(experiment.columns, say, tasks)
-    for point in planned:
-        check_kinds(point.config.inter_sentence)
-        point.tasks, point.seeds = chosen, experiment.finetuning_seeds
-        point.with_random = point.config.seed == planned[0].config.seed  # the other seeds have the same shape
-    return Plan(experiment, tuple(planned))
+    points = []
+    for variant in planned:
+        check_kinds(variant.config.inter_sentence)
+        point = replace(
+            _named(variant),
+            tasks=chosen,
+            seeds=experiment.finetuning_seeds,
+            with_random=variant.config.seed == planned[0].config.seed,  # the other seeds have the same shape
+        )
+        points.append(look(point))
+    return Plan(experiment, tuple(points))
 
 
 def plan_all(

@@ -1,3 +1,5 @@
+import shlex
+
 import pytest
 
 from albert_lab.config import compose as config
@@ -17,13 +19,22 @@ from albert_lab.errors import ConfigError
     ],
 )
 def test_an_axis_is_read_in_the_grammar_of_hydra(text, key, values):
-    assert config.axes([text]) == {key: values}
+    assert {axis: [*texts] for axis, texts in config.axes([text]).items()} == {key: values}
 
 
-def test_the_value_of_an_axis_can_be_composed_again():
+def test_the_text_of_a_value_reads_as_the_value():
     path = "my texts/it's, [here] = {there}.txt"
-    (value,) = config.axes([f'corpus.path="{path}"'])["corpus.path"]
-    assert config.load(["corpus=files", f"corpus.path={value}"]).corpus.path == path
+    ((text, value),) = config.axes([f'corpus.path="{path}"'])["corpus.path"].items()
+    assert value == path
+    assert config.settings_of([f"corpus.path={text}"]) == {"corpus.path": path}
+
+
+@pytest.mark.parametrize("path", ["my texts, 2024", "[draft] v2.txt", "${HOME}.txt", "it's #1 = {x}.txt", "a,b's\\"])
+def test_a_path_that_hydra_cannot_read_is_refused_with_an_argument_that_means_it(path):
+    with pytest.raises(ConfigError) as error:
+        config.load(["corpus=files", f"corpus.path={path}"])
+    (argument,) = shlex.split(str(error.value).rpartition(": ")[2])
+    assert config.load(["corpus=files", argument]).corpus.path == path
 
 
 @pytest.mark.parametrize(

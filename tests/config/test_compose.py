@@ -41,7 +41,7 @@ def test_every_option_composes_and_is_named_after_its_file(options):
 def test_values_set_on_composed_options_give_the_composition_of_hydra(overrides):
     composed = config.hydra().load_configuration("config", overrides, RunMode.RUN, from_shell=False)
     composed = OmegaConf.to_container(OmegaConf.masked_copy(composed, [*map(str, composed)][1:]), resolve=True)
-    content = config.content_of(overrides)
+    content = config.content_of(config.settings_of(overrides))
     for group in config.groups():
         composed[group].setdefault("name", content[group]["name"])  # pyright: ignore
     composed["tokenizer"]["vocab_size"] = content["tokenizer"]["vocab_size"]  # pyright: ignore

@@ -7,8 +7,9 @@ from pydantic import ValidationError
 from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError
 from albert_lab.studies import experiment
-from albert_lab.studies import plan as grid_points
 from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.grid import Variant, variants
+from albert_lab.studies.plan import plan_study
 
 SCALES = ["overnight", "gpu", "paper"]  # all tables are trained at smoke by .ci/run
 
@@ -19,9 +20,9 @@ def toy(**changes) -> Experiment:
 
 
 @cache
-def points_of(name: str, scale: str, *overrides: str) -> list[grid_points.Point]:
+def points_of(name: str, scale: str, *overrides: str) -> list[Variant]:
     """One seed of a packaged experiment; composing takes a tenth of a second a point."""
-    return grid_points.points(experiment.named(name), [f"scale={scale}", "seed=0", *overrides])
+    return variants(experiment.named(name), [f"scale={scale}", "seed=0", *overrides])
 
 
 @pytest.mark.parametrize("file", experiment.files(), ids=lambda file: file.stem)
@@ -30,7 +31,6 @@ def test_every_packaged_experiment_expands_at_every_scale(file, scale):
     result = experiment.read(file)
     points = points_of(file.stem, scale)
     assert len(points) == len({tuple(point.labels.items()) for point in points})
-    assert points[-1].lineage[-1] == points[-1]
     if result.paper is None:  # a figure
         return
     paper_rows = [tuple(row[axis] for axis in result.axes) for row in result.paper.rows]
@@ -42,7 +42,7 @@ def test_every_packaged_experiment_expands_at_every_scale(file, scale):
 
 def run_of(name: str, scale: str, *overrides: str, **row: str) -> str:
     """Name of the run that fills a row."""
-    points = points_of(name, scale, *overrides)
+    points = plan_study(experiment.named(name), [f"scale={scale}", "seed=0", *overrides], []).points
     (point,) = (
         point for point in points if row.items() <= {k.split(".")[-1]: v for k, v in point.labels.items()}.items()
     )
@@ -96,20 +96,20 @@ def test_rows_beyond_the_paper_appear_at_their_scales_and_elsewhere_on_request()
 
 def test_a_label_can_set_several_keys_and_is_selected_by_name():
     table = toy(grid={"model": {"BERT": ["sharing=not-shared", "embedding_size=48"], "ALBERT": ["sharing=all-shared"]}})
-    both = grid_points.points(table)
+    both = variants(table)
     assert [(p.config.sharing.name, p.config.embedding_size) for p in both] == [("not-shared", 48), ("all-shared", 8)]
-    assert [point.labels for point in grid_points.points(table, ["model=BERT"])] == [{"model": "BERT"}]
+    assert [point.labels for point in variants(table, ["model=BERT"])] == [{"model": "BERT"}]
     for one in ("sharing=groups", "embedding_size=16", "machine.precision=fp32,bf16", "scale=smoke,laptop"):
         with pytest.raises(ConfigError, match=one.partition("=")[0]):
-            grid_points.points(table, [one])
-    assert [point.config.seed for point in grid_points.points(table, ["+seed=4"])] == [4, 4]
+            variants(table, [one])
+    assert [point.config.seed for point in variants(table, ["+seed=4"])] == [4, 4]
     with pytest.raises(ConfigError, match="seed"):
-        grid_points.points(toy(grid={"sharing": {"a": ["sharing=groups", "seed=5"]}}))
+        variants(toy(grid={"sharing": {"a": ["sharing=groups", "seed=5"]}}))
 
 
 def test_a_role_that_the_scale_lacks_is_named():
     with pytest.raises(ConfigError, match="model=huge"):
-        grid_points.points(toy(grid={"model": {"huge": "${scale.roles.model.huge}"}}))
+        variants(toy(grid={"model": {"huge": "${scale.roles.model.huge}"}}))
 
 
 def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
@@ -120,7 +120,7 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
             {"row": {"model.num_layers": "4"}, "parent": {"model.num_layers": "2"}, "keep": "weights"},
         ],
     )
-    first, second, third = grid_points.points(chain)
+    first, second, third = variants(chain)
     assert first.parent is None
     assert (second.parent, second.keep) == (first, "weights")
     assert (third.parent, third.keep) == (second, "weights")
@@ -134,16 +134,14 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
         points_of("extra-data", "smoke", "added_corpus=none,sotu-since-1900")
     back = {"row": {"model.num_layers": "1"}, "parent": {"model.num_layers": "2"}, "keep": "weights"}
     with pytest.raises(ConfigError, match="start_from"):
-        grid_points.points(
-            toy(grid={"model.num_layers": [1, 2]}, start_from=[back, chain.model_dump()["start_from"][0]])
-        )
+        variants(toy(grid={"model.num_layers": [1, 2]}, start_from=[back, chain.model_dump()["start_from"][0]]))
     arms = toy(
         grid={"dropout": [0.1, 0]},
         start_from=[{"row": {}, "parent": {"dropout": "0.1", "budget.stop_at": "0.5"}, "keep": "training"}],
     )
-    kept, removed = grid_points.points(arms)
+    kept, removed = variants(arms)
     assert kept.parent == removed.parent
-    assert kept.parent is not None
+    assert isinstance(kept.parent, Variant)
     assert kept.parent.config.budget.stop_at == 0.5
     assert kept.parent.parent is None
 
@@ -172,29 +170,30 @@ def test_links_and_rows_must_name_axes(changes, key):
     ],
 )
 def test_seeds_are_those_of_the_command_or_else_of_the_experiment_or_else_of_the_scale(changes, overrides, seeds):
-    assert [point.config.seed for point in grid_points.points(toy(**changes), overrides)] == seeds
+    assert [point.config.seed for point in variants(toy(**changes), overrides)] == seeds
 
 
 def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it_and_a_given_value_chooses_its_row():
     table = experiment.named("embedding-size")
-    (point, *_) = grid_points.points(table, ["scale=smoke", "sharing=all-shared"])
+    (point, *_) = variants(table, ["scale=smoke", "sharing=all-shared"])
     assert point.label == "sharing=all-shared embedding_size=4 (paper: 64)"
     assert point.values["embedding_size"] == "4"
-    (chosen,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
+    (chosen,) = variants(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
     assert chosen == point, "a label chooses its row"
-    (same,) = grid_points.points(table, ["scale=smoke", "sharing=all-shared", "embedding_size=4"])
+    (same,) = variants(table, ["scale=smoke", "sharing=all-shared", "embedding_size=4"])
     assert (same.labels["embedding_size"], same.config) == ("4", point.config), "another value is used as it is"
 
 
 def test_the_parents_of_a_row_are_those_of_the_whole_table_whichever_rows_are_asked_for():
-    (asked,) = points_of("depth", "laptop", "warm_start=True", "model.num_layers=24")
+    overrides = ["scale=laptop", "seed=0", "warm_start=True", "model.num_layers=24"]
+    (asked,) = plan_study(experiment.named("depth"), overrides, []).points
     assert [point.labels["model.num_layers"] for point in asked.lineage] == ["1", "3", "6", "12", "24"]
     assert [point.config.model.num_layers for point in asked.lineage] == [1, 2, 3, 4, 6]
 
 
 def test_an_override_replaces_an_axis_or_adds_one():
     sharing = toy(grid={"sharing": ["all-shared", "not-shared"]})
-    points = grid_points.points(sharing, ["sharing=groups", "batch_size=8,16"])
+    points = variants(sharing, ["sharing=groups", "batch_size=8,16"])
     assert [point.label for point in points] == ["sharing=groups batch_size=8", "sharing=groups batch_size=16"]
 
 
@@ -202,9 +201,9 @@ def test_a_bare_sweep_has_the_keys_with_several_values_as_axes():
     result, rest = experiment.from_overrides(["embedding_size=8,16", "scale=smoke", "seed=0,1"])
     assert result.axes == ("embedding_size",)
     assert rest == ["scale=smoke", "seed=0,1"]
-    assert len(grid_points.points(result, rest)) == 4
+    assert len(variants(result, rest)) == 4
 
 
 def test_an_error_names_the_point_it_belongs_to():
     with pytest.raises(ConfigError, match="model.num_attention_heads=5"):
-        grid_points.points(toy(grid={"model.num_attention_heads": [2, 5]}))
+        variants(toy(grid={"model.num_attention_heads": [2, 5]}))

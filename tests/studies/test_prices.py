@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 
 import pytest
 from records import toy_finetuning, toy_record
@@ -44,8 +45,8 @@ def test_time_is_work_over_the_speed_of_the_newest_run_on_the_device_and_its_eva
     assert price([plan]).seconds == pytest.approx(work / speed + evaluations, rel=0.05)
     assert in_words(price([plan])).startswith("1 run, about ")
     task = load_task("mnli")
-    plan.points[0].missing = [Finetuning(plan.points[0].run, task, 0)]
+    point = replace(plan.points[0], missing=(Finetuning(plan.points[0].run, task, 0),))
     done = toy_finetuning("new", "mnli", 50.0).model_copy(update={"settings": task.fitted(plan.config)})
     write_atomically(record_file(own_home / "runs" / "new", "mnli", 0), done.model_dump_json())
-    assert sum(tunings(plan.points[0], paces("cpu")).values()) / speed == pytest.approx(done.total_seconds / 2)
+    assert sum(tunings(point, paces("cpu")).values()) / speed == pytest.approx(done.total_seconds / 2)
     assert price([toy_plan(corpus, "machine.device=auto")], "--gres=gpu:1").device == "cuda"

@@ -1,0 +1,241 @@
+"""The grid of an experiment after the overrides of a command: its rows are chosen, checked, and composed."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from albert_lab.config.compose import MAX_POINTS, Settings, Value, axes, compose, expand, settings_of
+from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
+from albert_lab.errors import ConfigError
+from albert_lab.runs import states
+from albert_lab.runs.run import Run
+from albert_lab.studies.claims import number_in
+from albert_lab.studies.experiment import Choice, Experiment, Link
+from albert_lab.studies.starts import adopt
+
+_ROLE = re.compile(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One configuration of an experiment, with its labels by axis.
+
+    parent is the variant, or the run from elsewhere, that it starts from, of which it keeps `keep`.
+    """
+
+    labels: dict[str, str]
+    config: RunConfig
+    parent: "Variant | Run | None" = None
+    keep: Keep = "weights"
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The value of each axis in the configuration; its label if the axis is no key but sets several."""
+        values = {axis: self.config.value(axis) for axis in self.labels}
+        return {axis: self.labels[axis] if value is None else value for axis, value in values.items()}
+
+    @property
+    def label(self) -> str:
+        """The row in one line; a number that replaces one of the paper is followed by the paper's number."""
+        return " ".join(f"{axis}={_shown(value, self.labels[axis])}" for axis, value in self.values.items())
+
+
+def _shown(value: str, label: str) -> str:
+    number, of_paper = number_in(value), number_in(label)
+    if number is None or of_paper is None or number == of_paper:
+        return label
+    return f"{value} (paper: {label})"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The rows that a command asks for, as values.
+
+    asked has the labels of each axis, table those of the experiment, which rows may start from, and settings what each
+    of both sets. fixed is what all rows have; given are the keys of the command, and written those that the experiment
+    fixes. start is the run from elsewhere that all rows start from.
+    """
+
+    scale: ScaleConfig
+    asked: dict[str, list[str]]
+    table: dict[str, list[str]]
+    settings: dict[str, dict[str, Settings]]
+    seeds: list[Value]
+    fixed: Settings
+    given: frozenset[str]
+    written: frozenset[str]
+    links: tuple[Link, ...] = ()
+    start: Run | None = None
+    composed: dict[tuple[tuple[str, str], ...], Variant] = field(default_factory=dict)
+
+    def settings_of(self, labels: Mapping[str, str]) -> dict[str, Value]:
+        """What a row sets; a key that is no axis, as a parent may have, sets itself."""
+        chosen: dict[str, Value] = {}
+        for axis, label in labels.items():
+            known = self.settings.get(axis, {})
+            chosen |= known[label] if label in known else settings_of([f"{axis}={label}"])
+        return chosen
+
+
+def variants(experiment: Experiment, overrides: Sequence[str] = ()) -> list[Variant]:
+    """Every configuration of an experiment, in the order of its rows; seeds vary fastest.
+
+    Overrides win over the experiment: a swept key replaces or adds an axis, a single value fixes one. A value that is
+    given for an axis chooses the row of this label; if there is none, it is used as it is.
+    Seeds come from the experiment or else from the scale, unless given. With start_from=RUN all rows start from that
+    run, at its scale unless one is given.
+
+    Raises:
+        ConfigError: an invalid configuration; names the row.
+    """
+    grid = choose(experiment, overrides)
+    number = math.prod(len(labels) for labels in grid.asked.values()) * len(grid.seeds)
+    if number > MAX_POINTS:
+        raise ConfigError(f"{number:,} runs, and {MAX_POINTS:,} is the limit of a sweep: split it into several")
+    return [make(grid, row, seed) for row in expand(grid.asked) for seed in grid.seeds]
+
+
+def choose(experiment: Experiment, overrides: Sequence[str]) -> Grid:
+    """The rows of an experiment that a command asks for; ConfigError as variants()."""
+    given = axes(overrides)
+    swept = {key: values for key, values in given.items() if len(values) > 1 and key != "seed"}
+    written = settings_of(experiment.fixed)
+    fixed = written | {key: next(iter(values.values())) for key, values in given.items() if len(values) == 1}
+    start_from = str(fixed.pop("start_from")) if "start_from" in fixed else experiment.start_from
+    start = states.find_run(start_from) if isinstance(start_from, str) else None
+    if start:
+        fixed = {"scale": start.config.scale.name} | fixed
+    fixed = {key: value for key, value in fixed.items() if key not in experiment.grid}
+    defaults = compose({key: value for key, value in fixed.items() if key.partition(".")[0] == "scale"})
+    asked: dict[str, list[str]] = {}
+    table: dict[str, list[str]] = {}
+    settings: dict[str, dict[str, Settings]] = {}
+    for axis in experiment.axes:
+        of_paper, beyond = experiment.grid[axis], experiment.beyond_paper.get(axis)
+        settings[axis] = {label: _set_by(axis, choice) for label, choice in of_paper.items()}
+        asked[axis] = [*of_paper]
+        for label, choice in (beyond.values if beyond else {}).items():
+            settings[axis][label] = _set_by(axis, choice)
+            if beyond and defaults.scale.name in beyond.scales:
+                asked[axis].append(label)
+        table[axis] = [*settings[axis]]
+        if axis in given:
+            is_key = defaults.value(axis) is not None
+            asked[axis] = list(_rows_given(axis, given[axis], settings[axis], is_key=is_key))
+    for key, values in swept.items():
+        if key not in asked:
+            asked[key] = [*values]
+            settings[key] = {label: {key: value} for label, value in values.items()}
+    grid = Grid(
+        scale=defaults.scale,
+        asked=asked,
+        table=table,
+        settings=settings,
+        seeds=list(given["seed"].values()) if "seed" in given else _seeds(experiment, fixed, defaults.scale),
+        fixed=fixed,
+        given=frozenset(given.keys() - {"start_from"}),
+        written=frozenset(written),
+        links=() if start else experiment.links,
+        start=start,
+    )
+    check(grid, swept, given)
+    return grid
+
+
+def _set_by(axis: str, choice: Choice) -> Settings:
+    """What a choice of an axis sets: its value, or overrides of several keys."""
+    return settings_of([f"{axis}={choice}"] if isinstance(choice, str) else choice)
+
+
+def _rows_given(axis: str, given: Mapping[str, Value], settings: dict[str, Settings], *, is_key: bool) -> Iterator[str]:
+    """The labels of an axis that a command gives; a value that is no label becomes one, if the axis is a key."""
+    labels = {label.casefold(): label for label in reversed(settings)}
+    for text, value in given.items():
+        plain = value if isinstance(value, str) else text
+        label = labels.get(plain.casefold())
+        if label is None:
+            if not is_key:
+                raise ConfigError(f"{axis}={text} is no row of the table (it has: {', '.join(settings)})")
+            label = text
+            settings[label] = {axis: value}
+        yield label
+
+
+def _seeds(experiment: Experiment, fixed: Settings, scale: ScaleConfig) -> list[Value]:
+    """The seeds of an experiment: those that it varies or fixes, or else those of the scale."""
+    if varied := experiment.grid.get("seed"):
+        texts = [choice if isinstance(choice, str) else label for label, choice in varied.items()]
+        return [settings_of([f"seed={text}"])["seed"] for text in texts]
+    return [fixed["seed"]] if "seed" in fixed else [*scale.seeds]
+
+
+def check(grid: Grid, swept: Iterable[str], given: Mapping[str, Iterable[str]]) -> None:
+    """Raises ConfigError if rows differ in what all runs of a study share, or a command sets what rows set."""
+    for axis, labels in grid.asked.items():
+        keys = {key for label in labels for key in grid.settings[axis][label]}
+        if shared := [key for key in keys if key.partition(".")[0] in ("scale", "machine", "seed")]:
+            raise ConfigError(f"{shared[0]}: rows cannot differ in it: give one value for all, or a study for each")
+        # A key that the experiment fixes can be given: the rows that set it keep their values.
+        replaceable = {axis, *(grid.written - {*swept})}
+        for key in sorted((keys - replaceable) & grid.given):
+            choose_rows = f"choose rows by {axis}={','.join(grid.table[axis])}"
+            raise ConfigError(f"{key}={','.join(given[key])}: rows of the table set this key; {choose_rows}")
+
+
+def make(grid: Grid, labels: dict[str, str], seed: Value, children: Sequence[dict[str, str]] = ()) -> Variant:
+    """The variant of a row and a seed, with those that it starts from; children are rows that start from it.
+
+    Raises:
+        ConfigError: an invalid configuration, or a row that starts from itself; names the row.
+    """
+    key = (*labels.items(), ("seed", str(seed)))
+    if key in grid.composed:
+        return grid.composed[key]
+    row = " ".join(f"{axis}={label}" for axis, label in labels.items())
+    if labels in children:
+        raise ConfigError(f"start_from has a cycle: {row} starts from itself")
+    try:
+        config = _composed(grid, labels, seed)
+    except ConfigError as error:
+        raise (ConfigError(f"{row}: {error}") if row and row not in str(error) else error) from error
+    link = _link(grid, labels, row)
+    parent = make(grid, labels | link.parent, seed, (*children, labels)) if link else grid.start
+    variant = Variant(labels, config, parent, link.keep if link else "weights")
+    grid.composed[key] = variant
+    return variant
+
+
+def _composed(grid: Grid, labels: Mapping[str, str], seed: Value) -> RunConfig:
+    chosen = grid.settings_of(labels)
+    settings = {**grid.fixed, **chosen, "seed": seed}
+    config = compose({key: _in_role(value, grid.scale) for key, value in settings.items()})
+    return adopt(config, grid.start, {*grid.given, *chosen}, grid.written) if grid.start else config
+
+
+def _in_role(value: Value, scale: ScaleConfig) -> Value:
+    """The value of a setting: that of the scale, if it names one of the paper by its role."""
+    role = _ROLE.fullmatch(value) if isinstance(value, str) else None
+    if role is None:
+        return value
+    key, paper = role.groups()
+    roles = scale.roles.get(key, {})
+    if paper not in roles:
+        raise ConfigError(f"scale={scale.name} has no value for the paper's {key}={paper} (it has: {[*roles]})")
+    return settings_of([f"{key}={roles[paper]}"])[key]
+
+
+def _link(grid: Grid, labels: Mapping[str, str], row: str) -> Link | None:
+    """The link to the parent of a row, if it has one; ConfigError if it needs one that the table does not name."""
+    if not labels.keys() <= grid.asked.keys():
+        return None  # a trunk: a key of it is no axis
+    for link in grid.links:
+        if link.row.items() <= labels.items():
+            return link
+    for link in grid.links:
+        new = [axis for axis in link.row if labels[axis] not in grid.table[axis]]
+        others = [axis for axis in link.row if axis not in new]
+        if new and others and all(labels[axis] == link.row[axis] for axis in others):
+            known = f"one of {', '.join(grid.table[new[0]])}, or another {others[0]}"
+            raise ConfigError(f"{row}: no run is named that it starts from: give {known}")
+    return None
