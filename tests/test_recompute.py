@@ -1,24 +1,32 @@
 """The numbers of README.md and docs/results.md, from the committed records: `python tests/test_recompute.py` writes.
 
 After `<!-- value REPORT; METRIC; ROW -->` stands a mean over seeds with its 95 % interval over seeds and documents,
-with `ROW - ROW` a difference, after `mean` the mean alone, after `table REPORT; METRIC, METRIC` a line a row.
+with `ROW - ROW` a difference, after `mean` the mean alone, after `table REPORT; METRIC, METRIC` a line a row, after
+`paper EXPERIMENT; COLUMN; LABEL` a cell of the paper. Verdicts are the package's: after `claims CLAIM; CLAIM` those of
+the scoreboard, after `said REPORT` those of a report that were measured, after `count` how many there are.
 """
 
 import json
+import os
 import re
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
+import yaml
 from scipy.stats import t
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "results.md"]
-MARKED = re.compile(r"(<!-- (value|mean|table) (.+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
+KINDS = "value|mean|table|paper|claims|said|count"
+MARKED = re.compile(rf"(<!-- ({KINDS}) (.+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 AXES = {"embedding_size": "E", "model.hidden_size": "H", "model.num_layers": "layers"}
 HEADINGS = {"nsp_released": "NSP as released %", "last_degrees": "angle of the last layer", "blimp": "BLiMP %"}
-OTHERS = {"78.9", "3.11", "3.13", "0.07", "2.3", "1.1", "2.0"}  # of the paper, of versions, and of models in general
+OTHERS = {"3.11", "3.13", "0.07", "2.3", "1.1", "2.0"}  # of versions, models in general, and names of tasks
+VERDICTS = re.compile(r"\b(NO|undecided|cannot tell)\b|\| yes \||\b\d+ (yes|claims|sentences)\b")
 
 
 @cache
@@ -70,8 +78,58 @@ def contrast(report: str, metric: str, weights: dict[str, float]) -> list[float]
     return [float(n) for n in (vector @ means, *t.interval(0.95, joint, vector @ means, np.sqrt(variance)))]
 
 
-def made(kind: str, spec: str) -> str:
+@cache
+def on_scoreboard() -> list[Any]:
+    """The claims of the paper with what all reports say of them."""
+    from albert_lab.analysis.sentences import reports, sentences  # numbers work without the package
+
+    return sentences(reports(ROOT / "reports"))
+
+
+def of_verdicts(kind: str, spec: str, page: Path) -> str:
+    """What the package says: a table of claims, the list of a report, or a count."""
+    from albert_lab.analysis.analysis import read
+    from albert_lab.report import wording
+    from albert_lab.studies.claims import Kind
+
+    if kind == "count":
+        return wording.of_sentences(on_scoreboard())
+    if kind == "said":
+        said = wording.claims_of(read(ROOT / "reports" / spec))
+        measured = [(claim, by) for claim, by in said if any(words.number for words in by.values())]
+        lines = [f"- {wording.short(claim)}: {', '.join(map(shown, by.values()))}" for claim, by in measured]
+        return "\n\n" + "\n".join(lines) + "\n\n"
+    by_name = {line.claim.short: line for line in on_scoreboard()}
+    lines = ["| the paper says | by loss | by tasks | measured | where |", "|---|---|---|---|---|"]
+    for name in re.split(r";\s+", spec):
+        found, said = by_name[name].by, wording.words_of(by_name[name])
+        cells = [said[of].word if of in said else "" for of in (Kind.LOSS, Kind.TASKS)]
+        cells[0] = said[Kind.NUMBER].word if Kind.NUMBER in said else cells[0]
+        place = next(item for kind, item in found.items() if said[kind].number)
+        link = Path(os.path.relpath(place.folder, page.parent)) / "report.md"
+        number = next(words.number for words in said.values() if words.number)
+        lines.append(f"| {name} | {' | '.join(cells)} | {number} | [{place.folder.name}]({link}) |")
+    return "\n\n" + "\n".join(lines) + "\n\n"
+
+
+def shown(words: Any) -> str:
+    return f"**{words.word}** {words.kind}" + (
+        f" ({words.number}{' (!)' * bool(words.warning)})" if words.number else ""
+    )
+
+
+def paper(experiment: str, column: str, label: str) -> str:
+    """A cell of the paper, from the experiment's file."""
+    content = yaml.safe_load((ROOT / "experiments" / f"{experiment}.yaml").read_text())["paper"]["rows"]
+    return next(str(row[column]) for row in content if label in map(str, row.values()))
+
+
+def made(kind: str, spec: str, page: Path) -> str:
+    if kind in ("claims", "said", "count"):
+        return of_verdicts(kind, spec, page)
     report, metric, *rows = spec.split("; ")
+    if kind == "paper":
+        return paper(report, metric, rows[0])
     if kind == "table":
         wanted, table = metric.split(", "), numbers(report).groupby(["row", "metric"], sort=False)["value"]
         cells = table.agg(lambda its: f"{its.mean():.1f} ± {its.std():.1f}")
@@ -85,15 +143,19 @@ def made(kind: str, spec: str) -> str:
     return f"{effect} {unit}" + (f" [{', '.join(ends)}]" if kind == "value" else "")
 
 
-rewritten = partial(MARKED.sub, lambda found: found[1] + made(found[2], found[3]) + found[5])
+def rewritten(page: Path, text: str) -> str:
+    return MARKED.sub(lambda found: found[1] + made(found[2], found[3], page) + found[5], text)
 
 
-def test_every_number_of_both_pages_is_that_of_the_records():
-    for text in map(Path.read_text, PAGES):
-        assert text == rewritten(text)
-        assert set(re.findall(r"(?<![\w.=])\d+\.\d+(?![\w.])", MARKED.sub("", text))) <= OTHERS
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_number_and_verdict_of_a_page_is_that_of_the_records_and_marked(page):
+    text = page.read_text()
+    assert text == rewritten(page, text)
+    rest = MARKED.sub("", text)
+    assert set(re.findall(r"(?<![\w.=])\d+\.\d+(?![\w.])", rest)) <= OTHERS
+    assert not VERDICTS.search(re.sub("`[^`]*`", "", rest)), VERDICTS.search(rest)
 
 
 if __name__ == "__main__":
     for page in PAGES:
-        page.write_text(rewritten(page.read_text()))
+        page.write_text(rewritten(page, page.read_text()))

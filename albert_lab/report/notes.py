@@ -96,8 +96,10 @@ def _data(records: Sequence[RunRecord]) -> str:
         _distinct(f"{getattr(run.data, part):,}" for run in records) for part in ("train_documents", "dev_documents")
     )
     dropped = fmean(run.data.dropped_text_share for run in records)
+    is_cut = all(run.config.corpus.documents == "paragraph" for run in records)
+    kind = "paragraphs" if is_cut else "documents"
     line = (
-        f"Trained on {documents} documents, scored on {dev} others of the same corpus (the paper: SQuAD's and RACE's)."
+        f"Trained on {documents} {kind}, scored on {dev} others of the same corpus (the paper: SQuAD's and RACE's)."
     )
     if dropped >= 0.01:
         line += f" Chunks of a single sentence are dropped, with {dropped:.0%} of the text."
