@@ -52,8 +52,9 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
     from albert_lab.terminal import plans
 
     def plan_one(rest: list[str]) -> "list[Plan]":
+        file = Path(rest[0]) if name == "run" and rest else None
         experiment, rest = _experiment(name, rest)
-        plan = plan_study(experiment, rest, task_names(options.tasks))
+        plan = plan_study(experiment, rest, task_names(options.tasks), file=file)
         if note := plans.too_wide(plan):
             to_stderr(note)
         return [plan]
@@ -127,12 +128,13 @@ def _plans(
     --dry-run and --list end here, before anything is written.
     """
     from albert_lab.studies.jobs import Options
+    from albert_lab.studies.study import with_own_report
     from albert_lab.terminal import plans as as_text
 
     if (options.dry_run and options.list_folders) or (options.by_hand and options.slurm is not None):
         raise ConfigError("--dry-run and --list, or --by-hand and --slurm: give one of them")
     how = Options(options.jobs, options.slurm, options.by_hand)
-    plans = plan(overrides)
+    plans = [with_own_report(planned, to_stderr) for planned in plan(overrides)]
     if options.dry_run or options.list_folders:
         data, text = as_text.costs(plans, how) if options.dry_run else as_text.folders(plans)
         print(json.dumps(data, indent=2) if options.as_json else text)

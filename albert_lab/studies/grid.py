@@ -100,13 +100,11 @@ def choose(experiment: Experiment, overrides: Sequence[str]) -> Grid:
     """The rows of an experiment that a command asks for; ConfigError as variants()."""
     given = axes(overrides)
     swept = {key: values for key, values in given.items() if len(values) > 1 and key != "seed"}
-    written = settings_of(experiment.fixed)
-    fixed = written | {key: next(iter(values.values())) for key, values in given.items() if len(values) == 1}
+    fixed = fixed_settings(experiment, overrides)
     start_from = str(fixed.pop("start_from")) if "start_from" in fixed else experiment.start_from
     start = states.find_run(start_from) if isinstance(start_from, str) else None
     if start:
         fixed = {"scale": start.config.scale.name} | fixed
-    fixed = {key: value for key, value in fixed.items() if key not in experiment.grid}
     defaults = compose({key: value for key, value in fixed.items() if key.partition(".")[0] == "scale"})
     asked: dict[str, list[str]] = {}
     table: dict[str, list[str]] = {}
@@ -135,12 +133,19 @@ def choose(experiment: Experiment, overrides: Sequence[str]) -> Grid:
         seeds=list(given["seed"].values()) if "seed" in given else _seeds(experiment, fixed, defaults.scale),
         fixed=fixed,
         given=frozenset(given.keys() - {"start_from"}),
-        written=frozenset(written),
+        written=frozenset(settings_of(experiment.fixed)),
         links=() if start else experiment.links,
         start=start,
     )
     check(grid, swept, given)
     return grid
+
+
+def fixed_settings(experiment: Experiment, overrides: Sequence[str]) -> dict[str, Value]:
+    """What all rows of a command have: what the experiment fixes, and the single values of the command."""
+    single = {key: next(iter(values.values())) for key, values in axes(overrides).items() if len(values) == 1}
+    settings = settings_of(experiment.fixed) | single
+    return {key: value for key, value in settings.items() if key not in experiment.grid}
 
 
 def _set_by(axis: str, choice: Choice) -> Settings:

@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 
 from albert_lab import paths
-from albert_lab.config.schema import RunConfig
+from albert_lab.config.compose import Settings
+from albert_lab.config.schema import RunConfig, digest
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, to_stderr
 from albert_lab.runs import finetunings, states
@@ -19,7 +20,7 @@ from albert_lab.runs import run as runs
 from albert_lab.runs.finetunings import Finetuning, Seeds
 from albert_lab.runs.states import State
 from albert_lab.studies.experiment import ONE_MODEL, Experiment
-from albert_lab.studies.grid import Variant, variants
+from albert_lab.studies.grid import Variant, fixed_settings, variants
 from albert_lab.studies.starts import check_start
 
 
@@ -103,19 +104,19 @@ def _named(variant: Variant) -> Point:
 
 @dataclass(frozen=True)
 class Plan:
-    """The points of an experiment with their runs, in the order of the rows."""
+    """The points of an experiment with their runs, in the order of the rows.
+
+    name is that of its report; question is the digest of what makes two commands one study.
+    """
 
     experiment: Experiment
     points: tuple[Point, ...]
+    name: str
+    question: str
 
     @property
     def config(self) -> RunConfig:
         return self.points[0].config
-
-    @property
-    def name(self) -> str:
-        """That of the experiment, or of the run of `albert-lab pretrain`."""
-        return self.points[0].run.name if self.experiment.name == ONE_MODEL else self.experiment.name
 
     @property
     def report_folder(self) -> Path:
@@ -141,14 +142,19 @@ class Plan:
 
 
 def plan_study(
-    experiment: Experiment, overrides: Sequence[str], tasks: Sequence[str] | None = None, say: Say = to_stderr
+    experiment: Experiment,
+    overrides: Sequence[str],
+    tasks: Sequence[str] | None = None,
+    say: Say = to_stderr,
+    file: Path | None = None,
 ) -> Plan:
-    """The plan of an experiment.
+    """The plan of an experiment, whose report has the name of the experiment, or of the run of `albert-lab pretrain`.
 
     Args:
         overrides: `key=value` texts that win over it.
         tasks: names of the downstream tasks; None: those of the experiment's columns that have their data.
         say: takes what a user must know of the plan.
+        file: the user's file of the experiment; None: it comes with the package, or is a sweep.
 
     Raises:
         ConfigError: a configuration that does not fit.
@@ -168,7 +174,22 @@ def plan_study(
             with_random=variant.config.seed == planned[0].config.seed,  # the other seeds have the same shape
         )
         points.append(look(point))
-    return Plan(experiment, tuple(points))
+    name = points[0].run.name if experiment.name == ONE_MODEL else experiment.name
+    return Plan(experiment, tuple(points), name, _question(points, fixed_settings(experiment, overrides), file))
+
+
+def _question(points: Sequence[Point], fixed: Settings, file: Path | None) -> str:
+    """The digest of a study's file, axes, fixed settings and text: more seeds or rows, or other claims, change none.
+
+    A text is known by its fingerprint, not by its path; the machine decides nothing.
+    """
+    elsewhere = ("seed", "machine", "corpus.path", "added_corpus.path", "tokenizer.model_file")
+    settings = {
+        key: value for key, value in fixed.items() if key not in elsewhere and key.partition(".")[0] not in elsewhere
+    }
+    texts = {point.run.fingerprints.get("corpus") for point in points}
+    text = texts.pop() if len(texts) == 1 else ""
+    return digest([str(file and file.resolve()), [*points[0].labels], settings, text])
 
 
 def plan_all(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -65,11 +65,16 @@ class OwnMeasure(Record):
 
 
 class _StudyFile(Record):
-    """The content of study.json; first_seeds are those that its first command asked for, null in older files."""
+    """The content of study.json.
+
+    first_seeds are those that its first command asked for, question says which commands belong to the study
+    (studies/plan.py); null in older files.
+    """
 
     points: tuple[StudyPoint, ...] = Field(min_length=1)
     ensembles: tuple[EnsembleLine, ...]
     first_seeds: tuple[int, ...] | None = None
+    question: str | None = None
     own_measures: dict[str, OwnMeasure] = Field(default={}, exclude_if=lambda own: not own)
 
 
@@ -86,6 +91,7 @@ class Study:
     runs: Sequence[ReportedRun]
     ensembles: Sequence[EnsembleLine] = ()
     first_seeds: Sequence[int] | None = None
+    question: str | None = None
     own_measures: Mapping[str, OwnMeasure] = field(default_factory=dict)
 
     @property
@@ -113,11 +119,25 @@ class Study:
         return self.points[0].corpus
 
 
+def with_own_report(plan: Plan, say: Say) -> Plan:
+    """A plan whose report replaces no report of another question: it then has the question in its name, which is said.
+
+    A damaged report is written anew.
+    """
+    with suppress(ConfigError):  # there is no report yet, or a damaged one
+        before = read_points(plan.report_folder).question
+        if before not in (None, plan.question):
+            renamed = replace(plan, name=f"{plan.name}-{plan.question}")
+            say(f"{plan.report_folder} is of other settings, another text or file; the report here is {renamed.name}")
+            return renamed
+    return plan
+
+
 def begin(plan: Plan) -> None:
     """Note the rows of a plan in the folder of its report, unless a report is there: its runs are known by them."""
     if not (plan.report_folder / EXPERIMENT).exists():
         points = tuple(_point(item, {}, "") for item in plan.points)
-        noted = _StudyFile(points=points, ensembles=(), first_seeds=_first_seeds(plan))
+        noted = _StudyFile(points=points, ensembles=(), first_seeds=_first_seeds(plan), question=plan.question)
         write_atomically(plan.report_folder / STUDY, noted.model_dump_json(indent=1) + "\n")
 
 
@@ -134,6 +154,7 @@ def write(folder: Path, study: Study) -> None:
         points=tuple(study.points),
         ensembles=tuple(study.ensembles),
         first_seeds=None if study.first_seeds is None else tuple(study.first_seeds),
+        question=study.question,
         own_measures=dict(study.own_measures),
     )
     write_atomically(folder / STUDY, asked.model_dump_json(indent=1) + "\n")
@@ -151,7 +172,15 @@ def read(folder: Path) -> Study:
     order = {point.run: place for place, point in enumerate(content.points)}
     runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))
     experiment = read_experiment(folder / EXPERIMENT)
-    return Study(experiment, content.points, runs, content.ensembles, content.first_seeds, content.own_measures)
+    return Study(
+        experiment=experiment,
+        points=content.points,
+        runs=runs,
+        ensembles=content.ensembles,
+        first_seeds=content.first_seeds,
+        question=content.question,
+        own_measures=content.own_measures,
+    )
 
 
 def read_points(folder: Path) -> _StudyFile:
@@ -193,7 +222,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
             layers = layers_of(folder, say) if LAYERS_FIGURE in experiment.figures else ()
             collected.append(ReportedRun(record=record, columns=tuned, curve=reported.curve(folder), layers=layers))
     own = {measure.name: OwnMeasure(label=measure.label, unit=measure.unit) for measure in own_measures()}
-    return Study(experiment, points, collected, averaged, _first_seeds(plan), own)
+    return Study(experiment, points, collected, averaged, _first_seeds(plan), question=plan.question, own_measures=own)
 
 
 def _first_seeds(plan: Plan) -> tuple[int, ...] | None:

@@ -1,6 +1,8 @@
-from toy import silent, toy_plan
+from toy import silent, toy_overrides, toy_plan, write_corpus
 
 from albert_lab.studies import study
+from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.plan import plan_study
 
 
 def test_seeds_that_a_later_command_adds_are_known_whenever_it_runs(corpus, own_home):
@@ -13,3 +15,31 @@ def test_seeds_that_a_later_command_adds_are_known_whenever_it_runs(corpus, own_
     assert study.read(later.report_folder).first_seeds == (0, 1)
     other = toy_plan(corpus, "seed=0,1,2", "dropout=0.2")
     assert study.collect(other, {}, "", silent).first_seeds == (0, 1, 2), "other runs: another study"
+
+
+def planned(corpus, *overrides, file=None):
+    experiment = Experiment.model_validate(
+        {"name": "toy", "title": "Toy", "source": "own", "grid": {"dropout": [0, 0.1]}}
+    )
+    return plan_study(experiment, toy_overrides(corpus, *overrides), [], file=file)
+
+
+def test_a_report_is_replaced_by_the_same_question_alone(corpus, own_home, tmp_path):
+    first = planned(corpus)
+    study.begin(first)
+    more = [planned(corpus, "seed=0,1"), planned(corpus, "dropout=0"), planned(corpus, "machine.threads=2")]
+    assert {study.with_own_report(plan, silent).report_folder for plan in more} == {first.report_folder}
+    texts = write_corpus(tmp_path / "other text", seed=1)
+    others = [
+        planned(corpus, "batch_size=8"),
+        planned(texts),
+        planned(corpus, "optimizer.learning_rate=0.1,0.2"),
+        planned(corpus, file=tmp_path / "toy.yaml"),
+    ]
+    said: list[str] = []
+    folders = [study.with_own_report(plan, said.append).report_folder for plan in others]
+    assert len({first.report_folder, *folders}) == 5
+    for line, folder in zip(said, folders, strict=True):
+        assert folder.name in line
+    study.begin(study.with_own_report(others[0], silent))
+    assert study.with_own_report(planned(corpus, "batch_size=8"), silent).report_folder == folders[0], "again"
