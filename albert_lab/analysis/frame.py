@@ -23,6 +23,7 @@ DOCUMENTS = ("run", "metric", "document", "n", "sum")
 CURVES = ("run", "row", "seed", "step", "metric", "value", "n")
 PAPER = "paper_"  # before a metric: the paper's printed cell
 HERE = "here_"  # before an axis: the value that the row was run with
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 ONLY = "run"  # the row of a study without axes
 RANDOM = ", random weights"  # after a row, or a run: fine-tuned from random weights of the same shape
 
@@ -122,6 +123,15 @@ def frame(study: Study) -> Frame:
         },
         {name: measure.unit for name, measure in study.own_measures.items()},
     )
+
+
+def as_csv(table: pd.DataFrame) -> str:
+    """A table as CSV, in which no text is a formula to a spreadsheet: before one stands an apostrophe."""
+
+    def as_text(cell: object) -> object:
+        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+    return table.map(as_text).to_csv(index=False)
 
 
 def printed(cell: str) -> float:

@@ -44,8 +44,12 @@ def reports(root: Path, only: Container[Path] | None = None) -> dict[Path, Analy
         ConfigError: a file of a report is missing or cannot be read.
     """
     folders = sorted(file.parent for file in root.glob(f"*/*/{EXPERIMENT}"))
-    found = {folder: read(folder) for folder in folders if only is None or folder in only}
-    return dict(sorted(found.items(), key=lambda report: -_compute(report[1])))
+    return largest_first({folder: read(folder) for folder in folders if only is None or folder in only})
+
+
+def largest_first(found: Mapping[Path, Analysis]) -> dict[Path, Analysis]:
+    """Reports by folder, the ones with most compute a run first, equal ones by the names of their folders."""
+    return dict(sorted(found.items(), key=lambda report: (-_compute(report[1]), report[0])))
 
 
 def _compute(analysis: Analysis) -> float:

@@ -11,11 +11,13 @@ from matplotlib.figure import Figure
 
 from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis, read
+from albert_lab.analysis.frame import as_csv
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import charts, drawing
 from albert_lab.messages import Say
 from albert_lab.runs import layers as measured
 from albert_lab.runs import run as runs
+from albert_lab.storage import write_atomically
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies import study as studies
 from albert_lab.training.layers import TOKEN, Layer
@@ -44,12 +46,7 @@ FIGURES = {
 
 
 def draw_first(folder: Path, analysis: Analysis, title: str) -> str | None:
-    """Draw the first figure of the experiment that has data into a report's folder; the name of its file.
-
-    Those that the folder had before are removed.
-    """
-    for name in analysis.experiment.figures:
-        (folder / f"{name}.png").unlink(missing_ok=True)
+    """Draw the first figure of the experiment that has data into a report's folder; the name of its file."""
     for name in analysis.experiment.figures:
         file = folder / f"{name}.png"
         if drawing.write(lambda name=name: FIGURES[name].draw(analysis, title), file):
@@ -134,8 +131,7 @@ def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) ->
             raise ConfigError(f"two sources have the name {name}: rename one of their folders")
     lines = [{"row": row, **layer.model_dump()} for row, layers in rows.items() for layer in layers]
     table, paper = pd.DataFrame(lines), experiments.named(LAYERS).paper_figure
-    out.mkdir(parents=True, exist_ok=True)
-    table.to_csv(out / LAYERS_TABLE, index=False)
+    write_atomically(out / LAYERS_TABLE, as_csv(table))
     files = [out / f"{LAYERS}.{kind}" for kind in ("png", "svg")]
     looks = {row: (place, place) for place, row in enumerate(rows)}
     drawing.write(lambda: charts.draw_layers(table, "What each layer changes", looks, paper), *files)

@@ -22,7 +22,7 @@ def write(folder: Path) -> Path:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    write_atomically(folder / FILE, table(read(folder), folder.name))
+    write_atomically(folder / FILE, table(read(folder), folder.resolve().name))
     return folder / FILE
 
 
@@ -35,13 +35,14 @@ def table(analysis: Analysis, name: str) -> str:
     grid = re.sub(r"(\\\\\n *)(?=[\[*])", r"\1{}", grid)
     title = f"{analysis.experiment.title} {answer(analysis)}"
     caption, foot = (_escaped(text) for text in (title, legend(analysis, main)))
+    label = re.sub(r"[^\w.:-]+", "-", name, flags=re.ASCII)
     return "\n".join(
         [
             r"% In the preamble: \usepackage{booktabs}",
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{caption}}}",
-            rf"\label{{tab:{name}}}",
+            rf"\label{{tab:{label}}}",
             grid.translate(_SYMBOLS),
             rf"\par\footnotesize {foot}",
             r"\end{table}",

@@ -2,14 +2,19 @@
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
 from albert_lab.analysis.analysis import Analysis, analyse, read
+from albert_lab.analysis.frame import as_csv
 from albert_lab.analysis.verdicts import Verdict
+from albert_lab.errors import ConfigError
 from albert_lab.figures import figures
 from albert_lab.messages import to_stderr
 from albert_lab.report import markdown, page, wording
@@ -19,12 +24,27 @@ from albert_lab.studies.plan import Plan
 from albert_lab.studies.study import collect
 
 REPORT, PAGE, NUMBERS = "report.md", "report.html", "results.csv"
+DERIVED = (PAGE, NUMBERS)
+_PICTURE = re.compile(r"^!\[.*\]\(([\w-]+)\.png\)$", re.MULTILINE)
 
 
-def write(folder: Path, analysis: Analysis) -> Path:
-    """Write an analysed study and its report into a folder; return the path of the Markdown."""
-    studies.write(folder, analysis.study)
-    return _write(folder, analysis)
+def write(folder: Path, analysis: Analysis, *, with_derived: bool = True) -> Path:
+    """Write an analysed study and its report into a folder; return the path of the Markdown.
+
+    with_derived: the page and the numbers, too, which are made from the records; else only if the folder has them.
+
+    Raises: see _install().
+    """
+    with TemporaryDirectory() as made:
+        studies.write(Path(made), analysis.study)
+        texts = _write(Path(made), analysis)
+        if not with_derived:
+            texts = [file for file in texts if file.name not in DERIVED or (folder / file.name).exists()]
+        former: list[Path] = []
+        with suppress(ConfigError):  # there is none, or a damaged one, whose files are not known
+            former = studies.records(folder)
+        _install(Path(made), folder, [*studies.records(Path(made)), *texts], [*former, *_shown(folder)])
+    return folder / REPORT
 
 
 def write_of(plan: Plan, failures: Mapping[str, str], command: str) -> Analysis | None:
@@ -43,17 +63,53 @@ def rebuild(folder: Path) -> Path:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    return _write(folder, read(folder))
+    analysis = read(folder)
+    with TemporaryDirectory() as made:
+        _install(Path(made), folder, _write(Path(made), analysis), _shown(folder))
+    return folder / REPORT
 
 
-def _write(folder: Path, analysis: Analysis) -> Path:
+def _write(folder: Path, analysis: Analysis) -> list[Path]:
+    """Write the text of a study, its page, picture and table of numbers; return their files."""
     title = wording.answer(analysis)
     picture = figures.draw_first(folder, analysis, title)
     text = markdown.render(analysis, (picture, title) if picture else None)
-    write_atomically(folder / NUMBERS, analysis.frame.numbers.to_csv(index=False))
+    write_atomically(folder / NUMBERS, as_csv(analysis.frame.numbers))
     write_atomically(folder / REPORT, text)
     write_atomically(folder / PAGE, page.page(text, folder))
-    return folder / REPORT
+    return [*([folder / picture] if picture else []), folder / REPORT, folder / PAGE, folder / NUMBERS]
+
+
+def _shown(folder: Path) -> list[Path]:
+    """The picture that the text in a folder shows; empty without one."""
+    text = folder / REPORT
+    names = _PICTURE.findall(text.read_text(errors="replace")) if text.is_file() else []
+    return [folder / f"{name}.png" for name in names if name in figures.FIGURES]
+
+
+def _install(made: Path, folder: Path, files: Sequence[Path], former: Sequence[Path]) -> None:
+    """Put files of a report, which was made elsewhere, into its folder, and touch no file there that is not a report's.
+
+    Args:
+        former: the files of the report that was there; those that the new one lacks are removed.
+
+    Raises:
+        ConfigError: a link, a folder, or a file of the user is where a file of the report belongs.
+    """
+    targets = {folder / file.relative_to(made): file for file in files}
+    is_report = (folder / studies.STUDY).exists()
+    for target in targets:
+        if target.is_dir():
+            raise ConfigError(f"{target} is a folder, and a file of the report has this name: move it")
+        if target.parent != folder and target.parent.is_symlink():
+            raise ConfigError(f"{target.parent} is a link, and a report writes in its own folder alone: remove it")
+        if target.parent == folder and target.exists() and not is_report:
+            raise ConfigError(f"{folder} is no report, and its {target.name} would be overwritten: move it")
+    for target, file in targets.items():
+        write_atomically(target, file.read_bytes())
+    for file in former:
+        if file not in targets:
+            file.unlink(missing_ok=True)
 
 
 def as_json(name: str, analysis: Analysis) -> str:

@@ -5,12 +5,13 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tabulate import tabulate
 
 from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis, read
-from albert_lab.analysis.sentences import Found, Sentence, of_report, reports, sentences
+from albert_lab.analysis.sentences import Found, Sentence, largest_first, of_report, reports, sentences
 from albert_lab.analysis.verdicts import Tells
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import claims, drawing
@@ -24,8 +25,6 @@ from albert_lab.studies.claims import Kind
 from albert_lab.studies.study import EXPERIMENT
 
 PAGE, PICTURE, TITLE = "README.md", "claims.png", "# What holds of the paper"
-# What `albert-lab report` makes again from the records, besides the text and its picture.
-DERIVED = (".csv", ".html", ".tex")
 COLUMNS = ("by loss, or number", "by tasks")  # of the picture
 LOOKS = {
     "yes": (drawing.COLOURS[2], "o"),
@@ -50,7 +49,7 @@ def write(root: Path) -> Path:
 def _page(root: Path) -> Path:
     """The path of the scoreboard; ConfigError if another page is there."""
     page = root / PAGE
-    if page.exists() and not page.read_text(errors="replace").startswith(TITLE):
+    if page.exists() and not (page.is_file() and page.read_text(errors="replace").startswith(TITLE)):
         remedy = "move it, or publish elsewhere: ALBERT_LAB_PUBLISHED names the folder"
         raise ConfigError(f"{page} is no scoreboard, and would be overwritten: {remedy}")
     return page
@@ -59,16 +58,21 @@ def _page(root: Path) -> Path:
 def publish(folder: Path, root: Path) -> Path:
     """Write a report below a folder of published reports, as `<root>/<scale>-<corpus>/<name>`; return its report.md.
 
+    What a former publication wrote is replaced, and no other file is touched.
+
     Raises:
-        ConfigError: not a report, a file in it cannot be read, or the folder has a README.md that is no scoreboard.
+        ConfigError: not a report, a file in it or in another report there cannot be read, the folder has a README.md
+            that is no scoreboard, or something is in the way.
     """
-    _page(root)  # before anything is written
-    analysis = read(folder)
+    page, analysis = _page(root), read(folder)
     target = root / f"{analysis.study.scale}-{analysis.study.corpus}" / folder.resolve().name
-    written = report.write(target, analysis)
-    for file in [file for file in target.iterdir() if file.suffix in DERIVED]:
-        file.unlink()
-    write(root)
+    if target.is_symlink():
+        raise ConfigError(f"{target} is a link, and a report is published into a folder of its own: remove it")
+    others = {file.parent for file in root.glob(f"*/*/{EXPERIMENT}")} - {target}
+    # A damaged report there is found before anything is written.
+    text = render(largest_first({**reports(root, others), target: analysis}), root)
+    written = report.write(target, analysis, with_derived=False)
+    write_atomically(page, text)
     return written
 
 
@@ -198,4 +202,4 @@ def _link(folder: Path, analysis: Analysis, root: Path) -> str:
     """The link to a report, with a mark if its runs used own code."""
     path = Path(os.path.relpath(folder / report.REPORT, root)).as_posix()
     mark = f" (own code: {plain(', '.join(analysis.own_code))})" if analysis.own_code else ""
-    return f"[{plain(f'{folder.parent.name}/{folder.name}')}]({path.replace(' ', '%20')}){mark}"
+    return f"[{plain(f'{folder.parent.name}/{folder.name}')}]({quote(path)}){mark}"

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from albert_lab import files
 from albert_lab.config.section import having
+from albert_lab.errors import DamagedFileError
 from albert_lab.files import Record
 from albert_lab.runs import results
 from albert_lab.runs.results import RunRecord
@@ -143,9 +144,17 @@ def write(report: Path, run: ReportedRun) -> None:
     write_atomically(file_of(report, run.name), "{\n" + ",\n".join(parts) + "\n}\n")
 
 
-def read_all(report: Path) -> list[ReportedRun]:
-    """The runs of a report, sorted by name."""
-    return [files.read_json(file, ReportedRun, REMEDY) for file in sorted((report / FOLDER).glob("*.json"))]
+def read(report: Path, name: str) -> ReportedRun:
+    """A run in a report's folder.
+
+    Raises:
+        DamagedFileError: its file is missing, cannot be read, or is that of another run.
+    """
+    file = file_of(report, name)
+    run = files.read_json(file, ReportedRun, REMEDY)
+    if run.name != name:
+        raise DamagedFileError(file, f"is the record of {run.name}", REMEDY)
+    return run
 
 
 def curve(folder: Path) -> tuple[CurvePoint, ...]:

@@ -142,10 +142,7 @@ def begin(plan: Plan) -> None:
 
 
 def write(folder: Path, study: Study) -> None:
-    """Write a study into a report's folder: experiment.yaml, study.json, and one file per run in runs/.
-
-    Files of other runs, from a previous report, are removed.
-    """
+    """Write a study into a folder: experiment.yaml, study.json, and one file per run in runs/."""
     for run in study.runs:
         reported.write(folder, run)
     content = study.experiment.model_dump(mode="json", exclude={"name"})
@@ -158,10 +155,13 @@ def write(folder: Path, study: Study) -> None:
         own_measures=dict(study.own_measures),
     )
     write_atomically(folder / STUDY, asked.model_dump_json(indent=1) + "\n")
-    kept = {reported.file_of(folder, run.name) for run in study.runs}
-    for file in (folder / reported.FOLDER).glob("*.json"):
-        if file not in kept and file.is_file():
-            file.unlink()
+
+
+def records(folder: Path) -> list[Path]:
+    """The files that write() wrote into a folder, as study.json says; other files there belong to someone else."""
+    names = dict.fromkeys(point.run for point in read_points(folder).points)
+    runs = [file for name in names if (file := reported.file_of(folder, name)).is_file()]
+    return [*runs, folder / STUDY, folder / EXPERIMENT]
 
 
 def read(folder: Path) -> Study:
@@ -169,8 +169,8 @@ def read(folder: Path) -> Study:
     content = read_points(folder)
     if len({(*point.labels,) for point in content.points}) > 1:
         raise DamagedFileError(folder / STUDY, "its points have different axes", REMEDY)
-    order = {point.run: place for place, point in enumerate(content.points)}
-    runs = sorted(reported.read_all(folder), key=lambda run: order.get(run.name, len(order)))
+    done = dict.fromkeys(point.run for point in content.points if not point.reason)
+    runs = [reported.read(folder, name) for name in done]
     experiment = read_experiment(folder / EXPERIMENT)
     return Study(
         experiment=experiment,

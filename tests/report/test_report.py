@@ -11,10 +11,8 @@ from albert_lab.analysis import analysis
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.frame import Frame, frame
 from albert_lab.analysis.verdicts import Outcome
-from albert_lab.errors import ConfigError
 from albert_lab.report import latex, markdown, notes, report, tables
 from albert_lab.report.numbers import value
-from albert_lab.report.scoreboard import publish
 from albert_lab.report.wording import answer, claims_of
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
@@ -155,7 +153,7 @@ def test_signs_of_tex_and_control_characters_in_labels_are_text_in_latex(tmp_pat
     rows = result.frame.rows.replace({"row": signs})
     numbers = result.frame.numbers.replace({"row": signs})
     text = latex.table(replace(result, frame=replace(result.frame, rows=rows, numbers=numbers)), "a")
-    for shown in ("\\midrule\n *a", " {}[b] \\textbar{} \\$ ", " c [31m \\& "):
+    for shown in ("\\midrule\n *a", " {}[b] \\textbar{} \\$ ", " c\\textbackslash{}u001b[31m \\& "):
         assert shown in text
 
 
@@ -165,17 +163,3 @@ def test_json_has_the_rows_and_the_verdicts_and_null_for_what_is_unknown(tmp_pat
     assert content["rows"][2]["scores"]["mlm_accuracy"]["mean"] == 25.0
     assert len(content["verdicts"]) == 9
     assert content["verdicts"][-1]["effect"] is None
-
-
-def test_a_published_report_has_records_text_and_picture(tmp_path, empty_figures):
-    root, report = tmp_path / "published", toy_report(tmp_path / "sharing", experiment.named("sharing"), 2)
-    written = publish(report, root)
-    assert written == root / "smoke-sotu" / "sharing" / "report.md"
-    kinds = {file.suffix for file in written.parent.rglob("*") if file.is_file()}
-    assert kinds == {".json", ".yaml", ".md", ".png"}
-    assert "smoke-sotu/sharing/report.md" in (root / "README.md").read_text()
-    assert len(studies.read(written.parent).runs) == 16
-    (tmp_path / "README.md").write_text("# Mine\n")
-    with pytest.raises(ConfigError, match="would be overwritten"):
-        publish(report, tmp_path)
-    assert not (tmp_path / "smoke-sotu").exists(), "nothing is written"
