@@ -1,4 +1,4 @@
-"""Messages to the user: lines, and times as text."""
+"""Messages to the user: what is printed, and times as text."""
 
 import re
 import sys
@@ -7,20 +7,44 @@ from collections.abc import Callable
 from albert_lab.errors import is_full
 
 Say = Callable[[str], None]
+_HARMLESS = "\u200c\u200d\u00a0\u202f"  # what joins letters and emoji, and spaces at which no line ends
+
+
+def to_stdout(text: str) -> None:
+    """Print text of any number of lines on stdout."""
+    print(visible_lines(text), flush=True)
 
 
 def to_stderr(line: str) -> None:
     """Print a line on stderr; a log on a full disk lacks it, which is no reason to end what goes on."""
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(visible(line), file=sys.stderr, flush=True)
     except OSError as error:
         if not is_full(error):
             raise
 
 
+def visible(text: str) -> str:
+    """Text in which every character can be seen: one that controls a terminal or turns the text around is an escape.
+
+    Titles, labels, reasons and names of folders come from others, so nothing is printed without this. An escape such
+    as \\u001b is valid in JSON too.
+    """
+    return "".join(char if char.isprintable() or char in _HARMLESS else _escape(char) for char in text)
+
+
+def _escape(char: str) -> str:
+    return "\\n" if char == "\n" else f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
+
+
+def visible_lines(text: str) -> str:
+    """Text of several lines, each of them visible."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
 def printable(text: str) -> str:
-    """Text of a user or of a record on one line: its control characters and white space are spaces."""
-    return re.sub(r"\s+", " ", "".join(char if char.isprintable() else " " for char in text))
+    """Text of a user or of a record on one line: white space is a space, and all else visible."""
+    return visible(re.sub(r"\s+", " ", text))
 
 
 def duration(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,12 +13,15 @@ from typer.core import TyperGroup
 from albert_lab import __version__, own_code, paths
 from albert_lab.cli import housekeeping, models, results, studies, tasks
 from albert_lab.cli.options import PANELS, flag, option
+from albert_lab.errors import ConfigError
+from albert_lab.messages import visible
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 the run failed, all runs of a study failed, or the disk is full; 2 wrong usage or"
     " configuration, or a damaged file; 3 some runs of a study failed; 4 data or a package is missing; 75"
     " stopped by SIGTERM; 130 stopped by Ctrl-C. A stopped command resumes when you run it again."
 )
+_TEXT_ONLY = re.compile("[\n\t\ud800-\udfff]")  # lines of options, and file names that are no valid text
 _MOST_DIGITS = 4  # of the columns and lines of a terminal
 FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")  # of the help: what new users need
 
@@ -80,7 +84,12 @@ def _with_own_first(words: list[str]) -> list[str]:
 
 def run() -> None:
     _settle_streams()
-    app(_with_own_first(sys.argv[1:]))
+    words = sys.argv[1:]
+    for word in words:
+        text = _TEXT_ONLY.sub(" ", word)
+        if visible(text) != text:
+            raise ConfigError(f"{word}: an argument has characters that cannot be seen; rename what it names")
+    app(_with_own_first(words))
 
 
 def _settle_streams() -> None:

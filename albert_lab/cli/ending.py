@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from albert_lab import own_code, signals
 from albert_lab.errors import REFUSED, ConfigError, MissingDataError
+from albert_lab.messages import to_stderr
 
 
 def end(error: BaseException) -> NoReturn:
@@ -49,6 +50,6 @@ def _message_of(error: BaseException) -> str | None:
 
 def _say(text: str) -> None:
     try:
-        print(f"albert-lab: {text}", file=sys.stderr, flush=True)
+        to_stderr(f"albert-lab: {text}")
     except (OSError, ValueError):  # the reader has closed it
         return

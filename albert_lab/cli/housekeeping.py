@@ -11,7 +11,7 @@ import typer
 from albert_lab import paths
 from albert_lab.cli.options import HOUSEKEEPING, Json, shown
 from albert_lab.errors import DamagedFileError
-from albert_lab.messages import duration
+from albert_lab.messages import duration, printable, to_stdout, visible
 
 app = typer.Typer()
 _STUDY = "Only the runs of this study: its name, or the folder of its report, which exists before its first run."
@@ -42,7 +42,7 @@ def status(
     files = sorted(paths.runs().glob("*/run.yaml"), key=lambda file: file.stat().st_mtime)
     folders = [file.parent for file in files if study is None or file.parent.name in names]
     listed = [row_of(folder, titles.get(folder.name, "")) for folder in folders]
-    print(json.dumps(listed, indent=2) if as_json else as_text(listed))
+    to_stdout(json.dumps(listed, indent=2) if as_json else as_text(listed))
 
 
 def row_of(folder: Path, title: str = "") -> dict[str, Any]:
@@ -73,6 +73,7 @@ def as_text(listed: list[dict[str, Any]]) -> str:
 
     if not listed:
         return "no runs yet"
+    listed = [row | {"title": printable(row["title"]), "reason": visible(row["reason"])} for row in listed]
     shown = [row | {key: form(row[key]) for key, form in _OF_LINE.items() if row[key] is not None} for row in listed]
     shown = [row | {"fine_tuned": len(row["fine_tuned"]) or None} for row in shown]
     used = [key for key in listed[0] if key not in ("run", "reason") and any(row[key] for row in shown)]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from albert_lab.cli.options import MODELS, Json, Overrides, RunOrFolder, option, settings, shown
-from albert_lab.messages import to_stderr
+from albert_lab.messages import to_stderr, to_stdout
 
 app = typer.Typer()
 config_app = typer.Typer(help="Show the configuration and its options.", no_args_is_help=True)
@@ -35,7 +35,7 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
         row |= {part: getattr(counts, part) for part in ("embeddings", "layers", "pooler", "heads", "total")}
         row |= {"training FLOPs": round(counts.training_flops), "inference FLOPs": round(counts.inference_flops)}
         rows.append(row)
-    print(json.dumps(rows, indent=2) if as_json else tabulate(rows, "keys", "simple", intfmt=","))
+    to_stdout(json.dumps(rows, indent=2) if as_json else tabulate(rows, "keys", "simple", intfmt=","))
 
 
 @config_app.command("show", **shown(MODELS, "albert-lab config show", "albert-lab config show scale=paper model=large"))
@@ -47,7 +47,7 @@ def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
     from albert_lab.config.section import complete
 
     content = complete(load(overrides or []))
-    print(json.dumps(content, indent=2) if as_json else OmegaConf.to_yaml(OmegaConf.create(content)).rstrip())
+    to_stdout(json.dumps(content, indent=2) if as_json else OmegaConf.to_yaml(OmegaConf.create(content)).rstrip())
 
 
 @config_app.command("list", **shown(MODELS, "albert-lab config list", "albert-lab config list --json"))
@@ -56,7 +56,7 @@ def config_list(as_json: Json = False) -> None:
     from albert_lab.config.compose import groups
 
     lines = (f"{group}: {' '.join(options)}" for group, options in groups().items())
-    print(json.dumps(groups(), indent=2) if as_json else "\n".join(lines))
+    to_stdout(json.dumps(groups(), indent=2) if as_json else "\n".join(lines))
 
 
 @app.command(**shown(MODELS, "albert-lab export RUN exported", "albert-lab export lab/runs/NAME my-model"))
@@ -72,7 +72,7 @@ def export(
     from albert_lab.interop.export import export
 
     to_stderr(f"written as {export(run, target, to_stderr)}")
-    print(target)
+    to_stdout(str(target))
 
 
 @app.command(
@@ -89,7 +89,7 @@ def import_(
     """Import a published or exported model as a run."""
     from albert_lab.interop.loading import import_folder
 
-    print(import_folder(source, overrides or [], name, to_stderr))
+    to_stdout(str(import_folder(source, overrides or [], name, to_stderr)))
 
 
 _OF_TEXT = (
@@ -117,4 +117,4 @@ def evaluate(
     from albert_lab.interop.evaluation import evaluate
 
     scored = evaluate(run, overrides or [], to_stderr)
-    print(scored.model_dump_json(indent=2) if as_json else scored.as_text())
+    to_stdout(scored.model_dump_json(indent=2) if as_json else scored.as_text())

@@ -1,5 +1,6 @@
 """Commands on what is there already: rebuild, publish and compare reports, draw figures."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 from albert_lab import paths
 from albert_lab.cli.options import START, STUDIES, Json, flag, option, shown
 from albert_lab.errors import ConfigError
-from albert_lab.messages import to_stderr
+from albert_lab.messages import to_stderr, to_stdout, visible
 
 LAYERS, CLAIMS = "layer-similarity", "claims"
 
@@ -47,12 +48,12 @@ def report(
             study.read(folder)
     for folder in folders:
         if publish:
-            print(scoreboard.publish(folder, paths.published()))
+            to_stdout(str(scoreboard.publish(folder, paths.published())))
         elif scoreboard.holds_reports(folder):
-            print(scoreboard.write(folder))
+            to_stdout(str(scoreboard.write(folder)))
         else:
             file = reports.rebuild(folder)
-            print(file, file.with_name(reports.PAGE), *([tables.write(folder)] if latex else []), sep="\n")
+            _print_files([file, file.with_name(reports.PAGE), *([tables.write(folder)] if latex else [])])
 
 
 @app.command(
@@ -75,8 +76,8 @@ def compare(
     table = summary.compare(*(study.summary for study in both))
     if table.empty:
         raise ConfigError(f"no row of {a} has the name and a score of a row of {b}: there is nothing to compare")
-    text = table.reset_index().to_json(orient="records", indent=2)
-    print(text if as_json else table.to_string(float_format="{:,.2f}".format))
+    text = str(table.reset_index().to_json(orient="records", indent=2))
+    to_stdout(text if as_json else table.to_string(float_format="{:,.2f}".format))
     if len({run.record.evaluation_set for study in both for run in study.study.runs}) > 1:
         to_stderr("the held-out texts differ: compare directions, not values")
 
@@ -128,7 +129,12 @@ def plot(
         files = scoreboard.draw(Path(named[0]) if named else paths.published(), out or paths.home() / "figures")
     else:
         files = _of_report(figure, Path(named[0]) if named else None, out)
-    print(*files, sep="\n")
+    _print_files(files)
+
+
+def _print_files(files: Sequence[Path]) -> None:
+    """Print the path of each file, a line a file whatever its name is."""
+    to_stdout("\n".join(visible(str(file)) for file in files))
 
 
 def _of_report(figure: str, named: Path | None, out: Path | None) -> list[Path]:

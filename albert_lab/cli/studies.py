@@ -12,7 +12,7 @@ from albert_lab import paths
 from albert_lab.cli import options as of
 from albert_lab.cli.options import START, STUDIES, TABLES, StudyOptions, settings, shown, task_names
 from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED, ConfigError, MissingDataError
-from albert_lab.messages import to_stderr
+from albert_lab.messages import to_stderr, to_stdout
 
 if TYPE_CHECKING:  # they load Hydra, which the help does not need
     from albert_lab.studies.experiment import Experiment
@@ -67,7 +67,7 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
     code, analysis = train_study(plan, how)
     if analysis:
         if options.as_json:
-            print(report.as_json(plan.report_folder.name, analysis))
+            to_stdout(report.as_json(plan.report_folder.name, analysis))
         else:
             screen.show(plan.report_folder, analysis)
     raise typer.Exit(code)
@@ -102,7 +102,7 @@ def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
         to_stderr(f"no run is finished: {name} has no scoreboard")
         raise typer.Exit(code)
     page, lines = scoreboard.write(paths.reports()), sentences(reports(paths.reports(), trained))
-    print(json.dumps(scoreboard.as_data(lines), indent=2) if options.as_json else scoreboard.as_text(lines))
+    to_stdout(json.dumps(scoreboard.as_data(lines), indent=2) if options.as_json else scoreboard.as_text(lines))
     to_stderr(f"all reports: {page}")
     raise typer.Exit(code)
 
@@ -137,7 +137,7 @@ def _plans(
     plans = [with_own_report(planned, to_stderr) for planned in plan(overrides)]
     if options.dry_run or options.list_folders:
         data, text = as_text.costs(plans, how) if options.dry_run else as_text.folders(plans)
-        print(json.dumps(data, indent=2) if options.as_json else text)
+        to_stdout(json.dumps(data, indent=2) if options.as_json else text)
         raise typer.Exit
     return plans, how
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from albert_lab.cli.options import DOWNSTREAM, MODELS, Json, Overrides, RunOrFolder, option, shown
-from albert_lab.messages import to_stderr
+from albert_lab.messages import to_stderr, to_stdout
 
 app = typer.Typer()
 data_app = typer.Typer(help="Prepare text ahead of runs.", no_args_is_help=True)
@@ -33,10 +33,10 @@ def finetune(
 
     records = finetune_run(run, tasks.split(","), _read_seeds(seeds), to_stderr)
     if as_json:
-        print(json.dumps([record.model_dump() for record in records], indent=2))
+        to_stdout(json.dumps([record.model_dump() for record in records], indent=2))
         return
     for record in records:
-        print(describe(record), flush=True)
+        to_stdout(describe(record))
 
 
 def _read_seeds(text: str | None) -> list[int] | None:
@@ -60,4 +60,4 @@ def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
     from albert_lab.data.shards import read_meta
 
     folder = prepare(load(overrides or []), to_stderr)
-    print(json.dumps({"folder": str(folder), **read_meta(folder)}, indent=2) if as_json else folder)
+    to_stdout(json.dumps({"folder": str(folder), **read_meta(folder)}, indent=2) if as_json else str(folder))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_lab import own_code, paths
+from albert_lab.messages import to_stdout
 from albert_lab.runs import preparing
 from albert_lab.runs import run as runs
 from albert_lab.studies.plan import Point
@@ -77,11 +78,11 @@ def print_commands(jobs: Sequence[Job], unprepared: Sequence[runs.Run]) -> None:
         start += shlex.join(["env", *settings]) + " "
     if unprepared:
         for command in preparing.commands(unprepared):
-            print(f"# first, and alone:\n{start}{shlex.join(command)}")
+            to_stdout(f"# first, and alone:\n{start}{shlex.join(command)}")
     for job in jobs:
         if job.parent:
-            print(f"# after the line of {job.parent.name}:")
-        print(start + shlex.join(job.command), flush=True)
+            to_stdout(f"# after the line of {job.parent.name}:")
+        to_stdout(start + shlex.join(job.command))
 
 
 def _is_ours(variable: str) -> bool:

@@ -163,7 +163,7 @@ def _plain(console: Console, watch: Watch, stop: threading.Event) -> None:
     """A line when the text is ready, and when a run starts and ends."""
 
     def say(line: str) -> None:
-        console.print(line, soft_wrap=True, markup=False)
+        console.print(line, soft_wrap=True)
 
     said, is_ready, is_last = {run: progress.mark for run, progress in watch.look().items()}, False, False
     is_stopping = False

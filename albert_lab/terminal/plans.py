@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from albert_lab.messages import duration
+from albert_lab.messages import duration, printable, visible
 from albert_lab.runs import preparing
 from albert_lab.studies import prices, slurm
 from albert_lab.studies.jobs import Options, jobs_of
@@ -37,7 +37,7 @@ def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
     seeds: dict[str, dict[str, None]] = {}
     for item in plan.points:
         seeds.setdefault(item.row, {})[str(item.config.seed)] = None
-    lines = [f"  {row}, seed{'s' * (len(of_row) > 1)} {', '.join(of_row)}" for row, of_row in seeds.items()]
+    lines = [f"  {printable(row)}, seed{'s' * (len(of_row) > 1)} {', '.join(of_row)}" for row, of_row in seeds.items()]
     if len(lines) > MOST_ROWS:
         lines[MOST_ROWS:] = [f"  and {len(lines) - MOST_ROWS} more rows"]
     if how.slurm is not None:
@@ -61,7 +61,7 @@ def folders(plans: Sequence[Plan]) -> tuple[list[dict[str, Any]], str]:
         | item.values
         for item in family.values()
     ]
-    lines = [f"{row['state']:<8} {row['title']:<40} {row['folder']}" for row in rows]
+    lines = [f"{row['state']:<8} {printable(row['title']):<40} {visible(row['folder'])}" for row in rows]
     return rows, "\n".join(lines)
 
 

@@ -12,10 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from albert_lab.analysis.analysis import Analysis
+from albert_lab.messages import printable
 from albert_lab.report import numbers, wording
 from albert_lab.report.report import PAGE, REPORT
 from albert_lab.report.wording import Words
 from albert_lab.studies.claims import LONGEST_SHORT, BaseClaim, Kind
+from albert_lab.terminal.console import PlainConsole
 
 LINES, WIDTH = 30, 100
 MOST_ROWS = 9
@@ -26,8 +28,8 @@ COLOURS = {"yes": "green", "NO": "red", "undecided": "yellow", "cannot tell": "d
 def show(folder: Path, analysis: Analysis) -> None:
     """Print the last screen of a study whose report is in a folder, plain where the output is no terminal."""
     # Not wider than the terminal; without one, as wide as it may be.
-    width = min(WIDTH, Console().width) if sys.stdout.isatty() else WIDTH
-    print_on(Console(width=width, highlight=False), folder, analysis)
+    width = min(WIDTH, PlainConsole().width) if sys.stdout.isatty() else WIDTH
+    print_on(PlainConsole(width=width), folder, analysis)
 
 
 def print_on(console: Console, folder: Path, analysis: Analysis) -> None:
@@ -89,7 +91,7 @@ def _table(analysis: Analysis, width: int) -> tuple[Table, list[str], int]:
         shown.append(metric)
         columns.append(cells)
     for place, row in enumerate(rows):
-        table.add_row(_short(row, width // 3), *(cells[place] for cells in columns))
+        table.add_row(_short(printable(row), width // 3), *(cells[place] for cells in columns))
     return table, shown, len(analysis.rows) - len(rows)
 
 

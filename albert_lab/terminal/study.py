@@ -9,12 +9,10 @@ from contextlib import contextmanager, nullcontext, redirect_stderr
 from datetime import datetime
 from pathlib import Path
 
-from rich.console import Console
-
 from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
-from albert_lab.messages import duration, to_stderr
+from albert_lab.messages import duration, printable, to_stderr
 from albert_lab.report import report
 from albert_lab.studies import prices
 from albert_lab.studies.execute import execute
@@ -22,6 +20,7 @@ from albert_lab.studies.jobs import Options
 from albert_lab.studies.plan import Plan
 from albert_lab.tasks.records import record_file
 from albert_lab.terminal import live
+from albert_lab.terminal.console import PlainConsole
 
 
 def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
@@ -64,7 +63,7 @@ def _shown(plan: Plan) -> Iterator[Path | None]:
     about = "" if its.seconds is None else f" About {duration(its.seconds)} here."
     rows, seeds = ({*of} for of in zip(*((item.row, item.config.seed) for item in plan.points), strict=True))
     what = ", ".join(f"{len(of)} {name}{'s' * (len(of) > 1)}" for of, name in ((rows, "row"), (seeds, "seed")))
-    name, config = plan.experiment.title, plan.config
+    name, config = printable(plan.experiment.title), plan.config
     title = f"{name}{'' if name[-1] in '.?!' else '.'}  {what}, scale {config.scale.name}, corpus {config.corpus.name}."
     log = paths.home() / "logs" / f"{plan.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +73,7 @@ def _shown(plan: Plan) -> Iterator[Path | None]:
         print(f"\n{datetime.now():%Y-%m-%d %H:%M:%S}  {shlex.join(sys.argv)}", file=lines)
         start = lines.tell()
         try:
-            with live.watching(watch, Console(file=sys.stderr, highlight=False)), redirect_stderr(lines):
+            with live.watching(watch, PlainConsole(file=sys.stderr)), redirect_stderr(lines):
                 yield here
         finally:
             with log.open(errors="replace") as written:
@@ -89,7 +88,9 @@ def _watched(plan: Plan, paces: Mapping[str, float]) -> list[live.WatchedRun]:
     for item in {item.run.name: item for item in (*plan.points, *plan.to_train)}.values():
         files = (record_file(start.folder, task.name, seed) for start, task, seed in item.missing)
         tuned = tuple(zip(files, prices.tunings(item, paces).values(), strict=True))  # in the same order
-        watched.append(live.WatchedRun(item.row, item.config.seed, item.run.folder, prices.work(item), tuned))
+        watched.append(
+            live.WatchedRun(printable(item.row), item.config.seed, item.run.folder, prices.work(item), tuned)
+        )
     return watched
 
 

@@ -140,7 +140,7 @@ def test_text_with_signs_of_markup_is_drawn_as_it_is_written(tmp_path):
     signs = {
         "from $5_$ to $6^$": "from $5_$ to $6^$",
         "_first": "_first",
-        "a\x1b[31m\nb": "a [31m b",
+        "a\x1b[31m\nb": "a\\u001b[31m b",
         "\\frac{1}": "\\frac{1}",
     }
 
