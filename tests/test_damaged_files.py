@@ -81,7 +81,7 @@ OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
     runs.RUN_FILE: (None, runs.read),
     runs.FAILURE: (b"the loss is nan\n", lambda folder: runs.failure_in(folder / runs.FAILURE)),
     runs.MACHINE: ({"threads": 2}, lambda folder: runs.use_threads(folder, runs.read(folder).config)),
-    runs.IMPORT: ({"missing_parts": ["pooler"], "source": "x"}, loading.read_import),
+    runs.IMPORT: ({"missing_parts": ["pooler"], "source": "x"}, runs.read_import),
 }
 
 

@@ -67,6 +67,16 @@ class SharingConfig(Section):
     ffn_groups: Groups
 
 
+class ConversionConfig(Section):
+    """How the weights of start_from=RUN become those of another shape (model/conversion.py).
+
+    sharing: what layers that share a block make of theirs; layers: which of them a shallower encoder keeps.
+    """
+
+    sharing: Literal["average", "lower", "stepwise"] = default("average")
+    layers: Literal["spread", "first"] = default("spread")
+
+
 class ScaleConfig(Section):
     """Name of the scale, its default seeds and its budgets. Other keys that the scale sets are in other sections.
 
@@ -105,6 +115,7 @@ class RunConfig(Section):
     position_encoding: str = default(PARTS["position_encoding"])
     attention_scope: Literal["all", "within-segments"] = default(PARTS["attention_scope"])
     norm_placement: Literal["post", "pre"] = default(PARTS["norm_placement"])
+    conversion: ConversionConfig = default(ConversionConfig())
     seed: int = Seed
     evaluation: EvaluationConfig
     machine: MachineConfig
@@ -123,7 +134,8 @@ class RunConfig(Section):
         if self.max_sequence_length > self.model.max_position_embeddings:
             raise ValueError(
                 f"max_sequence_length={self.max_sequence_length} is more than"
-                f" model.max_position_embeddings={self.model.max_position_embeddings}"
+                f" model.max_position_embeddings={self.model.max_position_embeddings}: give"
+                f" model.max_position_embeddings={self.max_sequence_length} too, or fewer tokens"
             )
         layers = self.model.num_layers
         for key, groups in self.sharing.model_dump(mode="json", exclude={"name"}).items():

@@ -47,13 +47,15 @@ class OptimizerConfig(Section):
 class BudgetConfig(Section):
     """The length of the training: value counts optimizer steps, seconds of the training clock, or non-padding tokens.
 
+    A value of 0 trains nothing: the run has the weights that it starts from, converted to its shape.
+
     The schedule is always that of the whole budget. stop_at is the share of the budget at which the run ends: below 1
     for a trunk, which other runs continue.
     """
 
     name: Name
     unit: Literal["steps", "seconds", "tokens"]
-    value: float = Field(gt=0, le=1e15)
+    value: float = Field(ge=0, le=1e15)
     stop_at: float = Field(gt=0, le=1)
 
     @model_validator(mode="after")

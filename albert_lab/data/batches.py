@@ -189,11 +189,21 @@ class StagedBatches:
             finally:
                 pool.shutdown(cancel_futures=True)
 
+    def first_tokens(self, count: int) -> np.ndarray:
+        """The tokens of the first batches, special ones and those of masked positions too; at least `count`."""
+        batches, tokens = self._at(0, 0.0), list[np.ndarray]()
+        while sum(map(len, tokens)) < count:
+            batch = batches.batch(len(tokens))
+            tokens.append(batch.input_ids[batch.attention_mask])
+        return np.concatenate(tokens)
+
     def stages(self, steps: int) -> tuple[StageData, ...]:
-        """The data of each stage that began before this number of steps, in order."""
+        """The data of each stage that began before this number of steps, in order; of no step, that of the first."""
+        self._begin()
         return (*self._passed, self._data(steps))
 
     def state_dict(self) -> dict[str, Any]:
+        self._begin()
         return {
             "schedule": self._schedule,
             "number": self._number,
@@ -227,6 +237,11 @@ class StagedBatches:
                 first = math.ceil((self._config.stage_starts[number] - _TOLERANCE) * budget.value)
             self._enter(number, first)
         return self._batches
+
+    def _begin(self) -> None:
+        """Enter the first stage, of a run of no steps, which no batch has entered."""
+        if self._number < 0:
+            self._enter(0, 0)
 
     def _enter(self, number: int, first_step: int) -> None:
         # What the stage read before the step counted_from, of another text, is counted already.

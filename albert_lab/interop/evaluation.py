@@ -16,7 +16,6 @@ from albert_lab.files import Record
 from albert_lab.interop.loading import Opened, open_folder
 from albert_lab.machine import cores
 from albert_lab.measures import catalog
-from albert_lab.measures.measure import Difference, OwnTextMeasure, PairMeasure, TokenMeasure
 from albert_lab.messages import Say
 from albert_lab.runs import preparing
 from albert_lab.runs import run as runs
@@ -56,9 +55,7 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     data = preparing.load(config, say)
     device = choose_device(config.machine.device)
     evaluator = Evaluator(config, data.fitted_on, data.dev, data.tokenizer, data.floors, device)
-    lacking = (TokenMeasure, OwnTextMeasure) if "mlm_head" in opened.missing else ()
-    lacking += (PairMeasure, Difference) if "pooler" in opened.missing else ()
-    scores = evaluator.evaluate(opened.model.to(device), without=lacking).scores
+    scores = evaluator.evaluate(opened.model.to(device), opened.missing).scores
     documents = len(data.dev.document_offsets) - 1
     notes = [f"{documents:,} held-out documents, up to {config.evaluation.num_pairs:,} pairs of segments a measure."]
     if without := [name for name in catalog.labels() if name not in scores]:

@@ -25,8 +25,8 @@ from albert_lab.interop import layout
 from albert_lab.messages import Say, to_stderr
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape
+from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
-from albert_lab.runs import states
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
 
@@ -180,17 +180,6 @@ def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
     return settings | ({} if flags.language is None else {"corpus.language": flags.language})
 
 
-class _Import(BaseModel):
-    """The key of import.json that is read; the file has more."""
-
-    missing_parts: tuple[str, ...]
-
-
-def read_import(folder: Path) -> _Import | None:
-    file = folder / runs.IMPORT
-    return files.read_json(file, _Import, "remove the folder, and import the model again") if file.exists() else None
-
-
 def open_run(folder: Path) -> Opened:
     """The model of the folder of a finished run.
 
@@ -199,13 +188,14 @@ def open_run(folder: Path) -> Opened:
         MissingDataError: weights or tokenizer do not exist.
         DamagedFileError: the weights are damaged.
     """
-    run, noted = states.read_finished(folder), read_import(folder)
-    run = replace(run, config=runs.with_file(run.config, find_tokenizer_file(folder))) if noted else run
+    run = states.read_finished(folder)
+    if runs.read_import(folder):
+        run = replace(run, config=runs.with_file(run.config, find_tokenizer_file(folder)))
     run = replace(run, config=runs.config_here(run))
     find_or_train(run.config, to_stderr)  # its cache may have been removed
     model = PretrainingModel.from_config(run.config).eval()
     checkpoint.load_weights(checkpoint.last_weights(folder / "checkpoint", run.name), model)
-    return Opened(run, model, load_tokenizer(run.config), noted.missing_parts if noted else ())
+    return Opened(run, model, load_tokenizer(run.config), results.untrained_parts(folder))
 
 
 def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say: Say) -> Path:

@@ -1,16 +1,11 @@
-"""The shape of an encoder as plain numbers, used to build it, to count its cost, and to start from a shallower one."""
+"""The shape of an encoder as plain numbers, used to build it, to count its cost, and for what conversions change."""
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 from albert_lab.config.schema import Groups, RunConfig
 from albert_lab.config.section import BUILT_IN, PARTS
 from albert_lab.errors import ConfigError
-
-AnyTensor = TypeVar("AnyTensor")
-_BLOCK = re.compile(r"encoder\.(attention|ffn)_blocks\.(\d+)\.(.+)")
 
 
 @dataclass(frozen=True)
@@ -80,51 +75,37 @@ class EncoderShape:
         return [layer * groups // self.num_layers for layer in range(self.num_layers)]
 
 
-def deepen(tensors: Mapping[str, AnyTensor], shallow: EncoderShape, deep: EncoderShape) -> dict[str, AnyTensor]:
-    """The state of a PretrainingModel of the deep shape, from that of the shallow one.
-
-    Blocks shared by all layers are used by more layers. If each layer, or group of layers, has a separate block, each
-    block is copied to the same number of consecutive blocks: layers A B C become A A B B C C. All else is unchanged.
-
-    Source: the paper (section 4.9) has only the case of all-shared layers. Consecutive copies keep a layer's relative
-    depth.
-
-    Raises:
-        ConfigError: the shapes do not allow this.
-    """
-    copies = check_deepening(shallow, deep)
-    deeper: dict[str, AnyTensor] = {}
-    for name, tensor in tensors.items():
-        if match := _BLOCK.fullmatch(name):
-            kind, block, rest = match.groups()
-            first = int(block) * copies[kind]
-            deeper |= {f"encoder.{kind}_blocks.{first + copy}.{rest}": tensor for copy in range(copies[kind])}
-        else:
-            deeper[name] = tensor
-    return deeper
+# What a conversion of weights can change of a shape (model/conversion.py), besides dropout and how weights are drawn.
+CONVERTIBLE = (
+    "embedding_size",
+    "projection",
+    "num_layers",
+    "attention_groups",
+    "ffn_groups",
+    "max_position_embeddings",
+)
+_NO_WEIGHTS = ("dropout", "initializer_range")
 
 
-def check_deepening(shallow: EncoderShape, deep: EncoderShape) -> dict[str, int]:
-    """How often each attention and FFN block of the first shape is copied to have the blocks of the second.
+def changes(source: EncoderShape, target: EncoderShape) -> dict[str, tuple[Any, Any]]:
+    """What a conversion from one shape to another changes: by the name of a field, its value before and after.
 
     Raises:
-        ConfigError: the second is shallower, differs in more than depth, or its number of blocks is not a multiple.
+        ConfigError: the weights of the source cannot be converted to the target; names what differs.
     """
-    depths = {key: getattr(deep, key) for key in ("num_layers", "attention_groups", "ffn_groups", "dropout")}
-    as_deep = replace(shallow, **depths)
-    for key, value in vars(deep).items():
-        if getattr(as_deep, key) != value:
-            raise ConfigError(f"weights cannot be passed on from {key}={getattr(shallow, key)} to {key}={value}")
-    if deep.num_layers < shallow.num_layers:
-        raise ConfigError(f"weights of {shallow.num_layers} layers cannot be passed on to only {deep.num_layers}")
-    copies: dict[str, int] = {}
-    for kind in ("attention", "ffn"):
-        before, after = (len({*getattr(shape, f"{kind}_blocks")}) for shape in (shallow, deep))
-        if after % before:
-            groups = [f"{kind}_groups={getattr(shape, f'{kind}_groups')}" for shape in (shallow, deep)]
+    before, after = vars(source), vars(target)
+    different = [key for key in after if before[key] != after[key] and key not in _NO_WEIGHTS]
+    for key in different:
+        if key not in CONVERTIBLE:
             raise ConfigError(
-                f"weights cannot be passed on from {groups[0]} to {groups[1]}:"
-                f" each block is repeated a whole number of times, so {after} must be a multiple of {before}"
+                f"{key}={before[key]} of the weights cannot become {after[key]}: embedding_size, sharing,"
+                " model.num_layers and a larger model.max_position_embeddings are what converts them"
             )
-        copies[kind] = after // before
-    return copies
+    if target.max_position_embeddings < source.max_position_embeddings:
+        raise ConfigError(
+            f"max_position_embeddings={source.max_position_embeddings} of the weights cannot become"
+            f" {target.max_position_embeddings}: max_sequence_length alone makes sequences shorter"
+        )
+    if source.projection and not target.projection:
+        raise ConfigError("projection=auto has no place for the projection of the weights: give projection=always")
+    return {key: (before[key], after[key]) for key in different}

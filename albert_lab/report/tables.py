@@ -1,5 +1,6 @@
 """The tables of a report, as headings and cells of plain text."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,7 +83,7 @@ def runs_table(analysis: Analysis) -> Table:
             f"{row}, seed {seed}",
             name,
             f"{runs[name].training.steps:,}",
-            value(runs[name].training.final_loss, "nats"),
+            value(runs[name].training.final_loss or math.nan, "nats"),
             f"{runs[name].training.total_seconds:,.0f}",
             runs[name].provenance.finished,
         ]

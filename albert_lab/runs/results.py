@@ -18,7 +18,7 @@ from albert_lab.data.shards import Shards
 from albert_lab.files import Name, Record
 from albert_lab.machine import JOBS, cores, cpu_model, whole_number
 from albert_lab.model.counts import count, count_training_flops
-from albert_lab.runs.run import RECORD, Run, StartFrom
+from albert_lab.runs.run import RECORD, Run, StartFrom, read_import
 from albert_lab.score import Documents, Score
 from albert_lab.storage import write_atomically
 from albert_lab.training.log import METRICS, REMEDY
@@ -52,17 +52,18 @@ class Training(Record, extra="ignore"):  # records from before say more, here an
 
     Tokens per second exclude padding. inference_tokens_per_second is that of two seconds of forward passes of encoder
     and heads, not compiled, on the held-out set for masked language modelling at the end; None in older records.
-    final_loss is the mean training loss of the last steps (nats; see training/pretrain.py).
+    final_loss is the mean training loss of the last steps (nats; see training/pretrain.py). A run of no steps has
+    neither a speed of training nor a loss.
     """
 
     steps: _Count
     tokens: _Count
     training_seconds: _Amount
     total_seconds: _Amount
-    tokens_per_second: _Amount
+    tokens_per_second: _Amount | None
     inference_tokens_per_second: _Amount | None = None
     peak_memory_bytes: _Count
-    final_loss: _Amount
+    final_loss: _Amount | None
 
 
 # Columns of the table of runs that are neither scores nor settings.
@@ -115,6 +116,17 @@ class Data(Record, extra="ignore"):
         return sum(stage.epochs * (1 - stage.dropped_text_share - stage.truncated_text_share) for stage in self.stages)
 
 
+class Conversion(Record):
+    """What was changed of the weights that a run started from (model/conversion.py).
+
+    changes has the fields of the shape that differ, each with its value before and after. unexplained is the share of
+    the variance of the first layer's input that smaller embeddings lost, before any training.
+    """
+
+    changes: dict[str, tuple[Any, Any]]
+    unexplained: float | None = None
+
+
 class Provenance(Record, extra="ignore"):
     """The place, time, software and hardware of a run.
 
@@ -143,7 +155,8 @@ class RunRecord(Record):
     """The full record of a finished run; its file is written last and marks the run as done.
 
     documents are counts and sums of answers by held-out document, in the same order for all runs of one evaluation set:
-    of each score on held-out text, and of `mlm_loss`.
+    of each score on held-out text, and of `mlm_loss`. conversion is that of the weights that it started from, if it has
+    another shape. untrained are heads with random weights, of a run of no steps.
     """
 
     name: Name
@@ -160,6 +173,8 @@ class RunRecord(Record):
     data: Data
     provenance: Provenance
     documents: dict[str, Documents] = Field(default={})
+    conversion: Conversion | None = default(None)
+    untrained: tuple[str, ...] = default(())
 
     @field_serializer("documents")
     def _with_n_once(self, documents: dict[str, Documents]) -> dict[str, dict[str, Any]]:
@@ -198,6 +213,7 @@ def make_record(
     """
     config, counts = run.config, count(run.config)
     progress, stats = trained.progress, trained.stages[-1].stats
+    positions = progress.steps * config.batch_size * config.max_sequence_length
     stages = [_filled(Stage, stage, **_shares(stage.stats)) for stage in trained.stages]
     return _filled(
         RunRecord,
@@ -210,8 +226,8 @@ def make_record(
         training=Training.model_validate(trained.cost),
         data=_filled(
             Data,
-            mask_rate=progress.masked / progress.tokens,
-            padding_share=1 - progress.tokens / (progress.steps * config.batch_size * config.max_sequence_length),
+            mask_rate=progress.masked / max(progress.tokens, 1),
+            padding_share=1 - progress.tokens / positions if positions else 0.0,
             epochs=sum(stage.epochs for stage in trained.stages),
             train_documents=train.num_documents,
             dev_documents=dev.num_documents,
@@ -234,6 +250,8 @@ def make_record(
             **made_with,
         ),
         documents=trained.evaluation.documents,
+        conversion=trained.conversion and Conversion.model_validate(trained.conversion),
+        untrained=trained.untrained,
     )
 
 
@@ -267,6 +285,14 @@ def read(folder: Path) -> RunRecord | None:
     """The record in a run's folder; None if the run is not finished."""
     file = folder / RECORD
     return files.read_json(file, RunRecord, REMEDY) if file.exists() else None
+
+
+def untrained_parts(folder: Path) -> tuple[str, ...]:
+    """The heads with random weights of an imported model or of a finished run."""
+    if imported := read_import(folder):
+        return imported.missing_parts
+    record = read(folder)
+    return record.untrained if record else ()
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:

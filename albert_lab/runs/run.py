@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from omegaconf import OmegaConf
-from pydantic import ConfigDict, NonNegativeInt, TypeAdapter
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter
 
 from albert_lab import files, own_code, paths, storage
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
@@ -156,6 +156,18 @@ def find(text: str) -> Path:
         where = f"{len(fitting)} runs in {paths.runs()}{shown}"
         raise ConfigError(f"{text} is no folder, and fits {where}: give the name of one folder there")
     return fitting[0]
+
+
+class _Import(BaseModel):
+    """The key of import.json that is read; the file has more."""
+
+    missing_parts: tuple[str, ...]
+
+
+def read_import(folder: Path) -> _Import | None:
+    """What an imported model lacks; None if the run is none."""
+    file = folder / IMPORT
+    return files.read_json(file, _Import, "remove the folder, and import the model again") if file.exists() else None
 
 
 def failure_in(file: Path) -> str:

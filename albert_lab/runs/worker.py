@@ -209,8 +209,12 @@ def _start(run: Run) -> "Inherited | None":
     folder = paths.runs() / run.start_from.run
     if not is_trained(folder):
         raise MissingDataError(f"{run.name} starts from {run.start_from.run}, which is not finished")
-    shape = EncoderShape.from_config(read(folder).config)
-    return Inherited(run.start_from.run, folder, shape, run.start_from.keep)
+    parent = read(folder).config
+    untrained = results.untrained_parts(folder)
+    if run.config.inter_sentence.labels and not parent.inter_sentence.labels:
+        untrained = (*untrained, "pair_head")
+    shape = EncoderShape.from_config(parent)
+    return Inherited(run.start_from.run, folder, shape, run.start_from.keep, tuple(sorted({*untrained})))
 
 
 def command(arguments: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ from albert_lab.runs import states
 from albert_lab.runs.run import Run
 from albert_lab.studies.claims import number_in
 from albert_lab.studies.experiment import Choice, Experiment, Link
-from albert_lab.studies.starts import adopt
+from albert_lab.studies.starts import adopt, is_convertible, scale_for, sizes_of
 
 _ROLE = re.compile(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}")
 
@@ -126,7 +126,7 @@ def choose(experiment: Experiment, overrides: Sequence[str]) -> Grid:
             asked[key] = [*values]
             settings[key] = {label: {key: value} for label, value in values.items()}
     grid = Grid(
-        scale=defaults.scale,
+        scale=scale_for(start.config, defaults.scale) if start else defaults.scale,
         asked=asked,
         table=table,
         settings=settings,
@@ -206,6 +206,8 @@ def make(grid: Grid, labels: dict[str, str], seed: Value, children: Sequence[dic
         raise (ConfigError(f"{row}: {error}") if row and row not in str(error) else error) from error
     link = _link(grid, labels, row)
     parent = make(grid, labels | link.parent, seed, (*children, labels)) if link else grid.start
+    if not config.budget.value and parent is None:
+        raise ConfigError(f"budget.value={config.budget.value:g} trains nothing: give it with start_from=RUN")
     variant = Variant(labels, config, parent, link.keep if link else "weights")
     grid.composed[key] = variant
     return variant
@@ -214,8 +216,13 @@ def make(grid: Grid, labels: dict[str, str], seed: Value, children: Sequence[dic
 def _composed(grid: Grid, labels: Mapping[str, str], seed: Value) -> RunConfig:
     chosen = grid.settings_of(labels)
     settings = {**grid.fixed, **chosen, "seed": seed}
-    config = compose({key: _in_role(value, grid.scale) for key, value in settings.items()})
-    return adopt(config, grid.start, {*grid.given, *chosen}, grid.written) if grid.start else config
+    settings = {key: _in_role(value, grid.scale) for key, value in settings.items()}
+    if grid.start is None:
+        return compose(settings)
+    given = {*grid.given, *chosen}
+    if any(map(is_convertible, chosen)):  # the sharing of a table on depth says what its depths are
+        given |= {key for key in grid.written if key.startswith("sharing")}
+    return adopt(compose(sizes_of(grid.start.config) | settings), grid.start, given, grid.written)
 
 
 def _in_role(value: Value, scale: ScaleConfig) -> Value:

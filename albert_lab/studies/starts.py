@@ -2,14 +2,15 @@
 
 from collections.abc import Collection
 from operator import attrgetter
+from typing import Any
 
-from albert_lab.config.compose import validate
-from albert_lab.config.schema import Keep, RunConfig
+from albert_lab.config.compose import Value, validate
+from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
 from albert_lab.config.section import complete
 from albert_lab.data.files import fingerprint
 from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import ConfigError
-from albert_lab.model.shape import EncoderShape, check_deepening
+from albert_lab.model.shape import EncoderShape, changes
 from albert_lab.runs import run as runs
 
 # Keys that continued training must keep: they set the shape, the token ids, the labels, the schedule, the curve.
@@ -18,8 +19,11 @@ _SAME_IN_TRAINING = (
     *("projection", "attention_block", "ffn_block", "position_encoding", "norm_placement"),
     *("batch_size", "length_schedule", "max_sequence_length", "evaluation", "seed"),
 )
+_PAPER_HIDDEN_SIZE, _PAPER_EMBEDDING_SIZES = 768, (64, 128, 256)  # Table 3
 # Groups and plain keys that the weights of an existing run determine.
 _DECIDED = ("model", "sharing", "embedding_size", "projection", "tokenizer")
+# Those to which they can be converted (model/conversion.py).
+_CONVERTIBLE = ("sharing", "embedding_size", "projection", "model.num_layers", "model.max_position_embeddings")
 # Keys that keep the values of an existing run unless given.
 _KEPT = ("inter_sentence", "dropout", "corpus.lower_case", "corpus.strip_accents", "corpus.language")
 # Those of a run with a text: by others, a document that it was trained on would be held out.
@@ -39,7 +43,7 @@ def check_start(run: runs.Run, parent: runs.Run, keep: Keep) -> None:
         labels, before = (len(each.config.inter_sentence.labels) for each in (run, parent))
         if before and labels and before != labels:  # a head that one side lacks is new, or left behind
             raise ConfigError(f"its pair head has {labels} labels, and that of the weights {before}")
-        check_deepening(*(EncoderShape.from_config(config.config) for config in (parent, run)))
+        changes(EncoderShape.from_config(parent.config), EncoderShape.from_config(run.config))
         return
     for key in _SAME_IN_TRAINING:
         here, there = (attrgetter(key)(config) for config in (run.config, parent.config))
@@ -50,21 +54,43 @@ def check_start(run: runs.Run, parent: runs.Run, keep: Keep) -> None:
         raise ConfigError(f"budget.stop_at={there:g} there leaves nothing to do until budget.stop_at={here:g} here")
 
 
+def sizes_of(encoder: RunConfig) -> dict[str, Value]:
+    """The sizes of an encoder as settings: so that what refers to one of them is in proportion to the encoder."""
+    return {f"model.{key}": size for key, size in encoder.model.model_dump(exclude={"name"}).items()}
+
+
+def scale_for(encoder: RunConfig, scale: ScaleConfig) -> ScaleConfig:
+    """A scale in which the embedding sizes of the paper have the same proportion to H as the paper's."""
+    hidden_size = encoder.model.hidden_size
+    sizes = {str(size): size * hidden_size // _PAPER_HIDDEN_SIZE or 1 for size in _PAPER_EMBEDDING_SIZES}
+    return scale.model_copy(update={"roles": scale.roles | {"embedding_size": sizes}})
+
+
+def is_convertible(key: str) -> bool:
+    """Whether weights can be converted to another value of a key."""
+    return key.startswith(_CONVERTIBLE)
+
+
 def adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str], fixed: Collection[str]) -> RunConfig:
     """A configuration with what the weights of an existing run determine, and what is kept of it unless given.
 
     Args:
+        config: with the sizes of the run's encoder (sizes_of) where they are not given.
         overridden: keys that the command or the row gives; fixed: those of the experiment.
 
     Raises:
         ConfigError: an overridden key is determined by the weights.
     """
     for key in overridden:
-        if key.split(".")[0] in _DECIDED:
-            raise ConfigError(f"{key} cannot be set: the weights of {parent.name} determine it")
+        if key.split(".")[0] in _DECIDED and not is_convertible(key):
+            raise ConfigError(
+                f"{key} cannot be set: the weights of {parent.name} determine it; they can be converted to another"
+                " embedding_size, sharing or model.num_layers, and to a larger model.max_position_embeddings"
+            )
     content, there, given = config.model_dump(mode="json"), complete(parent.config), {*overridden, *fixed}
     asked, text = content["inter_sentence"], parent.fingerprints.get("corpus")
-    content |= {key: there[key] for key in _DECIDED}
+    shape = _shape(content, there, overridden)
+    content |= {key: there[key] for key in _DECIDED} | shape
     documents = ("corpus.source_documents",) if text == fingerprint(config.corpus) else ()
     for key in {*_KEPT, *(_SPLIT if text else ()), *documents} - given:
         section, _, last = key.rpartition(".")
@@ -75,3 +101,30 @@ def adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str], fixe
         file = {"name": "model-file", "training_sentences": None, "character_coverage": None}
         adopted = adopted.model_copy(update={"tokenizer": adopted.tokenizer.model_copy(update=file)})
     return adopted
+
+
+def _shape(content: dict[str, Any], there: dict[str, Any], given: Collection[str]) -> dict[str, Any]:
+    """The shape of an existing run, with what is given of a new configuration: that to which its weights are converted.
+
+    Args:
+        content: the new configuration; there: that of the run.
+        given: the keys that are to be as in the new configuration.
+    """
+    model = dict(there["model"])
+    for key in ("num_layers", "max_position_embeddings"):
+        if f"model.{key}" in given:
+            model[key] = content["model"][key]
+    sharing = content["sharing"] if "sharing" in given else dict(there["sharing"])
+    for key in ("attention_groups", "ffn_groups"):
+        is_of_each_layer = sharing[key] == there["model"]["num_layers"] and sharing["name"] != "all-shared"
+        if f"sharing.{key}" in given:
+            sharing[key] = content["sharing"][key]
+        elif "sharing" not in given and is_of_each_layer:
+            sharing[key] = model["num_layers"]
+    shape = {"model": model, "sharing": sharing}
+    shape["embedding_size"] = content["embedding_size"] if "embedding_size" in given else there["embedding_size"]
+    shape["projection"] = content["projection"] if "projection" in given else there["projection"]
+    hidden_size = model["hidden_size"]
+    if "projection" not in given and shape["embedding_size"] == hidden_size != there["embedding_size"]:
+        shape["projection"] = "always"  # equal sizes have no projection by default, but the weights do
+    return shape

@@ -119,13 +119,21 @@ class Evaluator:
         part._num_pairs, part.floors = num_pairs, {}
         return part._evaluate(model.eval(), measures, {}).scores
 
-    def evaluate(self, model: PretrainingModel, without: Collection[type[Measure]] = ()) -> Evaluation:
-        """The scores of a model in all measures, except those of some kinds.
+    def evaluate(self, model: PretrainingModel, untrained: Collection[str] = ()) -> Evaluation:
+        """The scores of a model in all measures, except those that it cannot have.
+
+        Args:
+            untrained: its parts that are missing or have random weights, such as mlm_head; linear probes answer for a
+                pair head.
 
         Raises:
             DivergedError: a loss that is not a finite number.
         """
-        measures = [measure for measure in catalog.measures() if type(measure) not in without]
+        unscored = (TokenMeasure, OwnTextMeasure) if "mlm_head" in untrained else ()
+        unscored += (PairMeasure, Difference) if "pooler" in untrained else ()
+        if "pair_head" in untrained:
+            self.kinds = []
+        measures = [measure for measure in catalog.measures() if type(measure) not in unscored]
         return self._evaluate(model.eval(), measures, self._fit_probes(model, measures))
 
     def tokens_per_second(self, model: PretrainingModel, seconds: float) -> float:

@@ -14,8 +14,9 @@ import torch
 from albert_lab import signals
 from albert_lab.config.schema import Keep, RunConfig
 from albert_lab.data.batches import Batch, StageData, StagedBatches
+from albert_lab.model.conversion import convert
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.model.shape import EncoderShape, deepen
+from albert_lab.model.shape import EncoderShape, changes
 from albert_lab.score import loss_name
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, peak_memory_bytes
@@ -33,12 +34,13 @@ _KEPT = ("tokens", "last_losses", "curve_points")
 
 @dataclass(frozen=True)
 class Inherited:
-    """A finished run to start from: its name, folder and shape, and the kept part of its state."""
+    """A finished run to start from: its name, folder and shape, the kept part of its state, and its random heads."""
 
     run_name: str
     folder: Path
     shape: EncoderShape
     keep: Keep
+    untrained: tuple[str, ...] = ()
 
 
 @dataclass
@@ -50,6 +52,7 @@ class Progress:
         seconds: of training by the leader's clock, at the last decision.
         last_losses: of the last FINAL_STEPS steps.
         curve_points: the points of the learning curve so far.
+        unexplained: what its smaller embeddings lost at its start (conversion.Converted).
     """
 
     masked: int = 0
@@ -59,6 +62,7 @@ class Progress:
     seconds: float = 0.0
     last_losses: list[float] = field(default_factory=list)
     curve_points: int = 0
+    unexplained: float | None = None
 
     def add(self, batch: Batch) -> None:
         """Count the batch of a step."""
@@ -70,12 +74,14 @@ class Progress:
     def state_dict(self) -> dict[str, Any]:
         """All but seconds, which the clock keeps."""
         shown = {"masked": self.masked, "pairs": self.pairs}
-        return {"step": self.steps, "shown": shown} | {key: getattr(self, key) for key in _KEPT}
+        state = {"step": self.steps, "shown": shown} | {key: getattr(self, key) for key in _KEPT}
+        return state if self.unexplained is None else state | {"unexplained": self.unexplained}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         for key, value in (state["shown"] | {key: state[key] for key in _KEPT}).items():
             setattr(self, key, value)
         self.steps, self.seconds = state["step"], state["clock"]["training_seconds"]
+        self.unexplained = state.get("unexplained")
 
 
 def means_of(steps: Sequence[Sums], masked: int, pairs: int) -> dict[str, float]:
@@ -93,14 +99,18 @@ def means_of(steps: Sequence[Sums], masked: int, pairs: int) -> dict[str, float]
 class Pretraining:
     """A finished pre-training: the final evaluation, the data of each stage, and the cost as in results.Training.
 
+    conversion is that of the weights that it started from (see results.Conversion), if it has another shape.
+    untrained are the heads with random weights, which no step has trained; they are not scored.
     peak_memory_bytes is that of the process (CPU) or of the allocator (CUDA); inference is measured for
     INFERENCE_SECONDS at the end, or for as long as the training took.
     """
 
     evaluation: Evaluation
+    untrained: tuple[str, ...]
+    conversion: dict[str, Any] | None
     progress: Progress
     stages: tuple[StageData, ...]
-    cost: dict[str, float]
+    cost: dict[str, float | None]
 
 
 @dataclass
@@ -129,13 +139,22 @@ class Pretrainer:
         self.step = Step(config, self.model, self.optimizer, self.device, self.processes)
         self.clock = Clock(self.device)
         self.progress = Progress()
-        self.saved_at, self.next_save = 0, 0.0  # the step of the last checkpoint, and the time of the next one
+        self.saved_at = 0  # the step of the last checkpoint
+        self.next_save = 0.0  # its time
         self.earlier_peak = 0
+
+    @property
+    def untrained(self) -> tuple[str, ...]:
+        """The heads with random weights: those of the start that have not been trained here."""
+        if self.progress.steps or not self.start:
+            return ()
+        return self.start.untrained
 
     @property
     def share(self) -> float:
         """Used share of the budget: 0 at the start, and at its end 1, or slightly more in seconds and tokens."""
-        return getattr(self.progress, self.config.budget.unit) / self.config.budget.value
+        budget = self.config.budget
+        return getattr(self.progress, budget.unit) / budget.value if budget.value else 1.0
 
     def run(self) -> Pretraining | None:
         """Train to the end of the budget and evaluate; None if stopped before, after a checkpoint was written.
@@ -150,33 +169,37 @@ class Pretrainer:
         if not self._train_and_save():
             return None
         try:
-            evaluation = self.evaluator.evaluate(self.model)
+            evaluation = self.evaluator.evaluate(self.model, self.untrained)
         except StoppedError:
             return None
-        return Pretraining(evaluation, self.progress, self.batches.stages(self.progress.steps), self._cost())
+        stages = self.batches.stages(self.progress.steps)
+        return Pretraining(evaluation, self.untrained, self._conversion(), self.progress, stages, self._cost())
 
-    def _cost(self) -> dict[str, float]:
-        """The cost of a finished training; measures inference."""
+    def _cost(self) -> dict[str, float | None]:
+        """The cost of a finished training, measured with that of inference; of no steps it has no speed and no loss."""
         progress = self.progress
+        is_trained = progress.steps > 0
         seconds = self.clock.training_seconds
         total_seconds = self.clock.total_seconds
-        inference = self.evaluator.tokens_per_second(self.model, min(seconds, INFERENCE_SECONDS))
+        measured_for = min(seconds, INFERENCE_SECONDS) if is_trained else INFERENCE_SECONDS
+        inference = self.evaluator.tokens_per_second(self.model, measured_for)
         return {
             "steps": progress.steps,
             "tokens": progress.tokens,
             "training_seconds": seconds,
             "total_seconds": total_seconds,
-            "tokens_per_second": progress.tokens / seconds,
+            "tokens_per_second": progress.tokens / seconds if is_trained else None,
             "inference_tokens_per_second": inference,
             "peak_memory_bytes": self._peak_memory(),
-            "final_loss": statistics.fmean(progress.last_losses),
+            "final_loss": statistics.fmean(progress.last_losses) if is_trained else None,
         }
 
     def _train_and_save(self) -> bool:
         """Train, and write a checkpoint at the end; whether that is the end of the budget."""
         with signals.unsaved():
             try:
-                self._train()
+                if self.config.budget.value:
+                    self._train()
                 is_trained = True
             except StoppedError:
                 is_trained = False
@@ -292,7 +315,10 @@ class Pretrainer:
             self.say(f"continues where {start.run_name} ended")
             return state
         weights = checkpoint.read_weights(checkpoint.last_weights(checkpoints, start.run_name))
-        tensors = deepen(weights, start.shape, self.model.encoder.shape)
+        shape = self.model.encoder.shape
+        converted = convert(weights, start.shape, shape, self.config.conversion, self.batches.first_tokens)
+        self.progress.unexplained = converted.unexplained
+        tensors = converted.tensors
         head = {name: tensor.detach() for name, tensor in self.model.named_parameters() if name.startswith(PAIR_HEAD)}
         is_new = head and not any(name.startswith(PAIR_HEAD) for name in tensors)
         if is_new or not head:
@@ -301,8 +327,14 @@ class Pretrainer:
         self.say(f"starts from the weights of {start.run_name}" + ", with a new pair head" * bool(is_new))
         return None
 
+    def _conversion(self) -> dict[str, Any] | None:
+        """What was changed of the weights that it started from; None if nothing."""
+        changed = changes(self.start.shape, self.model.encoder.shape) if self.start else {}
+        return {"changes": changed, "unexplained": self.progress.unexplained} if changed else None
+
     def _save(self) -> None:
-        if self.log and self.saved_at != self.progress.steps:
+        has_news = self.saved_at != self.progress.steps or not self.config.budget.value
+        if self.log and has_news:
             state = {
                 **self.progress.state_dict(),
                 "log_bytes": self.log.flush(),

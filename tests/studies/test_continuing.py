@@ -27,7 +27,7 @@ def finished(corpus, own_home) -> runs.Run:
 
 def imported(run: runs.Run) -> runs.Run:
     """The run as if its weights had come from elsewhere."""
-    (run.folder / runs.IMPORT).write_text("{}\n")
+    (run.folder / runs.IMPORT).write_text('{"missing_parts": []}\n')
     (run.folder / results.RECORD).unlink()
     assert states.state(run.folder) == "imported"
     return run
@@ -106,11 +106,11 @@ def test_a_continued_run_holds_out_what_the_other_one_did(corpus, own_home, tmp_
 def test_settings_of_a_study_and_of_its_labels_win_over_those_of_the_run(corpus, finished):
     grid = {"variant": {"a": ["inter_sentence=none", "budget.value=3"], "b": ["inter_sentence=sop", "budget.value=4"]}}
     content = {"name": "toy", "title": "Toy", "source": "none", "fixed": ["dropout=0.3"], "start_from": finished.name}
-    bad = Experiment.model_validate(content | {"grid": {"variant": {"a": ["embedding_size=4", "budget.value=3"]}}})
+    bad = Experiment.model_validate(content | {"grid": {"variant": {"a": ["model.hidden_size=96", "budget.value=3"]}}})
     settings = [text for text in toy_overrides(corpus) if not text.startswith("tokenizer")]
     (point,) = plan_study(Experiment.model_validate(content | {"grid": grid}), ["variant=b", *settings], []).points
     assert (point.run.config.inter_sentence.name, point.run.config.dropout) == ("sop", 0.3)
-    with pytest.raises(ConfigError, match="embedding_size"):
+    with pytest.raises(ConfigError, match="hidden_size"):
         plan_study(bad, settings, [])
 
 
@@ -124,7 +124,7 @@ def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
     assert worker.main(item.run.folder) == 0
 
 
-@pytest.mark.parametrize("override", ["embedding_size=8", "sharing=not-shared"])
+@pytest.mark.parametrize("override", ["model.hidden_size=96", "model=base"])
 def test_keys_that_the_weights_determine_cannot_be_set(corpus, finished, override):
     with pytest.raises(ConfigError, match=override.split("=")[0]):
         planned(finished, corpus, override)

@@ -95,7 +95,7 @@ def from_trunk(parent: dict, **grid) -> dict:
     return {"grid": grid, "start_from": [{"row": {}, "parent": parent | {"budget.stop_at": "0.5"}, "keep": "training"}]}
 
 
-DEEPER = {"row": {"model.num_layers": "4"}, "parent": {"sharing.attention_groups": "3"}, "keep": "weights"}
+WIDER = {"row": {"model.num_layers": "4"}, "parent": {"model.intermediate_size": "64"}, "keep": "weights"}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ DEEPER = {"row": {"model.num_layers": "4"}, "parent": {"sharing.attention_groups
         (from_trunk({"max_sequence_length": "16"}, max_sequence_length=[16, 32]), [], "max_sequence_length"),
         (from_trunk({"ffn_block": "glu"}, ffn_block=["glu", "standard"]), [], "ffn_block"),
         (ARMS, ["budget.stop_at=0.5"], "leaves nothing to do"),
-        (CHAIN | {"start_from": [DEEPER]}, ["model.num_layers=2,4", "sharing=not-shared"], "attention_groups"),
+        (CHAIN | {"start_from": [WIDER]}, ["model.num_layers=2,4"], "intermediate_size"),
     ],
 )
 def test_an_invalid_start_is_refused_before_any_run(corpus, own_home, content, overrides, key):
