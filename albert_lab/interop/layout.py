@@ -1,6 +1,5 @@
 """ALBERT and BERT of transformers: their names of tensors, and folders, read and written by its own classes."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +12,14 @@ from albert_lab.config.schema import MAX_LAYERS
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import read_json
+from albert_lab.interop import weights
+from albert_lab.interop.weights import Tensors
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape
 
 Family = Literal["albert", "bert"]
-Tensors = dict[str, torch.Tensor]
 Names = tuple[str, ...]
-CONFIG_FILE, WEIGHTS, PICKLED = "config.json", "model.safetensors", "pytorch_model.bin"
+CONFIG_FILE = "config.json"
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 _LAYERS = {"albert": "albert.encoder.albert_layer_groups.{}.albert_layers.0", "bert": "bert.encoder.layer.{}"}
 # Our module in a block of a layer, and that of ALBERT and of BERT in the layer.
@@ -68,8 +68,6 @@ _PART_OF = {"pooler": "pooler", "predictions": "mlm_head"}
 _PART_OF |= dict.fromkeys(("sop_classifier", "seq_relationship"), "pair_head")
 _REMEDY = "albert_lab.load(RUN) opens the run itself"
 PARTS = ("pooler", "mlm_head", "pair_head")  # ours
-# Where trainers keep the weights in what they save, and what they put before their names.
-_WRAPPERS, _PREFIXES = ("state_dict", "model_state_dict", "model"), re.compile(r"^(?:module\.|_orig_mod\.)+")
 
 
 def modules(shape: EncoderShape, family: str) -> dict[str, str]:
@@ -152,13 +150,14 @@ def read(folder: Path) -> tuple[PretrainingModel, Names, Names]:
         MissingDataError: transformers is not installed.
         ConfigError: another model, a variant that cannot be computed here, or damaged or missing weights.
     """
-    transformers, weights = package(f"the model in {folder}"), _weights(folder)
+    transformers = package(f"the model in {folder}")
+    tensors = weights.read(folder)
     if (kind := read_json(folder / CONFIG_FILE, dict[str, Any]).get("model_type")) not in get_args(Family):
         raise ConfigError(f"{folder / CONFIG_FILE}: model_type={kind} (allowed: {', '.join(get_args(Family))})")
     config = load(transformers.AutoConfig, folder)
     family, shape = config.model_type, _shape(config, folder)
     loader = getattr(transformers, f"{family.title()}ForPreTraining")
-    source: dict[str, Any] = {"config": config, "state_dict": weights, "dtype": torch.float32}
+    source: dict[str, Any] = {"config": config, "state_dict": tensors, "dtype": torch.float32}
     source |= {"output_loading_info": True, "attn_implementation": "eager"}  # config.json may name code of the hub
     theirs, report = load(loader, folder, **source)
     different = sorted({*report["missing_keys"], *report["unexpected_keys"]})
@@ -179,35 +178,6 @@ def read(folder: Path) -> tuple[PretrainingModel, Names, Names]:
     model = PretrainingModel(shape, number, seed=0).eval()
     model.load_state_dict(state, strict=False)
     return model, tuple(labels[:number]), missing
-
-
-def _weights(folder: Path) -> Tensors:
-    """The tensors of a folder's file, out of the dict of a trainer and without its prefixes.
-
-    Raises:
-        ConfigError: no file, a damaged one, or what is no dense tensor; no code of the file is executed.
-    """
-    file = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
-    if not folder.is_dir() and not folder.with_name(f"{folder.name}.index").exists():  # of a checkpoint
-        raise MissingDataError(f"there is no folder {folder}: nothing is downloaded, so put the model there first")
-    if file is None:
-        script = "transformers.models.bert.convert_bert_original_tf_checkpoint_to_pytorch (ALBERT: albert for bert)"
-        made = f"of a checkpoint of TensorFlow, python -m {script} of transformers 4 makes one"
-        raise ConfigError(f"{folder} has neither {WEIGHTS} nor {PICKLED}; {made}")
-    content: Any
-    try:
-        is_safe = file.name == WEIGHTS
-        content = safetensors.torch.load_file(file) if is_safe else torch.load(file, "cpu", weights_only=True)
-        content = next((content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)), dict(content))
-        named = {_PREFIXES.sub("", name): tensor for name, tensor in content.items()}
-        assert len(named) == len(content), "a tensor is there with and without a prefix"
-    except Exception as error:  # of any class, as the damage of the file has it
-        raise ConfigError(f"{file} is damaged, or is no dict of tensors by name: save model.state_dict()") from error
-    for name, tensor in named.items():
-        if not isinstance(tensor, torch.Tensor) or tensor.is_meta or tensor.layout is not torch.strided:
-            kind = getattr(tensor, "device" if getattr(tensor, "is_meta", False) else "layout", type(tensor).__name__)
-            raise ConfigError(f"{file}: {name} is {kind}, not a dense tensor: save model.state_dict() with its values")
-    return {name: tensor for name, tensor in named.items() if tensor.is_floating_point()}  # the others are position_ids
 
 
 def _shape(config: Any, folder: Path) -> EncoderShape:
@@ -261,5 +231,7 @@ def write(model: PretrainingModel, missing: Names, pair_labels: Names, tokenizer
         if len(pair_labels) > 2:  # transformers uses it as the size of the pair head
             content["id2label"] = dict(enumerate(pair_labels))
     (transformers.AlbertConfig if family == "albert" else transformers.BertConfig)(**content).save_pretrained(folder)
-    safetensors.torch.save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})  # transformers requires it
+    safetensors.torch.save_file(
+        tensors, folder / weights.WEIGHTS, metadata={"format": "pt"}
+    )  # transformers requires it
     return content["architectures"][0]

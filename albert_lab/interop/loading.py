@@ -31,6 +31,10 @@ from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
 
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
+_REMEDY = (
+    "a tokenizer.json names all rows: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) writes one with"
+    " added tokens; if rows are padding, tokenizer.add_tokens(['[row 1]', ...]) names them before"
+)
 
 
 class Opened(NamedTuple):
@@ -95,7 +99,7 @@ def open_transformers(folder: Path, overrides: Sequence[str] = (), name: str | N
     tokenizer = load_tokenizer(config)
     if (size := tokenizer.vocab_size) != shape.vocab_size:
         sizes = f"{config.tokenizer.model_file} has {size} tokens, but the model's vocab_size is {shape.vocab_size}"
-        raise ConfigError(f"{sizes}; if it is padded: model.resize_token_embeddings({size}), and save it again")
+        raise ConfigError(f"{sizes}: {_REMEDY if size < shape.vocab_size else 'its weights belong to another one'}")
     hashed = hashlib.blake2b(digest_size=6)
     for key, tensor in sorted(model.state_dict().items()):
         hashed.update(key.encode() + tensor.contiguous().numpy().tobytes())
@@ -138,12 +142,38 @@ def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
 
 
 def find_tokenizer_file(folder: Path) -> Path:
-    """The tokenizer file of a folder: spiece.model, else tokenizer.json; or MissingDataError: neither exists."""
-    for name in (MODEL_FILE, TOKENIZER):
-        if (folder / name).is_file():
-            return folder / name
+    """The tokenizer file of a folder: spiece.model, but tokenizer.json if that has more tokens or is alone.
+
+    Raises:
+        MissingDataError: neither exists. ConfigError: both do, and tokenizer.json cannot be read.
+    """
+    pieces = folder / MODEL_FILE
+    file = folder / TOKENIZER
+    if pieces.is_file() and file.is_file():
+        # Tokens that were added to a SentencePiece model, and have rows in the embeddings, are only in the other file.
+        content = files.read_json(file, _TokenizerFile)
+        has_added = any(token.id >= len(content.model.vocab) for token in content.added_tokens)
+        return file if has_added else pieces
+    for path in (pieces, file):
+        if path.is_file():
+            return path
     remedy = "transformers' BertTokenizerFast.from_pretrained(DIR).save_pretrained(DIR) makes one of a vocab.txt"
     raise MissingDataError(f"{folder} has no tokenizer, neither {MODEL_FILE} nor {TOKENIZER}: {remedy}")
+
+
+class _AddedToken(BaseModel):
+    id: int
+
+
+class _Vocabulary(BaseModel):
+    vocab: list[Any] | dict[str, int]
+
+
+class _TokenizerFile(BaseModel):
+    """The keys of a tokenizer.json that are read: its vocabulary, and the tokens beside it and in it."""
+
+    added_tokens: list[_AddedToken]
+    model: _Vocabulary
 
 
 class _TokenizerConfig(BaseModel, strict=True):

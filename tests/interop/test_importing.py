@@ -3,7 +3,7 @@ import json
 
 import pytest
 import torch
-from parity import ALBERT, BERT, make_albert, make_bert
+from parity import ALBERT, BERT, make_albert, make_bert, transformers
 from toy import silent
 from toy_folders import toy_tokenizer_file
 from toy_tasks import toy_task
@@ -101,6 +101,25 @@ def test_overrides_set_keys_that_the_folder_does_not_determine(published, own_ho
     for override in ("model=base", "embedding_size=8", "sharing=not-shared", "model.num_layers=1"):
         with pytest.raises(ConfigError, match=override.split("=")[0]):
             import_folder(source, [override], None, silent)
+
+
+def test_added_tokens_keep_their_ids_by_a_tokenizer_json_and_are_refused_without_one(published, own_home):
+    source = published(make_albert, ALBERT)
+    size = load_model(source / "spiece.model").vocab_size
+    model = transformers.AlbertForPreTraining.from_pretrained(source)
+    model.resize_token_embeddings(size + 2)
+    model.save_pretrained(source)
+    words = {"metformin": size, "q6h": size + 1}
+    (source / "added_tokens.json").write_text(json.dumps(words))
+    with pytest.raises(ConfigError, match=f"has {size} tokens") as raised:
+        import_folder(source, [], None, silent)
+    assert "resize" not in str(raised.value)
+
+    tokenizer = transformers.AlbertTokenizer.from_pretrained(source)
+    tokenizer.add_tokens([*words])
+    tokenizer.save_pretrained(source)
+    opened = open_folder(import_folder(source, [], None, silent).name)
+    assert opened.tokenizer.encode(["metformin q6h"]) == [[*words.values()]]
 
 
 def test_a_vocabulary_that_does_not_match_is_refused_and_nothing_is_written(published, own_home, tmp_path):

@@ -78,6 +78,65 @@ def test_weights_as_a_trainer_saves_them_are_read(tmp_path, wrap):
     assert all(torch.equal(tensor, expected[name]) for name, tensor in state.items())
 
 
+@pytest.mark.parametrize("is_pickle", [False, True])
+def test_shards_are_read_as_one_model_and_a_missing_one_is_named(tmp_path, is_pickle):
+    folder = save(make_albert(ALBERT), tmp_path)
+    expected = read(folder)[0].state_dict()
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    whole = "pytorch_model.bin" if is_pickle else "model.safetensors"
+    files = {name: f"{len(name) % 2}-{whole}" for name in tensors}
+    for shard in set(files.values()):
+        part = {name: tensor for name, tensor in tensors.items() if files[name] == shard}
+        (torch.save if is_pickle else safetensors.torch.save_file)(part, folder / shard)
+    (folder / f"{whole}.index.json").write_text(json.dumps({"metadata": {}, "weight_map": files}))
+    state = read(folder)[0].state_dict()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in state.items())
+    torch.save(tensors, folder / f"0-{whole}") if is_pickle else safetensors.torch.save_file(
+        tensors, folder / f"0-{whole}"
+    )
+    with pytest.raises(ConfigError, match="another file"):
+        read(folder)
+    (folder / f"1-{whole}").unlink()
+    with pytest.raises(ConfigError, match=f"1-{whole}"):
+        read(folder)
+
+
+@pytest.mark.parametrize(
+    ("files", "remedy"),
+    [
+        ({"all_results.json": "{}", "checkpoint-9/model.safetensors": ""}, "checkpoint-9"),
+        ({"modules.json": "[]", "0_Transformer/pytorch_model.bin": ""}, "0_Transformer"),
+        ({"refs/main": "", "snapshots/0af/model.safetensors.index.json": ""}, "snapshots/0af"),
+        (
+            {"adapter_config.json": '{"base_model_name_or_path": "a/b"}', "adapter_model.bin": ""},
+            "a/b.*merge_and_unload",
+        ),
+        ({"tf_model.h5": ""}, "from_tf"),
+        ({"flax_model.msgpack": ""}, "from_flax"),
+        ({"zero_to_fp32.py": "", "latest": ""}, "python zero_to_fp32"),
+        ({"model.onnx": ""}, "model.onnx"),
+        ({}, "save_pretrained"),
+    ],
+)
+def test_a_folder_whose_weights_are_elsewhere_is_refused_with_what_helps_and_not_that_of_tensorflow(
+    tmp_path, files, remedy
+):
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    with pytest.raises(ConfigError, match=remedy) as raised:
+        read(tmp_path)
+    assert "TensorFlow" not in str(raised.value)
+
+
+def test_a_file_with_a_tensor_twice_is_refused_and_not_merged(tmp_path):
+    folder = save(make_albert(ALBERT), tmp_path)
+    as_pickle(folder, **{"module.albert.pooler.weight": torch.zeros(12, 12)})
+    with pytest.raises(ConfigError, match="with and without a prefix"):
+        read(folder)
+
+
 @pytest.mark.parametrize(("bad", "kind"), [("sparse", "sparse_coo"), ("meta", "meta"), ("number", "int")])
 def test_what_is_no_dense_tensor_is_named_with_its_file(tmp_path, bad, kind):
     folder = save(make_albert(ALBERT), tmp_path)
