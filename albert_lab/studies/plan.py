@@ -167,10 +167,12 @@ def plan_study(
     points = []
     for variant in planned:
         check_kinds(variant.config.inter_sentence)
+        # Without a step, runs of all seeds have the same weights: then a row's seeds are those of its fine-tunings.
+        is_trained = variant.config.budget.value > 0
         point = replace(
             _named(variant),
             tasks=chosen,
-            seeds=experiment.finetuning_seeds,
+            seeds=experiment.finetuning_seeds if is_trained else (variant.config.seed,),
             with_random=variant.config.seed == planned[0].config.seed,  # the other seeds have the same shape
         )
         points.append(look(point))
