@@ -8,6 +8,7 @@ import csv
 import json
 import math
 import string
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,8 +30,13 @@ OF_SQUAD1 = ("f1", "exact_match")
 OF_SQUAD2 = ("f1", "exact", "HasAns_f1", "HasAns_exact", "NoAns_f1", "NoAns_exact")
 # The choice of examples does not depend on the seed of a fine-tuning, so that seeds differ only by chance.
 _SUBSAMPLE_SEED = 2020
+SHOWN_PLACES = 3  # of an issue
+# Of SNLI where annotators disagreed, and of hidden test sets, as text and as `datasets` has them.
+NO_GOLD_LABEL = ("-", "-1")
+MOST_LABELS = 1000  # a floor of words has weights of each
 LETTERS = tuple(string.ascii_uppercase)
 SQUAD = "it has data: [{paragraphs: [{context, qas}]}], or rows of id, context, question, answers: {text, answer_start}"
+ALL_PASSAGES = "all.txt"
 FEWEST, MOST = 2, len(LETTERS)  # options of a question
 # Labels as written in the file; a whole number is read as its digits.
 Label = Annotated[str, Field(strict=False, coerce_numbers_to_str=True)]
@@ -89,12 +95,35 @@ class ChoiceExample:
         return self.passage or self.question or self.options[0], self.question, *self.options
 
 
-def collect(rows: Iterable[tuple[str, Any]], make: Callable[[int, Any], T]) -> tuple[list[T], str]:
+class Issues:
+    """What is wrong with the examples of a file: reasons, each with the places of its examples."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, list[str]] = {}
+
+    def add(self, reason: str, place: str) -> None:
+        self.places.setdefault(reason, []).append(place)
+
+    def __str__(self) -> str:
+        """One line: each reason with its count and first places, as in `no answer: 5 (a, b, c, ...)`."""
+        parts = []
+        for reason, places in self.places.items():
+            shown = ", ".join(places[:SHOWN_PLACES]) + ", ..." * (len(places) > SHOWN_PLACES)
+            parts.append(f"{reason}: {len(places):,} ({shown})")
+        return "; ".join(parts)
+
+
+def collect(
+    rows: Iterable[tuple[str, Any]], make: Callable[[int, Any], T], issues: Issues | None = None
+) -> tuple[list[T], str]:
     """The examples that `make` can make of numbered rows, given by place and content, and what is wrong with others.
 
-    That is a line: the reason of each ValueError with its count and first places, as in `no answer: 5 (a, b, c, ...)`.
+    Args:
+        make: raises ValueError with the reason if an example cannot be used.
+        issues: what is wrong so far, to which `make` may add.
     """
-    examples, issues = [], dict[str, list[str]]()
+    examples: list[T] = []
+    issues = issues or Issues()
     for number, (place, content) in enumerate(rows):
         try:
             example: Any = make(number, content)
@@ -104,9 +133,8 @@ def collect(rows: Iterable[tuple[str, Any]], make: Callable[[int, Any], T]) -> t
             raise
         except ValueError as error:
             reason = "text that is not UTF-8, as of a cut emoji" if isinstance(error, UnicodeError) else str(error)
-            issues.setdefault(reason, []).append(place)
-    shown = {reason: ", ".join(places[:3]) + ", ..." * (len(places) > 3) for reason, places in issues.items()}
-    return examples, "; ".join(f"{reason}: {len(issues[reason])} ({places})" for reason, places in shown.items())
+            issues.add(reason, place)
+    return examples, str(issues)
 
 
 def subsample(examples: Sequence[T], size: int | None) -> list[T]:
@@ -185,7 +213,9 @@ def _place(cell: str, labels: Sequence[str]) -> int:
     for label in (cell, cell.removesuffix(".0")):
         if label in labels:
             return labels.index(label)
-    raise ValueError(f"{cell!r} is none of the labels {', '.join(labels)}")
+        if label in NO_GOLD_LABEL:
+            raise ValueError(f"no gold label ({label}, as where annotators disagree and in hidden test sets)")
+    raise ValueError(f"{cell!r} is none of the labels {textwrap.shorten(', '.join(labels), 200)}")
 
 
 class TableFormat(Section):
@@ -193,7 +223,7 @@ class TableFormat(Section):
 
     columns: tuple[str, ...] = ()
     label: str = "label"
-    labels: Annotated[tuple[Label, ...] | None, Distinct] = Field(min_length=2)
+    labels: Annotated[tuple[Label, ...] | None, Distinct] = Field(min_length=2, max_length=MOST_LABELS)
 
 
 class GlueFormat(TableFormat):
@@ -220,7 +250,10 @@ class GlueFormat(TableFormat):
 
     def read(self, file: Path, training: bool) -> tuple[list[TextExample], str]:
         """The examples of a file. Their ids are the line numbers after the header, from 0."""
-        return collect(read_rows(file, [self.text_a, self.text_b, self.label], self.columns), self._make)
+        examples, issues = collect(read_rows(file, [self.text_a, self.text_b, self.label], self.columns), self._make)
+        if self.labels is None and examples and {example.label for example in examples} == {-1.0}:
+            raise ConfigError(f"{file}: every {self.label} is -1, as in a hidden test set: name a file with labels")
+        return examples, issues
 
     def _make(self, number: int, cells: dict[str, Any]) -> TextExample:
         text_a, text_b = _text(cells, self.text_a), _text(cells, self.text_b) if self.text_b else None
@@ -284,7 +317,10 @@ class _Passage(BaseModel):
 
 
 class RaceFormat(Section):
-    """RACE's folders: a sub-folder per level, in it a JSON file per passage with its questions."""
+    """RACE's folders: a sub-folder per level, in it a JSON file per passage with its questions.
+
+    A folder that has all.txt alone, a passage a line, is read from it; beside others, it repeats them in the release.
+    """
 
     name: Literal["race"]
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
@@ -292,14 +328,26 @@ class RaceFormat(Section):
     def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], str]:
         """The questions of a split's folder. Their ids are level/file/number, the number from 0."""
         asked: list[tuple[str, Any]] = []
-        # The release reads a folder from an additional file, all.txt, which repeats the others.
-        for place in sorted((of for of in file.rglob("*.txt") if of.name != "all.txt"), key=lambda of: of.as_posix()):
-            name, passage = place.relative_to(file).as_posix(), files.read_json(place, _Passage)
+        for place, passage in self._passages(file):
             if not len(passage.questions) == len(passage.options) == len(passage.answers):
                 raise ConfigError(f"{place}: not as many questions as options and answers")
-            for number, of in enumerate(zip(passage.questions, passage.options, passage.answers, strict=True)):
-                asked.append((id := f"{name}/{number}", (id, passage.article, *of)))
+            name = place.relative_to(file).as_posix()
+            for number, parts in enumerate(zip(passage.questions, passage.options, passage.answers, strict=True)):
+                id = f"{name}/{number}"
+                asked.append((id, (id, passage.article, *parts)))
         return collect(asked, lambda _, parts: _choice(*parts[:-1], label=_place(parts[-1], LETTERS)))
+
+    def _passages(self, folder: Path) -> Iterator[tuple[Path, _Passage]]:
+        """The passages of a folder in the order of their paths, each with its file, or with all.txt:LINE."""
+        texts = sorted(folder.rglob("*.txt"), key=Path.as_posix)
+        folders_of_files = {text.parent for text in texts if text.name != ALL_PASSAGES}
+        for text in texts:
+            if text.name != ALL_PASSAGES:
+                yield text, files.read_json(text, _Passage)
+            elif text.parent not in folders_of_files:
+                for number, line in lines_of(text):
+                    place = text.with_name(f"{ALL_PASSAGES}:{number}")
+                    yield place, files.check(place, line.encode(), _Passage)
 
 
 class _Answer(BaseModel):
@@ -345,21 +393,48 @@ class SquadFormat(Section):
         return OF_SQUAD2 if self.unanswerable else OF_SQUAD1
 
     def read(self, file: Path, training: bool) -> tuple[list[SpanExample], str]:
-        """The questions of a file, in order; for training, only those with a usable answer."""
+        """The questions of a file, in order; for training, only those with a usable answer.
+
+        An answer that does not stand where the file says is looked for by its text.
+        """
+        issues = Issues()
         of_one = ({"paragraphs": [{"context": row.get("context"), "qas": [row]}]} | row for _, row in read_rows(file))
         articles = files.check(file, [*of_one], list[_Article], SQUAD)
         asked = [(one.id, (of.title, at.context, one)) for of in articles for at in of.paragraphs for one in at.qas]
 
         def example(_: int, parts: tuple[str, str, _Question]) -> SpanExample:
             title, context, question = parts
-            given, answers = () if question.is_impossible else question.answers, list[Answer]()
+            given = () if question.is_impossible else question.answers
             if not given and not self.unanswerable:
                 raise ValueError("no answer")
-            for of in given:
-                is_there = of.text and of.answer_start >= 0 and context.startswith(of.text, of.answer_start)
-                answers.append(Answer(of.text, of.answer_start if is_there else None))
-            if training and answers and all(answer.start is None for answer in answers):
-                raise ValueError("no answer is in the context where it says")
-            return SpanExample(question.id, question.question, context, tuple(answers), not answers, title)
+            answers = tuple(Answer(answer.text, _start_of(answer, context)) for answer in given)
+            starts = [answer.start for answer in answers if answer.start is not None]
+            if answers and not starts:
+                if training:
+                    raise ValueError("no answer stands where it says, nor at one place alone")
+                issues.add("no answer has a place in the context, so a model may not find it", question.id)
+            elif not set(starts) <= {answer.answer_start for answer in given}:
+                issues.add(_ELSEWHERE, question.id)
+            return SpanExample(question.id, question.question, context, answers, not answers, title)
 
-        return collect(asked, example)
+        return collect(asked, example, issues)
+
+
+_ELSEWHERE = "answer found by its text, not where it says (places in UTF-16, or before white space was cut?)"
+
+
+def _start_of(answer: _Answer, context: str) -> int | None:
+    """The first character of an answer: where it says, in characters or in UTF-16 units, else its only place, or None.
+
+    JavaScript, Java and Windows count in UTF-16 units, of which a character such as an emoji has two.
+    """
+    text, start = answer.text, answer.answer_start
+    if not text:
+        return None
+    if start >= 0:
+        before = context.encode("utf-16-le", "surrogatepass")[: 2 * start].decode("utf-16-le", "ignore")
+        for place in (start, len(before)):
+            if context.startswith(text, place):
+                return place
+    first = context.find(text)
+    return first if first >= 0 and first == context.rfind(text) else None

@@ -204,6 +204,18 @@ def test_the_id_of_a_question_has_its_level_its_passage_and_its_number(folder):
     assert not issues
 
 
+def test_a_folder_with_all_passages_in_one_file_is_read_from_it(folder):
+    split = folder(high_7=passage("A", "B"), middle_all=passage("D", "C"))
+    file = split / "middle/all.txt"
+    file.write_text(f"{file.read_text()}\n{json.dumps(passage('A', 'B'))}\n")
+    examples, _ = RACE.read(split, training=True)
+    ids = [f"{name}/{number}" for name in ("high/7.txt", "middle/all.txt:1", "middle/all.txt:2") for number in range(2)]
+    assert [(example.id, example.label) for example in examples] == list(zip(ids, [0, 1, 3, 2, 0, 1], strict=True))
+    file.write_text("{}")
+    with pytest.raises(ConfigError, match=r"all\.txt:1"):
+        RACE.read(split, training=True)
+
+
 SQUAD1, SQUAD2 = (SquadFormat(name="squad", unanswerable=unanswerable) for unanswerable in (False, True))
 CONTEXT = "The cat sat on the mat. Dogs — ça va — bark."
 
@@ -231,8 +243,8 @@ def test_rows_as_datasets_saves_them_are_read(name, read):
 
 BAD = squad(
     question("good"),
-    question("one bad", [("cat", 4), ("cat", 5)]),
-    question("all bad", [("cow", 4), ("cat", -40), ("", 0)]),
+    question("one bad", [("cat", 4), ("cow", 4)]),
+    question("all bad", [("cow", 4), ("a", 0), ("", 0)]),
     question("none", ()),
 )
 
@@ -242,9 +254,41 @@ def test_answers_that_are_not_in_the_context_are_left_out_of_training_and_named(
     assert [example.id for example in examples] == ["good", "one bad"]
     assert [answer.start for answer in examples[1].answers] == [4, None]
     assert all(f": 1 ({id})" in issues for id in ("all bad", "none"))
-    examples, _ = read(SQUAD1, BAD, "dev.json", training=False)
+    examples, issues = read(SQUAD1, BAD, "dev.json", training=False)
     assert [example.id for example in examples] == ["good", "one bad", "all bad"]
-    assert [answer.text for answer in examples[2].answers] == ["cow", "cat", ""]
+    assert [answer.text for answer in examples[2].answers] == ["cow", "a", ""]
+    assert "may not find it: 1 (all bad)" in issues
+
+
+def test_an_answer_that_stands_elsewhere_than_the_file_says_is_found_by_its_text_and_counted(read):
+    context = "\U0001f30d\U0001f30d The mat was red. The cat sat on the mat."
+    places = {"right": ("cat", 24), "off by one": ("cat", 25), "minus one": ("cat", -1), "utf-16": ("mat", 9)}
+    places |= {"twice": ("mat", 20)}
+    content = squad(*(question(id, [answer]) for id, answer in places.items()))
+    content["data"][0]["paragraphs"][0]["context"] = context
+    for training in (True, False):
+        examples, issues = read(SQUAD1, content, "train.json", training)
+        starts = {example.id: example.answers[0].start for example in examples}
+        expected = {"right": 24, "off by one": 24, "minus one": 24, "utf-16": 7} | ({} if training else {"twice": None})
+        assert starts == expected
+        assert "found by its text" in issues
+        assert ": 3 (off by one, minus one, utf-16)" in issues
+        assert ": 1 (twice)" in issues
+
+
+@pytest.mark.parametrize("label", ["-", -1, -1.0])
+def test_an_example_without_a_gold_label_is_left_out_with_this_reason(label, read):
+    rows = [{"a": "x", "b": "y", "label": label}, {"a": "x", "b": "y", "label": 1}]
+    examples, issues = read(two_texts(), rows, "a.jsonl")
+    assert [example.label for example in examples] == ["1"]
+    assert "no gold label" in issues
+    examples, issues = read(two_texts(labels=("-1", "1", "-")), rows, "a.jsonl")
+    assert (len(examples), issues) == (2, "")
+
+
+def test_numbers_of_a_hidden_test_set_are_refused(read):
+    with pytest.raises(ConfigError, match=r"every label is -1, as in a hidden test set"):
+        read(two_texts(labels=None), [{"a": "x", "b": "y", "label": -1.0}] * 2, "a.jsonl")
 
 
 @pytest.fixture(scope="module")
