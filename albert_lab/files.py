@@ -18,7 +18,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, T
 from albert_lab.errors import DamagedFileError
 
 T = TypeVar("T")
-_DEEPEST = 100  # levels of a YAML file
+# Of a YAML file; reading takes a second for each ten thousand values.
+_DEEPEST, _MOST_VALUES = 100, 100_000
 
 
 class Record(BaseModel):
@@ -76,12 +77,15 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    content, depth = read_bytes(file, remedy), 0
+    content, depth, values = read_bytes(file, remedy), 0, 0
     try:
         for event in yaml.parse(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST or isinstance(event, yaml.AliasEvent):
                 raise ValueError(f"an alias, or more than {_DEEPEST} levels: write values in their place")
+            values += isinstance(event, yaml.ScalarEvent)
+            if values > _MOST_VALUES:
+                raise ValueError(f"it has more than {_MOST_VALUES:,} keys and values")
         content = OmegaConf.to_container(OmegaConf.load(io.StringIO(content.decode())), resolve=False)
     except (yaml.YAMLError, OmegaConfBaseException, ValueError, OSError, RecursionError) as error:
         raise DamagedFileError(file, f"cannot be read as YAML: {_in_one_line(error)}", remedy) from error

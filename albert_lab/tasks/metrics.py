@@ -19,7 +19,9 @@ from albert_lab.score import by_block
 from albert_lab.tasks.formats import ChoiceExample, SpanExample, subsample
 
 Answers = Sequence[Sequence[str]]  # gold texts of each question; none of an unanswerable one
-MOST_EXAMPLES = 10_000  # of training a bag of words: a few seconds of one core
+# Of training a bag of words: a few seconds of one core.
+MOST_EXAMPLES, _EPOCHS, _MOST_FITS = 10_000, 20, 400
+_MOST_WORDS, _MOST_WEIGHTS = 1 << 20, 1 << 23  # into which words are hashed; of all labels
 # \w lacks the vowel signs and other marks of Hebrew, Arabic, and the scripts of South and South-East Asia.
 _WORD = r"[\w\u0591-\u05c7\u0610-\u065f\u0900-\u0963\u0966-\u0df3\u0e31-\u0e4e\u102b-\u103e\u1780-\u17d3\u200d]+"
 
@@ -121,14 +123,19 @@ def bag_of_words(train: Sequence[Any], examples: Sequence[Any]) -> list[Any] | N
         return None
     asked = [row for example in examples for row, _ in _rows(example)]
     rows, targets = zip(*(one for example in subsample(train, MOST_EXAMPLES) for one in _rows(example)), strict=True)
-    if len(set(targets)) == 1:  # in a small subsample
+    num_labels = len(set(targets))
+    if num_labels == 1:  # in a small subsample
         return [targets[0]] * len(examples)
+    width = _MOST_WORDS
     model: Any = Ridge()
     if not isinstance(targets[0], float):
+        # Every label has weights of its own, which are fitted apart: many labels have fewer, and fewer epochs.
+        width = min(width, _MOST_WEIGHTS // num_labels)
+        epochs = max(1, min(_EPOCHS, _MOST_FITS // num_labels))
         # Averaged weights need no search for a rate; L-BFGS takes ten times as long on pairs of texts.
-        fixed: Any = {"tol": None, "max_iter": 20, "alpha": 1e-4}  # all epochs are made
+        fixed: Any = {"tol": None, "max_iter": epochs, "alpha": 1e-4}  # all epochs are made
         model = SGDClassifier(loss="log_loss", average=True, random_state=0, **fixed)
-    model = make_pipeline(FeatureHasher(alternate_sign=False), model).fit(rows, targets)
+    model = make_pipeline(FeatureHasher(width, alternate_sign=False), model).fit(rows, targets)
     if not isinstance(examples[0], ChoiceExample):
         return model.predict(asked).tolist()
     ends = np.cumsum([len(example.options) for example in examples])[:-1]
