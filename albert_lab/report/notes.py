@@ -34,7 +34,7 @@ def others(analysis: Analysis) -> list[str]:
     """The other lines; one on what does not concern this study is left out."""
     records = [run.record for run in analysis.study.runs]
     lines = [_seeds(analysis), _data(records)] if records else []
-    lines += [_not_counting(analysis), _missing(analysis), _speeds(analysis, records)]
+    lines += [_not_counting(analysis), _task_examples(analysis), _missing(analysis), _speeds(analysis, records)]
     if analysis.own_code:
         lines.append(f"Own code, which the paper does not have: {', '.join(analysis.own_code)}.")
     return [line for line in lines if line]
@@ -143,6 +143,21 @@ def _missing(analysis: Analysis) -> str:
             reasons.setdefault(point.failed_tasks, []).append(place)
     said += [f"{'; '.join(places)}: {reason}" for reason, places in reasons.items()]
     return f"Missing: {'. '.join(said)}." if said else ""
+
+
+def _task_examples(analysis: Analysis) -> str:
+    """What is wrong with the files of tasks, and how many of their examples were cut."""
+    lines: list[str] = []
+    columns = (column for run in analysis.study.runs for column in run.pretrained)
+    for record in (finetuning for column in columns for finetuning in column.finetunings):
+        for split, examples in (("train", record.train), ("dev", record.dev)):
+            place = f"{record.title}, {split}"
+            if examples.issues:
+                lines.append(f"{place}: {examples.issues}")
+            if examples.cut:
+                longest = record.settings.max_sequence_length
+                lines.append(f"{place}: {examples.cut:,} of {examples.used:,} cut to {longest} tokens")
+    return f"Examples of tasks: {'; '.join(dict.fromkeys(lines))}." if lines else ""
 
 
 _NOT_MEASURED = ("speedup",)

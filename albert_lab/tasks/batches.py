@@ -40,6 +40,7 @@ class Features:
     pad_id: int
     rows_per_item: int = 1
     contexts: Sequence[AlignedText] = ()  # of examples whose answers are spans
+    cut: int = 0  # examples of which some text was too long; a context in windows is whole
 
     @cached_property
     def lengths(self) -> np.ndarray:

@@ -23,15 +23,18 @@ class Kind(TaskKind):
         """One row per example: `[CLS] a [SEP] b [SEP]`; the longer of two texts is truncated first."""
         firsts, seconds = (tokenizer.encode([example.texts[place] for example in examples]) for place in (0, 1))
         rows = []
+        cut = 0
         for example, first, second in zip(examples, firsts, seconds, strict=True):
             is_pair = example.text_b is not None
-            first, second = cut_pair(first, second, self.settings.max_sequence_length - (3 if is_pair else 2))
+            room = self.settings.max_sequence_length - (3 if is_pair else 2)
+            cut += len(first) + len(second) > room
+            first, second = cut_pair(first, second, room)
             rows.append(join(tokenizer, first, second if is_pair else None))
         labels: Any = [example.label for example in examples]
         if (known := self.form.labels) is not None:
             labels = [known.index(label) for label in labels]
         targets = np.array(labels, dtype=np.float32 if known is None else np.int64)
-        return Features(rows, {"labels": targets}, tokenizer.pad_id)
+        return Features(rows, {"labels": targets}, tokenizer.pad_id, cut=cut)
 
     def build_head(self, shape: EncoderShape) -> PooledHead:
         return PooledHead(shape.hidden_size, len(self.form.labels or "1"), self.settings.classifier_dropout)

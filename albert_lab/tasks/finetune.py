@@ -19,7 +19,7 @@ from albert_lab.messages import Say
 from albert_lab.score import Score, by_block, wilson
 from albert_lab.storage import replacing, write_atomically
 from albert_lab.tasks import records
-from albert_lab.tasks.batches import TaskBatch, training_items
+from albert_lab.tasks.batches import Features, TaskBatch, training_items
 from albert_lab.tasks.formats import subsample
 from albert_lab.tasks.kind import Scores, load_kind
 from albert_lab.tasks.metrics import bag_of_words, jackknife
@@ -152,17 +152,28 @@ class _Finetuning:
         self.autocast = autocast(machine.precision, self.device)
         self.clock = Clock(self.device)
         self.examples: dict[str, list[Any]] = {}  # by split, the used ones in order
-        self.features: dict[str, Any] = {}  # their sequences
+        self.features: dict[str, Features] = {}  # their sequences
         self.sets: dict[str, ExampleSet] = {}
         for split in SPLITS:
-            file, (usable, issues) = task.file(data, split), task.read(data, split)
+            file = task.file(data, split)
+            usable, issues = task.read(data, split)
             if issues:
                 say(f"{file}: {issues}")
             examples = subsample(usable, getattr(self.settings, f"{split}_examples"))
             fingerprint = digest([asdict(example) for example in examples])
-            of = ExampleSet(used=len(examples), fingerprint=fingerprint, digest=digest_path(file), issues=issues)
-            self.examples[split], self.sets[split] = examples, of
-            self.features[split] = self.kind.make_features(examples, start.tokenizer, training=split == "train")
+            features = self.kind.make_features(examples, start.tokenizer, training=split == "train")
+            if features.cut:
+                longest = self.settings.max_sequence_length
+                say(f"{file}: {features.cut:,} of {len(examples):,} examples are cut to {longest} tokens")
+            self.examples[split] = examples
+            self.features[split] = features
+            self.sets[split] = ExampleSet(
+                used=len(examples),
+                fingerprint=fingerprint,
+                digest=digest_path(file),
+                issues=issues,
+                cut=features.cut,
+            )
         dev = self.examples["dev"]
         self.constant = self.kind.score(dev, self.kind.constant(dev)).values  # by metric, in percent
         words = bag_of_words(self.examples["train"], dev)  # None for spans

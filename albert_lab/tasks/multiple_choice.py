@@ -31,14 +31,21 @@ class Kind(TaskKind):
         tokens = dict(zip(passages, tokenizer.encode(list(passages)), strict=True))
         asked = iter(tokenizer.encode([fill_in(of.question, option) for of in examples for option in of.options]))
         numbers = np.array([len(example.options) for example in examples], dtype=np.int64)
-        rows, most, length = [], int(numbers.max()), self.settings.max_sequence_length - NUM_SPECIAL_TOKENS
+        most = int(numbers.max())
+        length = self.settings.max_sequence_length - NUM_SPECIAL_TOKENS
+        rows = []
+        cut = 0
         for example in examples:
-            longest = max(self.settings.question_length, length - len(tokens[example.passage]))
-            for question in (next(asked)[-longest:] for _ in example.options):
-                rows.append(join(tokenizer, tokens[example.passage][: length - len(question)], question))
-            rows += [join(tokenizer, [])] * (most - len(example.options))
+            passage = tokens[example.passage]
+            longest = max(self.settings.question_length, length - len(passage))
+            questions = [next(asked) for _ in example.options]
+            for question in questions:
+                kept = question[-longest:]
+                rows.append(join(tokenizer, passage[: length - len(kept)], kept))
+            rows += [join(tokenizer, [])] * (most - len(questions))
+            cut += len(passage) + max(map(len, questions)) > length
         targets = {"labels": np.array([example.label for example in examples], dtype=np.int64), "options": numbers}
-        return Features(rows, targets, tokenizer.pad_id, most)
+        return Features(rows, targets, tokenizer.pad_id, most, cut=cut)
 
     def build_head(self, shape: EncoderShape) -> PooledHead:
         return PooledHead(shape.hidden_size, 1, self.settings.classifier_dropout)

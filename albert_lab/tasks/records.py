@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+from pydantic import Field
+
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data.files import digest_path
@@ -23,13 +25,15 @@ REMEDY = "remove finetuning/TASK-seedN.json of the run, and the same command mak
 class ExampleSet(Record, extra="ignore"):
     """The examples of a split: the number of used ones, and problems in its files.
 
-    fingerprint identifies the used examples, and digest their file or folder (empty in older records).
+    fingerprint identifies the used examples, and digest their file or folder (empty in older records). cut is how many
+    of the used examples have a text that was cut to the settings' lengths; None in older records.
     """
 
     used: int
     fingerprint: str
     digest: str = ""
     issues: str
+    cut: int | None = Field(default=None, ge=0)
 
 
 class Evaluation(Record):

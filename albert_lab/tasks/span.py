@@ -74,7 +74,8 @@ class Kind(TaskKind):
         columns: dict[str, np.ndarray] = dict(zip(_TARGETS, np.array(targets, dtype=np.int64).T, strict=True))
         columns["is_impossible"] = (columns["start"] == NO_SPAN).astype(np.float32)
         contexts = [aligned[example.context] for example in examples]
-        return Features(rows, columns, tokenizer.pad_id, contexts=contexts)
+        cut = sum(len(question) > settings.question_length for question in questions)
+        return Features(rows, columns, tokenizer.pad_id, contexts=contexts, cut=cut)
 
     def build_head(self, shape: EncoderShape) -> SpanHead | SpanOrNothingHead:
         """The head of SQuAD 2.0 if questions may be unanswerable, else that of 1.1."""

@@ -70,6 +70,19 @@ def test_what_is_missing_is_a_dash_or_said_with_its_reason(tmp_path):
     assert "One seed a row" in text
 
 
+def test_what_was_wrong_with_examples_of_tasks_and_how_many_were_cut_is_said(full):
+    _, result = full("sop-vs-nsp")
+    run = next(run for run in result.study.runs if run.pretrained)
+    column = next(column for column in run.pretrained)
+    examples = column.finetunings[0].train.model_copy(update={"issues": "no gold label: 4 (a:1, ...)", "cut": 12})
+    finetuning = column.finetunings[0].model_copy(update={"train": examples})
+    columns = (column.model_copy(update={"finetunings": (finetuning,)}),)
+    study = replace(result.study, runs=[run.model_copy(update={"columns": columns})])
+    (line,) = (line for line in notes.others(replace(result, study=study)) if "Examples of tasks" in line)
+    assert f"{finetuning.title}, train: no gold label: 4 (a:1, ...); " in line
+    assert "12 of 64 cut to 32 tokens" in line
+
+
 def test_a_claim_has_a_verdict_by_each_kind_of_evidence_and_what_was_not_measured_is_said(tmp_path):
     result = analysed(tmp_path, "sharing")
     said = claims_of(result)

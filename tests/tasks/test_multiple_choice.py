@@ -31,7 +31,7 @@ def test_the_question_keeps_its_last_tokens_and_the_passage_its_first():
     assert row[1 : 1 + room] == passage_tokens[:room]
     assert row[-1 - longest : -1] == asked[-longest:]
     assert len(row) == KIND.settings.max_sequence_length
-    assert len(features.lengths) == 1
+    assert len(features.lengths) == features.cut == 1
     assert features.targets["labels"].tolist() == [2]
     alone = KIND.make_features([ChoiceExample("0", "", question, OPTIONS, 2)], TOKENIZER, training=True).rows[2][0]
     assert alone[2:-1] == asked[3 - KIND.settings.max_sequence_length :]

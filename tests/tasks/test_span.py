@@ -69,6 +69,7 @@ def test_the_settings_limit_the_training_windows_without_the_answer():
     examples = [asked("DOG", id=str(number)) for number in range(20)]
     thinned = kind.make_features(examples, TOKENIZER, training=True)
     whole = kind.make_features(examples, TOKENIZER, training=False)
+    assert whole.cut == 0
     assert (whole.targets["start"] != NO_SPAN).sum() == (thinned.targets["start"] != NO_SPAN).sum()
     assert (thinned.targets["start"] == NO_SPAN).sum() < (whole.targets["start"] == NO_SPAN).sum() / 4
 
