@@ -98,9 +98,7 @@ def _data(records: Sequence[RunRecord]) -> str:
     dropped = fmean(run.data.dropped_text_share for run in records)
     is_cut = all(run.config.corpus.documents == "paragraph" for run in records)
     kind = "paragraphs" if is_cut else "documents"
-    line = (
-        f"Trained on {documents} {kind}, scored on {dev} others of the same corpus (the paper: SQuAD's and RACE's)."
-    )
+    line = f"Trained on {documents} {kind}, scored on {dev} others of the same corpus (the paper: SQuAD's and RACE's)."
     if dropped >= 0.01:
         line += f" Chunks of a single sentence are dropped, with {dropped:.0%} of the text."
     if repeated := max(run.data.repeated_paragraphs for run in records):

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 
-from albert_lab.files import Record, describe
+from albert_lab.files import Record, check_distinct, describe
 
 Labels = dict[str, str]
 Grid = Mapping[str, Collection[str]]
@@ -243,9 +243,8 @@ class Ratio(BaseClaim):
 class Ordered(BaseClaim):
     """Each row's metric is greater than that of the next: of the rows in order, or along an axis.
 
-    Along an axis it has a direction: rising or falling with its numbers, after them its words as they are listed, by
-    the least-squares slope over the ranks of the rows, which no step may contradict. Or it is greater at the label peak
-    than at every other. where fixes other axes.
+    Along an axis of numbers it has a direction: rising or falling by the least-squares slope over the ranks of the
+    rows, which no step may contradict. Or it is greater at the label peak than at every other. where fixes other axes.
     """
 
     order: tuple[Labels, ...] = ()
@@ -266,8 +265,16 @@ class Ordered(BaseClaim):
         """The rows in order; those along an axis with the smallest number first."""
         if self.axis is None:
             return list(self.order)
-        labels = sorted(grid.get(self.axis, ()), key=lambda label: (number_in(label) is None, number_in(label) or 0.0))
+        labels = sorted(grid.get(self.axis, ()), key=lambda label: number_in(label) or 0.0)
         return [self.where | {self.axis: label} for label in labels]
+
+    def fit(self, grid: Grid, metrics: Collection[str]) -> None:
+        super().fit(grid, metrics)
+        check_distinct([tuple(sorted(row.items())) for row in self.order])
+        words = [label for label in grid.get(self.axis or "", ()) if number_in(label) is None]
+        if self.direction and words:
+            remedy = "name the rows with order, or the highest with peak"
+            raise ValueError(f"direction={self.direction}: {self.axis}={words[0]} is no number; {remedy}")
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
         rows = self.rows(grid)

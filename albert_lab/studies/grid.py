@@ -203,7 +203,8 @@ def make(grid: Grid, labels: dict[str, str], seed: Value, children: Sequence[dic
     try:
         config = _composed(grid, labels, seed)
     except ConfigError as error:
-        raise (ConfigError(f"{row}: {error}") if row and row not in str(error) else error) from error
+        message = f"{row}: {error}" if row and row not in str(error) else str(error)
+        raise ConfigError(message + _pairs(grid)) from error
     link = _link(grid, labels, row)
     parent = make(grid, labels | link.parent, seed, (*children, labels)) if link else grid.start
     if not config.budget.value and parent is None:
@@ -211,6 +212,21 @@ def make(grid: Grid, labels: dict[str, str], seed: Value, children: Sequence[dic
     variant = Variant(labels, config, parent, link.keep if link else "weights")
     grid.composed[key] = variant
     return variant
+
+
+def _pairs(grid: Grid) -> str:
+    """How to ask for pairs of the values of several keys, not for their product; empty for one key."""
+    swept = {}
+    for key, labels in grid.asked.items():
+        if len(labels) > 1 and all([*grid.settings[key][label]] == [key] for label in labels):
+            swept[key] = labels
+    if len(swept) < 2:
+        return ""
+    rows = []
+    for name, labels in zip("AB", zip(*swept.values(), strict=False), strict=False):
+        settings = ", ".join(f"{key}={label}" for key, label in zip(swept, labels, strict=True))
+        rows.append(f"{name}: [{settings}]")
+    return f"; for pairs and no product, `albert-lab run FILE` takes a FILE with grid: {{pair: {{{', '.join(rows)}}}}}"
 
 
 def _composed(grid: Grid, labels: Mapping[str, str], seed: Value) -> RunConfig:

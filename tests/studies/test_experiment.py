@@ -2,6 +2,7 @@ from fractions import Fraction
 from functools import cache, partial
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from albert_lab.config.compose import load
@@ -204,6 +205,10 @@ def test_a_bare_sweep_has_the_keys_with_several_values_as_axes():
     assert len(variants(result, rest)) == 4
 
 
-def test_an_error_names_the_point_it_belongs_to():
+def test_an_error_names_the_point_it_belongs_to_and_a_product_how_to_ask_for_pairs():
     with pytest.raises(ConfigError, match="model.num_attention_heads=5"):
         variants(toy(grid={"model.num_attention_heads": [2, 5]}))
+    with pytest.raises(ConfigError, match="hidden_size=48 model.num_attention_heads=5") as error:
+        variants(toy(), ["model.hidden_size=48,60", "model.num_attention_heads=4,5"])
+    grid = yaml.safe_load(str(error.value).partition("grid: ")[2])
+    assert [row.config.model.hidden_size for row in variants(toy(grid=grid))] == [48, 60]
