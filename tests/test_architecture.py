@@ -67,7 +67,7 @@ def executing(*words: str) -> str:
 SLOW = {"pandas", "scipy", "transformers"} | ({"torch"} if not any(gpu.exists() for gpu in machine._DRIVERS) else set())
 STEPS = """
 import torch; from albert_lab.config.compose import load; from albert_lab.training.optimizer import build_optimizer
-for name in ("lamb", "muon"):
+for name in ("lamb", "adamw", "muon"):
     model = torch.nn.Linear(2, 2)
     optimizer = build_optimizer(model, load(["scale=smoke", f"optimizer={name}"]).optimizer, 0.1)
     model(torch.ones(2)).sum().backward()

@@ -103,6 +103,11 @@ def _data(records: Sequence[RunRecord]) -> str:
         line += f" Chunks of a single sentence are dropped, with {dropped:.0%} of the text."
     if repeated := max(run.data.repeated_paragraphs for run in records):
         line += f" {repeated:,} paragraphs that repeat held-out text are left out of training."
+    steps = max(run.data.earlier_steps for run in records)
+    tokens = max(run.data.earlier_tokens for run in records)
+    if steps:
+        starts = _distinct(run.start_from.run for run in records if run.start_from)
+        line += f" Runs start from the weights of {starts}: {steps:,} steps and {tokens:,} tokens before their own."
     unknown = max(run.data.unknown_share for run in records)
     if unknown >= 0.01:
         line += f" {unknown:.1%} of the tokens of the text are unknown, and predicted as such."

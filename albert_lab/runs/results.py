@@ -2,15 +2,15 @@
 
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field, field_serializer, field_validator
 
-from albert_lab import __version__, files
+from albert_lab import __version__, files, paths
 from albert_lab.config.schema import RESULTS_VERSION, RunConfig
 from albert_lab.config.section import default, having
 from albert_lab.data.corpus import REPEATED
@@ -24,11 +24,11 @@ from albert_lab.storage import write_atomically
 from albert_lab.training.log import METRICS, REMEDY
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
+    from albert_lab.data.batches import StageData
     from albert_lab.training.pretrain import Pretraining
 
 LAYERS = "layers.json"
 PACKAGES = ("torch", "numpy", "sentencepiece", "sentencex", "hydra-core")
-R = TypeVar("R", bound=Record)
 
 
 class _Line(BaseModel, extra="allow", allow_inf_nan=False):
@@ -104,6 +104,9 @@ class Data(Record, extra="ignore"):
     stages: tuple[Stage, ...] = ()
     unknown_share: float = default(0.0)  # of the tokens of the training text
     repeated_paragraphs: int = default(0)  # dropped from the training text, since they repeat held-out text
+    # Of the runs whose weights it started from, which its own do not count.
+    earlier_steps: int = default(0)
+    earlier_tokens: int = default(0)
 
     @property
     def passes(self) -> float:
@@ -203,51 +206,57 @@ class RunRecord(Record):
 
 
 def make_record(
-    run: Run, trained: "Pretraining", train: Shards, dev: Shards, devices: Sequence[str], **made_with: Any
+    run: Run,
+    trained: "Pretraining",
+    train: Shards,
+    dev: Shards,
+    devices: Sequence[str],
+    *,
+    device: str,
+    precision: str,
+    threads: int,
+    commit: str | None,
 ) -> RunRecord:
     """The record of a finished pre-training.
 
     Args:
         devices: the name of the device of each process.
-        made_with: commit of the code at the time of its import, device, precision and threads of a process.
+        device, precision, threads: those of a process.
+        commit: of the code at the time of its import.
     """
-    config, counts = run.config, count(run.config)
-    progress, stats = trained.progress, trained.stages[-1].stats
-    positions = progress.steps * config.batch_size * config.max_sequence_length
-    stages = [_filled(Stage, stage, **_shares(stage.stats)) for stage in trained.stages]
-    return _filled(
-        RunRecord,
-        run,
+    counts = count(run.config)
+    return RunRecord(
+        name=run.name,
         results_version=RESULTS_VERSION,
+        config=run.config,
+        fingerprints=run.fingerprints,
+        start_from=run.start_from,
         own_code=dict(run.own_code),
-        parameters={"total": counts.total, "encoder": counts.encoder, "with_pooler": counts.with_pooler},
-        train_flops_per_token=count_training_flops(config),
+        evaluation_set=run.evaluation_set,
+        parameters={
+            "total": counts.total,
+            "encoder": counts.encoder,
+            "with_pooler": counts.with_pooler,
+        },
+        train_flops_per_token=count_training_flops(run.config),
         scores=trained.evaluation.scores,
         training=Training.model_validate(trained.cost),
-        data=_filled(
-            Data,
-            mask_rate=progress.masked / max(progress.tokens, 1),
-            padding_share=1 - progress.tokens / positions if positions else 0.0,
-            epochs=sum(stage.epochs for stage in trained.stages),
-            train_documents=train.num_documents,
-            dev_documents=dev.num_documents,
-            unknown_share=train.meta["train"].get("unknown_share", 0.0),
-            repeated_paragraphs=train.meta.get("dropped", {}).get(REPEATED, 0),
-            stages=stages if config.length_schedule.stages else (),
-            **_shares(stats),
-        ),
+        data=_data_of(run, trained, train, dev),
         provenance=Provenance(
             albert_lab=__version__,
+            commit=commit,
             python=platform.python_version(),
             packages={package: version(package) for package in PACKAGES},
             platform=f"{platform.system()} {platform.machine()}",
             processor=cpu_model(),
             cores=cores(),
+            threads=threads,
+            device=device,
+            precision=precision,
             finished=datetime.now(UTC).date().isoformat(),
             processes=len(devices),
             devices=tuple(devices),
             jobs=whole_number(JOBS) or None,
-            **made_with,
         ),
         documents=trained.evaluation.documents,
         conversion=trained.conversion and Conversion.model_validate(trained.conversion),
@@ -255,15 +264,43 @@ def make_record(
     )
 
 
-def _shares(stats: Mapping[str, Any]) -> dict[str, Any]:
-    return {**stats, "dropped_chunk_share": stats["dropped_chunks"] / stats["chunks"]}
+def _data_of(run: Run, trained: "Pretraining", train: Shards, dev: Shards) -> Data:
+    config = run.config
+    progress = trained.progress
+    earlier = None
+    if run.start_from and run.start_from.keep == "weights":
+        earlier = read(paths.runs() / run.start_from.run)  # None if it was imported
+    stages = tuple(_stage_of(stage) for stage in trained.stages)
+    last = trained.stages[-1].stats
+    positions = progress.steps * config.batch_size * config.max_sequence_length
+    return Data(
+        mask_rate=progress.masked / max(progress.tokens, 1),
+        padding_share=1 - progress.tokens / positions if positions else 0.0,
+        cross_document_share=last["cross_document_share"],
+        dropped_chunk_share=last["dropped_chunks"] / last["chunks"],
+        dropped_text_share=last["dropped_text_share"],
+        epochs=sum(stage.epochs for stage in stages),
+        train_documents=train.num_documents,
+        dev_documents=dev.num_documents,
+        stages=stages if config.length_schedule.stages else (),
+        unknown_share=train.meta["train"].get("unknown_share", 0.0),
+        repeated_paragraphs=train.meta.get("dropped", {}).get(REPEATED, 0),
+        earlier_steps=earlier.training.steps + earlier.data.earlier_steps if earlier else 0,
+        earlier_tokens=earlier.training.tokens + earlier.data.earlier_tokens if earlier else 0,
+    )
 
 
-def _filled(form: type[R], source: object = None, **given: Any) -> R:
-    """A record from the attributes of an object and from given values, which win; other names are left out."""
-    fields = form.model_fields.keys()
-    attributes = {name: getattr(source, name) for name in fields if hasattr(source, name)}
-    return form(**attributes | {name: value for name, value in given.items() if name in fields})
+def _stage_of(stage: "StageData") -> Stage:
+    return Stage(
+        max_sequence_length=stage.max_sequence_length,
+        batch_size=stage.batch_size,
+        first_step=stage.first_step,
+        steps=stage.steps,
+        epochs=stage.epochs,
+        dropped_chunk_share=stage.stats["dropped_chunks"] / stage.stats["chunks"],
+        dropped_text_share=stage.stats["dropped_text_share"],
+        truncated_text_share=stage.stats["truncated_text_share"],
+    )
 
 
 def commit_of(checkout: Path) -> str | None:

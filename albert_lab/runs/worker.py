@@ -27,7 +27,11 @@ from albert_lab.runs.run import FAILURE, TRACEBACK, Run, check_text, held, is_tr
 from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
-    from albert_lab.training.pretrain import Inherited
+    import torch
+
+    from albert_lab.training.log import MetricsLog
+    from albert_lab.training.pretrain import Inherited, Pretrainer
+    from albert_lab.training.processes import Processes
 
 
 def main(
@@ -142,14 +146,12 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
         return True
     import torch
 
-    from albert_lab.data.batches import StagedBatches
     from albert_lab.training.device import check_memory, choose_device, choose_precision
-    from albert_lab.training.evaluate import Evaluator
     from albert_lab.training.log import MetricsLog, tracked
-    from albert_lab.training.pretrain import Pretrainer
     from albert_lab.training.processes import joined
 
-    config, commit = run.config, None
+    config = run.config
+    commit = None
     if rank.leads:  # in a job, only this process knows its machine
         commit = results.commit_of(paths.PACKAGE.parent)  # now: the files may change while the run trains
         check_memory(config)
@@ -163,34 +165,66 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
             data = preparing.load(config, say)
         log = track = None
         if processes.leads:
-            track = stack.enter_context(tracked(config.machine.report_to, run.name, folder, config.identity()))
+            trackers = config.machine.report_to
+            track = stack.enter_context(tracked(trackers, run.name, folder, config.identity()))
             log = MetricsLog(folder, lambda line: _show(line, say), track)
-        texts = (data.fitted_on, data.dev, data.tokenizer, data.floors)
-        evaluator = Evaluator(config, *texts, device, lambda: processes.any(is_stopped()))
-        pretrainer = Pretrainer(
-            config,
-            run_name=run.name,
-            folder=folder,
-            batches=StagedBatches(data.train, data.tokenizer, config),
-            evaluator=evaluator,
-            log=log,
-            is_stopped=is_stopped,
-            say=say,
-            start=_start(run),
-            processes=processes,
-        )
-        trained = pretrainer.run()
+        trained = _pretrainer(run, folder, data, device, log, processes, is_stopped, say).run()
         if trained is None:
             return False
         devices = processes.devices(device)
         if log and track:
-            precision = choose_precision(config.machine.precision, device)
-            made_with = {"device": device.type, "precision": precision, "threads": threads, "commit": commit}
-            record = results.make_record(run, trained, data.train, data.dev, devices, **made_with)
+            record = results.make_record(
+                run,
+                trained,
+                data.train,
+                data.dev,
+                devices,
+                device=device.type,
+                precision=choose_precision(config.machine.precision, device),
+                threads=threads,
+                commit=commit,
+            )
             results.write(folder, record)
             scores = {name: score.value for name, score in record.scores.items()}
             track({"event": "final", "step": trained.progress.steps} | scores)
     return True
+
+
+def _pretrainer(
+    run: Run,
+    folder: Path,
+    data: preparing.Data,
+    device: "torch.device",
+    log: "MetricsLog | None",
+    processes: "Processes",
+    is_stopped: Callable[[], bool],
+    say: Say,
+) -> "Pretrainer":
+    from albert_lab.data.batches import StagedBatches
+    from albert_lab.training.evaluate import Evaluator
+    from albert_lab.training.pretrain import Pretrainer
+
+    evaluator = Evaluator(
+        run.config,
+        data.fitted_on,
+        data.dev,
+        data.tokenizer,
+        data.floors,
+        device,
+        lambda: processes.any(is_stopped()),
+    )
+    return Pretrainer(
+        run.config,
+        run_name=run.name,
+        folder=folder,
+        batches=StagedBatches(data.train, data.tokenizer, run.config),
+        evaluator=evaluator,
+        log=log,
+        is_stopped=is_stopped,
+        say=say,
+        start=_start(run),
+        processes=processes,
+    )
 
 
 def _show(line: dict[str, Any], say: Say) -> None:

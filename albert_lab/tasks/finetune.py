@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.optim import AdamW, Optimizer
+from torch.optim import Optimizer
 
 from albert_lab.config.schema import digest
 from albert_lab.data.files import digest_path
@@ -29,7 +29,7 @@ from albert_lab.tasks.task import SPLITS, TaskConfig, load_start
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, autocast, choose_device
 from albert_lab.training.evaluate import DivergedError, StoppedError
-from albert_lab.training.optimizer import Lamb, learning_rate_factor, split_parameters
+from albert_lab.training.optimizer import Lamb, PlainAdamW, learning_rate_factor, split_parameters
 
 _BATCH_ITEMS = 64  # of an evaluation
 # Share of the steps over which the final loss is averaged; share of the chance loss above which it is near chance.
@@ -123,7 +123,7 @@ def build_optimizer(model: nn.Module, name: str, learning_rate: float) -> Optimi
     if name == "adam-release":
         return Lamb(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, trust_ratio=False)
     # Differs from the release: AdamW corrects the bias of the moments.
-    return AdamW(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=True)
+    return PlainAdamW(groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=True)
 
 
 def take_step(model: TaskModel, optimizer: Optimizer, batch: TaskBatch, autocast: Callable[[], Any]) -> torch.Tensor:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from itertools import cycle
 from time import perf_counter
@@ -80,25 +79,27 @@ class Evaluator:
         self.pairs = self._made(dev, catalog.of_kind(HeldOutPairs), config.evaluation.num_pairs)
         probed = [measure for measure in catalog.of_kind(PairMeasure) if measure.probe and measure.name in self.pairs]
         self.probes = self._made(train, probed, config.evaluation.num_probe_pairs)
-        self._kept: dict[str, Batch] = {}
-        self._num_pairs: int | None = None  # the first of each set that are answered; None: all
+        self._masked_once: dict[str, Batch] = {}
 
     def _made(self, shards: Shards, measures: Sequence[HeldOutPairs], number: int) -> dict[str, Pairs]:
-        made: dict[str, Pairs] = {}
+        """The pairs of each measure; without pair measures of which the text has none."""
+        pairs: dict[str, Pairs] = {}
         for measure in measures:
             try:
-                made[measure.name] = measure.pairs(shards, self.config, number)
+                pairs[measure.name] = measure.pairs(shards, self.config, number)
             except NoPairsError:
                 if isinstance(measure, TokenMeasure):
                     raise
-        return made
+        return pairs
 
-    def batch(self, measure: HeldOutPairs) -> Batch:
-        """The masked examples of a measure."""
-        batch = self._kept.get(measure.name) or self._masked(self.dev, self.pairs[measure.name])
+    def batch(self, measure: HeldOutPairs, num_pairs: int | None = None) -> Batch:
+        """The masked examples of a measure: the first num_pairs, or all."""
+        batch = self._masked_once.get(measure.name)
+        if batch is None:
+            batch = self._masked(self.dev, self.pairs[measure.name])
         if measure.in_curves:  # it is used again and again
-            self._kept[measure.name] = batch
-        return batch if self._num_pairs is None else next(micro_batches(batch, self._num_pairs))
+            self._masked_once[measure.name] = batch
+        return batch if num_pairs is None else next(micro_batches(batch, num_pairs))
 
     def probe(self, measure: PairMeasure) -> Batch:
         """The training examples of the linear probe of a measure."""
@@ -114,10 +115,10 @@ class Evaluator:
         Raises:
             DivergedError: a loss that is not a finite number.
         """
-        measures = [m for m in catalog.measures() if m.in_curves and (self.kinds or not isinstance(m, PairMeasure))]
-        part = copy(self)
-        part._num_pairs, part.floors = num_pairs, {}
-        return part._evaluate(model.eval(), measures, {}).scores
+        measures = [measure for measure in catalog.measures() if measure.in_curves]
+        if not self.kinds:
+            measures = [measure for measure in measures if not isinstance(measure, PairMeasure)]
+        return self._evaluate(model.eval(), measures, {}, num_pairs).scores
 
     def evaluate(self, model: PretrainingModel, untrained: Collection[str] = ()) -> Evaluation:
         """The scores of a model in all measures, except those that it cannot have.
@@ -154,28 +155,41 @@ class Evaluator:
         return tokens / spent
 
     def _evaluate(
-        self, model: PretrainingModel, measures: Sequence[Measure], probes: "Mapping[str, Pipeline]"
+        self,
+        model: PretrainingModel,
+        measures: Sequence[Measure],
+        probes: "Mapping[str, Pipeline]",
+        num_pairs: int | None = None,
     ) -> Evaluation:
-        done, right = Evaluation(), dict[str, np.ndarray]()
+        """The scores of a model in some measures, on the first num_pairs pairs of each, or on all."""
+        done = Evaluation()
+        right: dict[str, np.ndarray] = {}
+        # What single segments answer is known of all pairs only.
+        floors = self.floors if num_pairs is None else {}
         for measure in measures:  # differences come after what they are of
             if isinstance(measure, OwnTextMeasure):
                 with torch.inference_mode():
                     score, documents = measure.take(model, self.tokenizer, self.device)
-                done.scores[measure.name], done.documents[measure.name] = score, documents
+                done.scores[measure.name] = score
+                done.documents[measure.name] = documents
             elif isinstance(measure, TokenMeasure) and measure.name in self.pairs:
-                self._take_tokens(done, model, measure)
+                self._take_tokens(done, model, measure, self.batch(measure, num_pairs))
             elif isinstance(measure, PairMeasure) and measure.name in self.pairs:
                 probe = probes.get(measure.fitted_as or measure.name)
-                right |= self._take_pairs(done, model, measure, probe)
+                if probe or self.kinds:
+                    batch = self.batch(measure, num_pairs)
+                    floor = floors.get(measure.name)
+                    right |= self._take_pairs(done, model, measure, batch, probe, floor)
             elif isinstance(measure, Difference) and {measure.of, measure.minus} <= right.keys():
-                done.scores[measure.name] = self._difference(measure, right, done.scores[measure.of].by)
-                of, minus = (done.documents.get(name) for name in (measure.of, measure.minus))
-                if of and minus:
-                    done.documents[measure.name] = of.minus(minus)
+                by = done.scores[measure.of].by
+                done.scores[measure.name] = _difference(measure, right, floors, by)
+                minuend = done.documents.get(measure.of)
+                subtrahend = done.documents.get(measure.minus)
+                if minuend and subtrahend:
+                    done.documents[measure.name] = minuend.minus(subtrahend)
         return done
 
-    def _take_tokens(self, done: Evaluation, model: PretrainingModel, measure: TokenMeasure) -> None:
-        batch = self.batch(measure)
+    def _take_tokens(self, done: Evaluation, model: PretrainingModel, measure: TokenMeasure, batch: Batch) -> None:
         correct, losses = [], []
         for part, output in self._outputs(model, batch, mlm=True):
             labels = tensor_on(part.masked_labels, self.device)
@@ -183,53 +197,53 @@ class Evaluator:
             # logsumexp instead of log_softmax, to avoid a second tensor of all log-probabilities.
             logits = output.mlm_logits.float()
             losses.append(logits.logsumexp(-1) - logits.gather(-1, labels[:, None])[:, 0])
-        right, loss = fetch(correct), fetch(losses).astype(np.float64)
-        mean, n = _finite(float(loss.sum()) / len(right)), len(right)
+        right = fetch(correct)
+        loss = fetch(losses).astype(np.float64)
+        n = len(right)
+        mean = _finite(float(loss.sum()) / n)
         _, counts = np.unique(batch.masked_labels, return_counts=True)
-        floor = 100 * float(counts.max()) / n
-        done.scores[measure.name] = share(int(right.sum()), n, floor=floor, by=HEAD, loss=mean)
+        most_frequent = 100 * float(counts.max()) / n
+        done.scores[measure.name] = share(int(right.sum()), n, floor=most_frequent, by=HEAD, loss=mean)
         source = self._sources(measure)[batch.masked_positions // batch.input_ids.shape[1]]
         done.documents[measure.name] = by_document(source, right)
         done.documents[loss_name(measure.name)] = by_document(source, loss)
 
     def _take_pairs(
-        self, done: Evaluation, model: PretrainingModel, measure: PairMeasure, probe: "Pipeline | None"
+        self,
+        done: Evaluation,
+        model: PretrainingModel,
+        measure: PairMeasure,
+        batch: Batch,
+        probe: "Pipeline | None",
+        floor: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
-        """Scores the answers of the head, and of a probe; whether each is right [pairs] bool, by score.
-
-        Changed pairs belong to the documents of those that they were made of; none if there are not as many.
-        """
-        answers: dict[str, tuple[np.ndarray, str]] = {}
-        if not (probe or self.kinds):
-            return {}
-        batch, floor = self.batch(measure), self.floors.get(measure.name)
+        """Scores the answers of the head, and of a probe; whether each is right [pairs] bool, by score."""
         margins, pooled = self._read(model, batch, measure.negative)
+        answers: dict[str, tuple[np.ndarray, str]] = {}
         if probe is not None:
-            names = [name for name in (measure.name, measure.probe) if name]
-            answers = dict.fromkeys(names, (probe.decision_function(pooled), LINEAR_PROBE))
+            of_probe = probe.decision_function(pooled), LINEAR_PROBE
+            answers[measure.name] = of_probe
+            if measure.probe:
+                answers[measure.probe] = of_probe
         if self.kinds:
-            answers[measure.name] = (margins, HEAD)
-        right = {name: (margins > 0) == batch.pair_labels for name, (margins, _) in answers.items()}
+            answers[measure.name] = margins, HEAD
         segments = None if floor is None else 100 * float(floor.mean())
-        for name, (margins, by) in answers.items():
-            score = _score(margins, batch.pair_labels, by)
+        for name, (log_odds, by) in answers.items():
+            score = _score(log_odds, batch.pair_labels, by)
             done.scores[name] = score.model_copy(update={"segments_floor": segments})
-        made_of = {other.name: other for other in catalog.of_kind(PairMeasure)}.get(measure.fitted_as or "", measure)
-        source = self._sources(made_of if measure.changed else measure)
-        done.documents.update({x: by_document(source, of) for x, of in right.items() if len(of) == len(source)})
+        right = {name: (log_odds > 0) == batch.pair_labels for name, (log_odds, _) in answers.items()}
+        # Changed pairs belong to the documents of those that they were made of, if they are as many.
+        made_of = {pairs.name: pairs for pairs in catalog.of_kind(PairMeasure)}
+        is_changed = measure.changed and measure.fitted_as in made_of
+        source = self._sources(made_of[measure.fitted_as or ""] if is_changed else measure)
+        for name, is_right in right.items():
+            if len(is_right) == len(source):
+                done.documents[name] = by_document(source, is_right)
         return right
 
     def _sources(self, measure: HeldOutPairs) -> np.ndarray:
         """The source document of the first segment of each pair of a measure [pairs]."""
         return self.dev.source_of(self.dev.document_at(self.pairs[measure.name].a_start))
-
-    def _difference(self, measure: Difference, right: Mapping[str, np.ndarray], by: str) -> Score:
-        """The difference of two measures; its floor is that of the floors' answers."""
-        value, low, high = paired(right[measure.of], right[measure.minus])
-        of, minus = (self.floors.get(name) for name in (measure.of, measure.minus))
-        segments = None if of is None or minus is None else 100 * float(of.mean() - minus.mean())
-        n = len(right[measure.of])
-        return Score(value=value, n=n, low=low, high=high, floor=0, by=by, segments_floor=segments)
 
     def _fit_probes(self, model: PretrainingModel, measures: Sequence[Measure]) -> "dict[str, Pipeline]":
         """The linear probe of each measure that has one, fitted on pairs of training documents."""
@@ -267,6 +281,18 @@ class Evaluator:
                 inputs["masked_positions"] = tensor_on(part.masked_positions[:0], self.device)
             with torch.inference_mode(), self.autocast():
                 yield part, model(**inputs)
+
+
+def _difference(
+    measure: Difference, right: Mapping[str, np.ndarray], floors: Mapping[str, np.ndarray], by: str
+) -> Score:
+    """The difference of two measures; its floor is that of the floors' answers."""
+    value, low, high = paired(right[measure.of], right[measure.minus])
+    segments = None
+    if measure.of in floors and measure.minus in floors:
+        segments = 100 * float(floors[measure.of].mean() - floors[measure.minus].mean())
+    n = len(right[measure.of])
+    return Score(value=value, n=n, low=low, high=high, floor=0, by=by, segments_floor=segments)
 
 
 def margin(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.Tensor:

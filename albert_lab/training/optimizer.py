@@ -20,10 +20,6 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.blocks import Block
 from albert_lab.training.device import choose_precision
 
-# To keep these and the step of AdamW out of compiled code, torch loads its compiler, 1.4 s in every process.
-for _method in (Optimizer.add_param_group, Optimizer.zero_grad, Optimizer.state_dict, Optimizer.load_state_dict):
-    vars(unwrap(_method))["__dynamo_disable"] = unwrap(_method)
-
 # Coefficients and smallest norm of the iteration: Jordan et al. 2024.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 _EPS = 1e-7
@@ -35,7 +31,26 @@ _RMS_OF_ADAMW = 0.2
 Build = Callable[[Sequence[dict[str, Any]], OptimizerConfig, float], Optimizer]
 
 
-class Lamb(Optimizer):
+class PlainOptimizer(Optimizer):
+    """torch's optimizer, without what keeps its methods out of compiled code.
+
+    To do so, each of them loads torch's compiler: 1.3 s of a CPU in every process that trains, and
+    nothing here is compiled. What they do is below their wrappers.
+    """
+
+    add_param_group = unwrap(Optimizer.add_param_group)
+    zero_grad = unwrap(Optimizer.zero_grad)
+    state_dict = unwrap(Optimizer.state_dict)
+    load_state_dict = unwrap(Optimizer.load_state_dict)
+
+
+class PlainAdamW(PlainOptimizer, AdamW):
+    """torch's AdamW, which does not load the compiler."""
+
+    step = torch.no_grad()(unwrap(AdamW.step))
+
+
+class Lamb(PlainOptimizer):
     """Layer-wise adaptive moments; `trust_ratio` and `weight_decay` may be set per parameter group.
 
     With `trust_ratio=False` it is the release's AdamWeightDecayOptimizer: AdamW without bias correction. Norms are
@@ -58,7 +73,8 @@ class Lamb(Optimizer):
 
     def _update(self, parameters: list[Tensor], group: dict) -> None:
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        means, squares = (_moments(self, parameters, name) for name in ("exp_avg", "exp_avg_sq"))
+        means = _moments(self, parameters, "exp_avg")
+        squares = _moments(self, parameters, "exp_avg_sq")
         beta1, beta2 = group["betas"]
 
         torch._foreach_lerp_(means, gradients, 1 - beta1)
@@ -73,7 +89,8 @@ class Lamb(Optimizer):
         if group["weight_decay"]:
             torch._foreach_add_(updates, parameters, alpha=group["weight_decay"])
         if group["trust_ratio"]:
-            weight_norms, update_norms = (torch.stack(torch._foreach_norm(of)) for of in (parameters, updates))
+            weight_norms = torch.stack(torch._foreach_norm(parameters))
+            update_norms = torch.stack(torch._foreach_norm(updates))
             both_positive = (weight_norms > 0) & (update_norms > 0)
             ratios = torch.where(both_positive, weight_norms / update_norms, 1.0).unbind()
             torch._foreach_addcmul_(parameters, updates, list(ratios), value=-group["lr"])
@@ -81,7 +98,7 @@ class Lamb(Optimizer):
             torch._foreach_add_(parameters, updates, alpha=-group["lr"])
 
 
-class Muon(Optimizer):
+class Muon(PlainOptimizer):
     """Orthogonalised momentum for groups with the keys `momentum` and `newton_schulz_steps`; AdamW for other groups.
 
     An update has the root mean square of AdamW's, so that one learning rate suits both. The result is that of
@@ -94,12 +111,13 @@ class Muon(Optimizer):
     def __init__(self, groups: list[dict[str, Any]], *, lr: float, weight_decay: float, **options: Any) -> None:
         """Takes the options of AdamW."""
         super().__init__(groups, {"lr": lr, "weight_decay": weight_decay})
-        self._adamw = AdamW(self._others(), lr=lr, weight_decay=weight_decay, **options)
+        self._adamw = PlainAdamW(self._others(), lr=lr, weight_decay=weight_decay, **options)
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        self._adamw.param_groups, self._adamw.state = self._others(), self.state  # load_state_dict replaces them
-        unwrap(type(self._adamw).step)(self._adamw)
+        self._adamw.param_groups = self._others()  # load_state_dict() replaces both
+        self._adamw.state = self.state
+        self._adamw.step()
         for group in self.param_groups:
             matrices = [parameter for parameter in group["params"] if parameter.grad is not None]
             if "momentum" in group and matrices:
@@ -115,21 +133,26 @@ class Muon(Optimizer):
         updates = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov's
         torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
 
-        is_bf16 = choose_precision("auto", matrices[0].device) == "bf16"
         by_shape: dict[tuple[int, ...], list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for matrix, update in zip(matrices, updates, strict=True):
-            # A tall matrix is transposed, since the products of the iteration are of the size of the rows.
-            pair = (matrix.mT, update.mT) if matrix.shape[0] > matrix.shape[1] else (matrix, update)
-            by_shape[tuple(pair[0].shape)].append(pair)
-        for shape, pairs in by_shape.items():
-            stacked = torch.stack([update for _, update in pairs]).to(torch.bfloat16 if is_bf16 else torch.float32)
-            steps = orthogonalized(stacked, group["newton_schulz_steps"]).to(pairs[0][0].dtype)
-            rate = group["lr"] * _RMS_OF_ADAMW * math.sqrt(max(shape))
-            targets = [matrix for matrix, _ in pairs]
-            if isinstance(rate, Tensor):
-                torch._foreach_sub_(targets, list((steps * rate).unbind()))
-            else:
-                torch._foreach_add_(targets, list(steps.unbind()), alpha=-rate)
+            if matrix.shape[0] > matrix.shape[1]:
+                # A tall matrix is transposed: the products of the iteration are of the size of the rows.
+                matrix, update = matrix.mT, update.mT
+            by_shape[tuple(matrix.shape)].append((matrix, update))
+        for pairs in by_shape.values():
+            self._step_along([matrix for matrix, _ in pairs], [update for _, update in pairs], group)
+
+    def _step_along(self, matrices: list[Tensor], updates: list[Tensor], group: dict[str, Any]) -> None:
+        """Move matrices of one shape along their updates, orthogonalised in bf16 where the device has it."""
+        first = matrices[0]
+        is_bf16 = choose_precision("auto", first.device) == "bf16"
+        stacked = torch.stack(updates).to(torch.bfloat16 if is_bf16 else torch.float32)
+        steps = orthogonalized(stacked, group["newton_schulz_steps"]).to(first.dtype)
+        rate = group["lr"] * _RMS_OF_ADAMW * math.sqrt(max(first.shape))
+        if isinstance(rate, Tensor):
+            torch._foreach_sub_(matrices, list((steps * rate).unbind()))
+        else:
+            torch._foreach_add_(matrices, list(steps.unbind()), alpha=-rate)
 
 
 def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
@@ -148,7 +171,8 @@ def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
 def _moments(optimizer: Optimizer, parameters: Sequence[Tensor], name: str) -> list[Tensor]:
     """The entry of the state of each parameter with this name, zeros at first."""
     for parameter in parameters:
-        if name not in (state := optimizer.state[parameter]):
+        state = optimizer.state[parameter]
+        if name not in state:
             state[name] = torch.zeros_like(parameter, memory_format=torch.preserve_format)
     return [optimizer.state[parameter][name] for parameter in parameters]
 
@@ -163,7 +187,7 @@ def _lamb(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_ra
 
 
 def _adamw(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_rate: float) -> Optimizer:
-    return AdamW([*groups], **_options(config, learning_rate), fused=True)  # one kernel for all tensors
+    return PlainAdamW([*groups], **_options(config, learning_rate), fused=True)  # one kernel for all tensors
 
 
 def _muon(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_rate: float) -> Optimizer:

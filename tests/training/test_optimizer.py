@@ -7,7 +7,7 @@ from torch import nn
 from albert_lab.config.compose import load
 from albert_lab.config.training import OptimizerConfig
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.training.optimizer import Lamb, build_optimizer, set_learning_rate, split_parameters
+from albert_lab.training.optimizer import Lamb, PlainAdamW, build_optimizer, set_learning_rate, split_parameters
 
 
 def configure(name: str, **options: Any) -> OptimizerConfig:
@@ -37,7 +37,7 @@ def test_only_layer_norms_and_biases_are_excluded():
     assert {names[p] for p in excluded} == of_norms | {"dense.bias", "decoder.bias", "output_bias"}
 
 
-@pytest.mark.parametrize(("name", "kind"), [("lamb", Lamb), ("adamw", torch.optim.AdamW)])
+@pytest.mark.parametrize(("name", "kind"), [("lamb", Lamb), ("adamw", PlainAdamW)])
 def test_excluded_parameters_have_no_decay_and_no_trust_ratio(name: str, kind: type):
     optimizer = build_optimizer(Toy(), configure(name), learning_rate=0.5)
     assert type(optimizer) is kind
