@@ -259,7 +259,7 @@ def make_record(
             jobs=whole_number(JOBS) or None,
         ),
         documents=trained.evaluation.documents,
-        conversion=trained.conversion and Conversion.model_validate(trained.conversion),
+        conversion=Conversion.model_validate(trained.conversion) if trained.conversion else None,
         untrained=trained.untrained,
     )
 
