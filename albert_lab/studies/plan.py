@@ -169,11 +169,14 @@ def plan_study(
         check_kinds(variant.config.inter_sentence)
         # Without a step, runs of all seeds have the same weights: then a row's seeds are those of its fine-tunings.
         is_trained = variant.config.budget.value > 0
+        # The other seeds have the same shape. Whether a task reads what a trained encoder knows, its first row shows.
+        is_first = variant is planned[0]
+        is_of_first_seed = variant.config.seed == planned[0].config.seed
         point = replace(
             _named(variant),
             tasks=chosen,
             seeds=experiment.finetuning_seeds if is_trained else (variant.config.seed,),
-            with_random=variant.config.seed == planned[0].config.seed,  # the other seeds have the same shape
+            with_random=is_first if isinstance(experiment.start_from, str) else is_of_first_seed,
         )
         points.append(look(point))
     name = points[0].run.name if experiment.name == ONE_MODEL else experiment.name
