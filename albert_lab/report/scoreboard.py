@@ -22,7 +22,7 @@ from albert_lab.report.notes import versions
 from albert_lab.report.wording import Words
 from albert_lab.storage import write_atomically
 from albert_lab.studies.claims import Kind
-from albert_lab.studies.study import EXPERIMENT
+from albert_lab.studies.study import EXPERIMENT, Study
 
 PAGE, PICTURE, TITLE = "README.md", "claims.png", "# What holds of the paper"
 COLUMNS = ("by loss, or number", "by tasks")  # of the picture
@@ -58,6 +58,8 @@ def _page(root: Path) -> Path:
 def publish(folder: Path, root: Path) -> Path:
     """Write a report below a folder of published reports, as `<root>/<scale>-<corpus>/<name>`; return its report.md.
 
+    One of a trained encoder has `-from-<encoder>` after the corpus: it is not to be read beside tables from scratch.
+
     What a former publication wrote is replaced, and no other file is touched.
 
     Raises:
@@ -65,7 +67,7 @@ def publish(folder: Path, root: Path) -> Path:
             that is no scoreboard, or something is in the way.
     """
     page, analysis = _page(root), read(folder)
-    target = root / f"{analysis.study.scale}-{analysis.study.corpus}" / folder.resolve().name
+    target = root / _place(analysis.study) / folder.resolve().name
     if target.is_symlink():
         raise ConfigError(f"{target} is a link, and a report is published into a folder of its own: remove it")
     others = {file.parent for file in root.glob(f"*/*/{EXPERIMENT}")} - {target}
@@ -74,6 +76,12 @@ def publish(folder: Path, root: Path) -> Path:
     written = report.write(target, analysis, with_derived=False)
     write_atomically(page, text)
     return written
+
+
+def _place(study: Study) -> str:
+    """The folder of the published reports that may be read beside each other."""
+    place = f"{study.scale}-{study.corpus}"
+    return f"{place}-from-{study.experiment.start_from}" if study.is_of_encoder else place
 
 
 def holds_reports(root: Path) -> bool:

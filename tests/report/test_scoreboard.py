@@ -54,3 +54,5 @@ def test_studies_of_a_trained_encoder_stand_apart_from_those_from_scratch(root, 
     before, after = scoreboard.render(found, tmp_path).split("## Asked of a trained encoder")
     assert "large/sop-vs-nsp" not in before
     assert "large/sop-vs-nsp" in after
+    published = scoreboard.publish(tmp_path / "large" / "sop-vs-nsp", tmp_path)
+    assert published.parent.parent.name.endswith("-from-an-encoder")
