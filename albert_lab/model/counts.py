@@ -44,6 +44,49 @@ class Counts:
         return self.with_pooler + self.heads
 
 
+@dataclass(frozen=True)
+class Products:
+    """FLOPs of the products of one position with the matrices of each part; a multiply-add is two.
+
+    table is that with the word embeddings, which gives the logits of a masked position.
+    """
+
+    projection: int
+    layers: int
+    mlm_head: int
+    table: int
+    pooler: int
+    pair_head: int
+
+    @classmethod
+    def of_standard(cls, shape: EncoderShape, num_labels: int) -> "Products":
+        """Those of an encoder with the blocks of ALBERT and BERT, without building it."""
+        hidden, embedding = shape.hidden_size, shape.embedding_size
+        attention, ffn = 4 * hidden**2, 2 * hidden * shape.intermediate_size
+        return cls(
+            projection=2 * embedding * hidden if shape.projection else 0,
+            layers=2 * shape.num_layers * (attention + ffn),
+            mlm_head=2 * hidden * embedding,
+            table=2 * embedding * shape.vocab_size,
+            pooler=2 * hidden**2,
+            pair_head=2 * hidden * num_labels,
+        )
+
+    def inference_flops(self, shape: EncoderShape, length: int) -> float:
+        """FLOPs per token of the encoder with its pooler, for sequences of a length in tokens."""
+        return (self._encoder(shape, length) + self.pooler) / length
+
+    def training_flops(self, shape: EncoderShape, length: int, masked: int, *, has_labels: bool) -> float:
+        """FLOPs per token of a forward and a backward pass, with `masked` predictions a sequence."""
+        heads = masked * (self.mlm_head + self.table) + self.pair_head
+        pooler = (3 if has_labels else 1) * self.pooler  # without labels it has no gradient
+        return (3 * (self._encoder(shape, length) + heads) + pooler) / length
+
+    def _encoder(self, shape: EncoderShape, length: int) -> int:
+        attention_scores = shape.num_layers * 4 * length * shape.hidden_size
+        return length * (self.projection + self.layers + attention_scores)
+
+
 def count(config: RunConfig) -> Counts:
     """The counts of the model that a configuration describes.
 
@@ -87,17 +130,19 @@ def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Co
     def product(module: torch.nn.Module | None) -> int:  # of each position with every matrix of a module
         return 2 * sum(matrix.numel() for matrix in module.parameters() if matrix.ndim > 1) if module else 0
 
-    layers = sum(product(encoder.attention_blocks[a]) + product(encoder.ffn_blocks[f]) for a, f in encoder.layers)
-    scores = shape.num_layers * 4 * length * shape.hidden_size
-    encoded = length * (product(encoder.embeddings.projection) + layers + scores)
-    mlm = masked * (product(model.mlm_head) + 2 * encoder.embeddings.word_embeddings.weight.numel())
-    pooler, pair = product(model.pooler), product(model.pair_head)
-    training = 3 * (encoded + mlm + pair) + (3 if num_labels else 1) * pooler  # without labels it has no gradient
+    products = Products(
+        projection=product(encoder.embeddings.projection),
+        layers=sum(product(encoder.attention_blocks[a]) + product(encoder.ffn_blocks[f]) for a, f in encoder.layers),
+        mlm_head=product(model.mlm_head),
+        table=2 * encoder.embeddings.word_embeddings.weight.numel(),
+        pooler=product(model.pooler),
+        pair_head=product(model.pair_head),
+    )
     return Counts(
         embeddings=size(encoder.embeddings),
         layers=size(encoder) - size(encoder.embeddings),
         pooler=size(model.pooler),
         heads=size(model.mlm_head) + size(model.pair_head),
-        training_flops=training / length,
-        inference_flops=(encoded + pooler) / length,
+        training_flops=products.training_flops(shape, length, masked, has_labels=num_labels > 0),
+        inference_flops=products.inference_flops(shape, length),
     )

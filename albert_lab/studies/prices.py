@@ -10,6 +10,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
 from albert_lab.files import read_json
 from albert_lab.machine import gpus
+from albert_lab.model.counts import Products
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import results
 from albert_lab.studies.plan import Plan, Point
@@ -35,21 +36,35 @@ class Price:
 
 def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
     """The price of plans with the runs that others start from, each once; options of sbatch say whether on a GPU."""
-    runs = {item.run.name: item for plan in plans for item in plan.to_train if item.lacks_pretraining}
-    has_gpu = bool(gpus()) if slurm is None else "gpu" in slurm
-    device = "cuda" if has_gpu and plans[0].config.machine.device != "cpu" else "cpu"
-    taken = paces(device)
-    family = [item for plan in plans for item in plan.family.values()]
-    tuned = {key: (done, item) for item in family for key, done in tunings(item, taken).items()}
-    todo = [*tuned.values(), *((work(item), item) for item in runs.values() if item.config.budget.unit != "seconds")]
-    disk = sum(_costs(item.config)[0] for item in runs.values()) * _CHECKPOINT_BYTES_PER_PARAMETER
-    seconds = sum(work(item) for item in runs.values() if item.config.budget.unit == "seconds") / _ASSUMED_SPEED
+    runs = {point.run.name: point for plan in plans for point in plan.to_train if point.lacks_pretraining}
+    family = [point for plan in plans for point in plan.family.values()]
+    device = _device(plans[0].config, slurm)
+    paces_of_tasks = paces(device)
+    finetunings = dict[tuple[str, str, int], tuple[Point, float]]()
+    for point in family:
+        finetunings |= {key: (point, done) for key, done in tunings(point, paces_of_tasks).items()}
+    timed = [point for point in runs.values() if point.config.budget.unit == "seconds"]
+    counted = [(point, work(point)) for point in runs.values() if point.config.budget.unit != "seconds"]
+    todo = [*finetunings.values(), *counted]
+    flops = sum(done * min(point.config.model.hidden_size, _WIDEST) for point, done in todo)
+    seconds = sum(map(work, timed)) / _ASSUMED_SPEED
     if todo:
-        speed, beside = last_speed(device) or (0.0, 0.0)
-        evaluations = beside * sum(_costs(item.config)[1] for item in runs.values())
-        seconds = seconds + sum(done for done, _ in todo) / speed + evaluations if speed else None
-    flops = sum(done * min(item.config.model.hidden_size, _WIDEST) for done, item in todo)
-    return Price(len(runs), len(tuned), flops, seconds, disk, device)
+        evaluated = sum(_training(point.config) for point in runs.values())
+        others = _seconds(sum(done for _, done in todo), evaluated, device)
+        seconds = None if others is None else seconds + others
+    disk = sum(_disk_bytes(point.config) for point in runs.values())
+    return Price(len(runs), len(finetunings), flops, seconds, disk, device)
+
+
+def _device(config: RunConfig, slurm: str | None) -> str:
+    has_gpu = bool(gpus()) if slurm is None else "gpu" in slurm
+    return "cuda" if has_gpu and config.machine.device != "cpu" else "cpu"
+
+
+def _seconds(work: float, evaluated: float, device: str) -> float | None:
+    """The time of work, and of evaluations of runs by their work of a token; None where no speed is known."""
+    speed = last_speed(device)
+    return None if speed is None else work / speed[0] + speed[1] * evaluated
 
 
 def last_speed(device: str) -> tuple[float, float] | None:
@@ -98,7 +113,7 @@ def work(item: Point) -> float:
     if budget.unit == "seconds":
         return budget.value * share * _ASSUMED_SPEED
     tokens = 1 if budget.unit == "tokens" else config.batch_size * config.max_sequence_length
-    of_token = sum(part * _costs(config.at_stage(number))[1] for number, part in enumerate(config.stage_shares))
+    of_token = sum(part * _training(config.at_stage(number)) for number, part in enumerate(config.stage_shares))
     return budget.value * share * tokens * of_token
 
 
@@ -113,20 +128,36 @@ def tunings(item: Point, paces: Mapping[str, float]) -> dict[tuple[str, str, int
 def _tuning(task: TaskConfig, settings: TaskSettings, config: RunConfig) -> float:
     """The work of a fine-tuning at the full length of every example: of RACE's, one for each of four options."""
     sequences = settings.steps * settings.batch_size * (4 if KINDS[task.kind].like == "multiple_choice" else 1)
-    return sequences * settings.max_sequence_length * _costs(config)[2]
+    return sequences * settings.max_sequence_length * _tuning_of_token(config)
 
 
-def _costs(config: RunConfig) -> tuple[int, float, float]:
-    """Parameters in matrices, and work per position of pre-training and of fine-tuning: 6 for each factor of products.
+def _work_of_token(config: RunConfig, flops: float) -> float:
+    """Work that takes as long at any width: FLOPs, less where products are too small to be fast."""
+    return flops / min(config.model.hidden_size, _WIDEST)
 
-    Blocks of own code count like the standard ones. model/counts.py is exact, and loads torch.
-    """
-    shape, length = EncoderShape.from_config(config), config.max_sequence_length
-    hidden, embedding, vocabulary = shape.hidden_size, shape.embedding_size, shape.vocab_size
-    per_product = 6 / min(hidden, _WIDEST)
-    attention, ffn = 4 * hidden**2, 2 * hidden * shape.intermediate_size
-    blocks = len({*shape.attention_blocks}) * attention + len({*shape.ffn_blocks}) * ffn
-    table = embedding * (vocabulary + shape.max_position_embeddings + hidden)
-    encoder = shape.num_layers * (attention + ffn + 2 * length * hidden) + embedding * hidden
-    head = config.masking.most_predictions(length) / length * embedding * (hidden + vocabulary)
-    return table + blocks, per_product * (encoder + head), per_product * encoder
+
+def _training(config: RunConfig) -> float:
+    """Work of pre-training on a token."""
+    length = config.max_sequence_length
+    shape, num_labels = EncoderShape.from_config(config), len(config.inter_sentence.labels)
+    masked = config.masking.most_predictions(length)
+    products = Products.of_standard(shape, num_labels)
+    flops = products.training_flops(shape, length, masked, has_labels=num_labels > 0)
+    return _work_of_token(config, flops)
+
+
+def _tuning_of_token(config: RunConfig) -> float:
+    """Work of fine-tuning on a token: a forward pass, and a backward pass that takes twice as long."""
+    shape = EncoderShape.from_config(config)
+    flops = 3 * Products.of_standard(shape, 0).inference_flops(shape, config.max_sequence_length)
+    return _work_of_token(config, flops)
+
+
+def _disk_bytes(config: RunConfig) -> int:
+    """Bytes of the checkpoints that are kept of a run: parameters in matrices, of standard blocks."""
+    shape = EncoderShape.from_config(config)
+    hidden = shape.hidden_size
+    attention = len({*shape.attention_blocks}) * 4 * hidden**2
+    ffn = len({*shape.ffn_blocks}) * 2 * hidden * shape.intermediate_size
+    table = shape.embedding_size * (shape.vocab_size + shape.max_position_embeddings + hidden)
+    return (table + attention + ffn) * _CHECKPOINT_BYTES_PER_PARAMETER
