@@ -1,7 +1,7 @@
 """The claims of the paper over all reports below a folder: each at the largest scale that can tell it."""
 
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from albert_lab.analysis.analysis import Analysis, read
@@ -23,18 +23,15 @@ class Found:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A claim of the paper, and by each kind of evidence that it is asked of the verdict that speaks for it.
+    """A claim, the experiment that asks it, by which kinds of evidence, and the verdict that speaks for it by each.
 
-    A kind by which it was asked in no report is not in `by`.
+    A kind by which no report asks it is not in `by`.
     """
 
     claim: BaseClaim
     experiment: Experiment
-    by: Mapping[Kind, Found] = field(default_factory=dict)
-
-    @property
-    def kinds(self) -> list[Kind]:
-        return kinds(self.claim)
+    kinds: Sequence[Kind]
+    by: Mapping[Kind, Found]
 
 
 def reports(root: Path, only: Container[Path] | None = None) -> dict[Path, Analysis]:
@@ -78,22 +75,17 @@ def of_report(folder: Path, analysis: Analysis) -> list[Sentence]:
 
 
 def _sentence(claim: BaseClaim, experiment: Experiment, found: Mapping[Path, Analysis]) -> Sentence:
-    by = {}
-    for kind in kinds(claim):
-        asked = [
-            Found(folder, analysis, verdict)
-            for folder, analysis in found.items()
-            for verdict in analysis.verdicts
-            if verdict.kind is kind and (verdict.claim.quote, verdict.claim.short) == (claim.quote, claim.short)
-        ]
-        if asked:
-            by[kind] = _speaking(asked)
-    return Sentence(claim, experiment, by)
+    asked: dict[Kind, list[Found]] = {}
+    for folder, analysis in found.items():
+        for verdict in analysis.verdicts:
+            if (verdict.claim.quote, verdict.claim.short) == (claim.quote, claim.short):
+                asked.setdefault(verdict.kind, []).append(Found(folder, analysis, verdict))
+    by = {kind: _speaking(items) for kind, items in asked.items()}
+    return Sentence(claim, experiment, list(by) or kinds(claim), by)
 
 
-def _speaking(found: Iterable[Found]) -> Found:
+def _speaking(by_size: Sequence[Found]) -> Found:
     """The verdict that speaks for a claim: that of the largest scale that can tell; else of the largest that has it."""
-    by_size = list(found)
     telling = [item for item in by_size if item.verdict.outcome is not Outcome.CANNOT_TELL]
     measured = [item for item in by_size if item.verdict.effect]
     return (telling or measured or by_size)[0]

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -246,18 +247,20 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
     if len(rows) > 1 and not is_of_one_set(table.study, metric, {run for row in rows for run in runs_of[row]}):
         return replace(verdict, reason=Reason.OTHER_SETS)
     comparisons = claim.comparisons_of(metric, table.study.experiment.grid)
-    finding = _decisive([_finding(item, frame, metric) for item in comparisons])
+    contrast_of = _contrast_of(metric, rows, frame)
+    finding = _decisive([_finding(item, table.name, contrast_of) for item in comparisons])
     accuracy = _accuracy(metric)
     verdict = replace(verdict, effect=_effect(finding, metric, table))
     if accuracy != metric and not table.lacks(accuracy, rows):
         # Signed as accuracies are, and of the rows that decide the claim.
         signs = tuple((-weight, labels) for weight, labels in finding.comparison.weights)
         beside = Comparison(signs if claim.by else finding.comparison.weights)
-        verdict = replace(verdict, beside=_effect(_finding(beside, frame, accuracy), accuracy, table))
+        shown = _finding(beside, table.name, partial(contrast, frame, accuracy))
+        verdict = replace(verdict, beside=_effect(shown, accuracy, table))
     reason, details = _nothing_to_tell(claim, metric, rows, table)
     if reason:
         return replace(verdict, reason=reason, details=details)
-    verdict = replace(verdict, tells=_tells(verdict, finding))
+    verdict = replace(verdict, tells=_tells(verdict, finding, table))
     if math.isnan(finding.contrast.p):
         is_ratio = math.isnan(finding.contrast.effect)
         return replace(verdict, outcome=Outcome.UNDECIDED, reason=Reason.NO_RATIO if is_ratio else Reason.TOO_FEW_RUNS)
@@ -276,23 +279,17 @@ def _decided(verdict: Verdict, finding: _Finding) -> Verdict:
 
 
 def _by_arithmetic(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
-    """The verdict by numbers of parameters of the configurations of a scale, for which nothing is trained."""
-    experiment = table.study.experiment
+    """The verdict by parameters of the configurations of a scale, for which nothing is trained."""
+    experiment, metric = table.study.experiment, claim.metrics[0]
     sizes = dict[str, float]()
     for row in claim.rows(experiment.grid):
         overrides = [f"{axis}={label}" for axis, label in row.items()]
         (variant,) = variants(experiment, [f"scale={claim.at_scale}", "seed=0", *overrides])
-        counted = count(variant.config)
-        sizes[table.name(row)] = counted.total if claim.metrics[0] == "parameters" else counted.encoder
-    findings = []
-    for item in claim.comparisons(experiment.grid):
-        weights = _weights(item, table.name)
-        findings.append(_tested(item, [_exact(sizes, weights, bound, log=item.is_log) for bound in _bounds(item)]))
-    finding = _decisive(findings)
-    effect = _effect(finding, claim.metrics[0], table)
-    return _decided(
-        Verdict(claim, kind, claim.metrics[0], Outcome.CANNOT_TELL, effect=effect, tells=Tells.YES), finding
-    )
+        sizes[table.name(row)] = count(variant.config).total
+    tests = claim.comparisons(experiment.grid)
+    finding = _decisive([_finding(item, table.name, partial(_exact, sizes)) for item in tests])
+    effect = _effect(finding, metric, table)
+    return _decided(Verdict(claim, kind, metric, Outcome.CANNOT_TELL, effect, tells=Tells.YES), finding)
 
 
 def _decisive(findings: Sequence[_Finding]) -> _Finding:
@@ -314,42 +311,30 @@ def _rounded(p: float) -> float:
     return round(p, 12)
 
 
-def _finding(comparison: Comparison, frame: Frame, metric: str) -> _Finding:
-    weights = _weights(comparison, lambda labels: str(frame.row(labels)))
+def _contrast_of(metric: str, rows: Collection[str], frame: Frame) -> Callable[..., Contrast]:
+    """What computes contrasts of a metric: exact numbers, if all seeds of the rows agree, have no spread."""
     values = _by_row(frame, metric, "value")
-    if metric in EXACT and all(len({*values[row]}) == 1 for row in weights):
-        sizes = {row: values[row][0] for row in weights}
-        contrasts = [_exact(sizes, weights, bound, log=comparison.is_log) for bound in _bounds(comparison)]
-    else:
-        contrasts = [contrast(frame, metric, weights, bound, log=comparison.is_log) for bound in _bounds(comparison)]
-    return _tested(comparison, contrasts)
-
-
-def _tested(comparison: Comparison, contrasts: Sequence[Contrast]) -> _Finding:
-    """A comparison with its contrast against each of its bounds."""
-    inside = []
-    for bound, found in zip(_bounds(comparison), contrasts, strict=True):
-        inside.append(found.p if bound == comparison.low else found.p_against)
-    support, denial = 2 * max(inside), 2 * min(1 - p for p in inside)
-    return _Finding(comparison, contrasts[0], min(1.0, support), min(1.0, denial))
-
-
-def _bounds(comparison: Comparison) -> list[float]:
-    # A comparison beside another one has no bound: it is shown, and tested against nothing.
-    return [bound for bound in (comparison.low, comparison.high) if math.isfinite(bound)] or [0.0]
-
-
-def _weights(comparison: Comparison, name: Callable[[Labels], str]) -> dict[str, float]:
-    weights = dict[str, float]()
-    for weight, row in comparison.weights:  # an interaction may have one row twice
-        weights[name(row)] = weights.get(name(row), 0.0) + weight
-    return weights
+    if metric in EXACT and all(len({*values[row]}) == 1 for row in rows):
+        return partial(_exact, {row: values[row][0] for row in rows})
+    return partial(contrast, frame, metric)
 
 
 def _exact(sizes: Mapping[str, float], weights: Mapping[str, float], bound: float, *, log: bool) -> Contrast:
-    """A contrast of numbers without a spread."""
     effect = sum(weight * (math.log(sizes[row]) if log else sizes[row]) for row, weight in weights.items())
     return Contrast(effect, effect, effect, float(effect <= bound), float(effect >= bound))
+
+
+def _finding(comparison: Comparison, name: Callable[[Labels], str], contrast_of: Callable[..., Contrast]) -> _Finding:
+    """A comparison with its contrast, tested against each of its bounds."""
+    weights = dict[str, float]()
+    for weight, row in comparison.weights:  # an interaction may have one row twice
+        weights[name(row)] = weights.get(name(row), 0.0) + weight
+    # A comparison beside another one has no bound: it is shown, and tested against nothing.
+    bounds = [bound for bound in (comparison.low, comparison.high) if math.isfinite(bound)] or [0.0]
+    found = [contrast_of(weights, bound, log=comparison.is_log) for bound in bounds]
+    inside = [item.p if bound == comparison.low else item.p_against for bound, item in zip(bounds, found, strict=True)]
+    support, denial = 2 * max(inside), 2 * min(1 - p for p in inside)
+    return _Finding(comparison, found[0], min(1.0, support), min(1.0, denial))
 
 
 def _effect(finding: _Finding, metric: str, table: _Table) -> Effect:
@@ -382,17 +367,13 @@ def _papers_number(labels: Labels, metric: str, table: _Table) -> float:
     return next((read_off[label] for label in labels.values() if label in read_off), math.nan)
 
 
-def _tells(verdict: Verdict, finding: _Finding) -> Tells:
+def _tells(verdict: Verdict, finding: _Finding, table: _Table) -> Tells:
     """Whether the scale can tell the claim: of a loss, for which the paper has no number, by its accuracy."""
-    comparison, effect = finding.comparison, verdict.effect
-    assert effect is not None
-    if math.isfinite(comparison.low) and math.isfinite(comparison.high):
-        size = (comparison.high - comparison.low) / 2
-    else:
-        paper = math.log(effect.paper) if comparison.is_log and effect.paper > 0 else effect.paper
-        size = paper - (comparison.low if math.isfinite(comparison.low) else comparison.high)
-    said = tells(finding.contrast.low, finding.contrast.high, size)
-    beside = verdict.beside
+    comparison, found, beside = finding.comparison, finding.contrast, verdict.beside
+    if math.isfinite(comparison.high - comparison.low):
+        return tells(found.low, found.high, (comparison.high - comparison.low) / 2)
+    bound = comparison.low if math.isfinite(comparison.low) else comparison.high
+    said = tells(found.low, found.high, _paper(comparison, verdict.metric, table) - bound)
     return tells(beside.low, beside.high, beside.paper) if said is Tells.NOT_KNOWN and beside else said
 
 

@@ -1,7 +1,6 @@
 """A report as files: its records, the text, the page, the picture, and the numbers as CSV."""
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +12,6 @@ from pydantic_core import to_jsonable_python
 
 from albert_lab.analysis.analysis import Analysis, analyse, read
 from albert_lab.analysis.frame import as_csv
-from albert_lab.analysis.verdicts import Verdict
 from albert_lab.errors import ConfigError
 from albert_lab.figures import figures
 from albert_lab.messages import to_stderr
@@ -123,33 +121,9 @@ def as_json(name: str, analysis: Analysis) -> str:
         "title": analysis.experiment.title,
         "answer": wording.answer(analysis),
         "rows": rows,
-        "verdicts": [as_data(analysis, verdict) for verdict in analysis.verdicts],
+        "verdicts": analysis.verdicts,
     }
     return json.dumps(with_null(content), indent=2)
-
-
-def as_data(analysis: Analysis, verdict: Verdict) -> dict[str, Any]:
-    """A verdict as plain data; numbers that are not known are NaN."""
-    measured, claim = verdict.effect, verdict.claim
-    said = wording.words(analysis, verdict)
-    numbers = {name: getattr(measured, name, math.nan) for name in ("value", "low", "high", "paper", "segments")}
-    return {
-        "claim": wording.short(claim),
-        "quote": claim.quote,
-        "section": claim.section,
-        "by": verdict.kind.value,
-        "metric": verdict.metric,
-        "verdict": verdict.outcome.value,
-        "can_tell": verdict.tells.value,
-        "reason": verdict.reason and verdict.reason.value,
-        "form": measured and measured.form.value,
-        "rows": [{"weight": weight, "row": row} for weight, row in (measured.rows if measured else ())],
-        "effect": numbers.pop("value"),
-        **numbers,
-        "p": verdict.p,
-        "evidence": said.evidence,
-        "warning": said.warning,
-    }
 
 
 def with_null(content: Any) -> Any:

@@ -178,26 +178,21 @@ def as_data(lines: Sequence[Sentence]) -> list[dict[str, Any]]:
     """Claims as plain data: the verdict by each kind of evidence, with its report; unknown numbers are null."""
     content = []
     for line in lines:
-        by = {
-            kind.value: report.as_data(item.analysis, item.verdict) | {"report": str(item.folder)}
-            for kind, item in line.by.items()
-        }
-        content.append({"claim": wording.short(line.claim), "sentence": line.claim.quote} | {"by": by})
+        by = {kind: {"report": str(item.folder), "verdict": item.verdict} for kind, item in line.by.items()}
+        content.append({"claim": wording.short(line.claim), "by": by})
     return report.with_null(content)
 
 
 def as_text(lines: Sequence[Sentence]) -> str:
-    """Claims for a terminal: the verdicts on each, and how many there are of each."""
+    """Claims for a terminal: how many hold, and the verdict and number of those that a report asks."""
     rows = []
-    for line in lines:
-        said = wording.words_of(line)
-        words = [said[kind].word if kind in said else "" for kind in ON_PERFORMANCE]
-        first = said[Kind.NUMBER].word if Kind.NUMBER in said else words[0]
-        number = next((item.number for item in said.values() if item.number), "")
-        rows.append([first, words[1], wording.short(line.claim), number])
-    header = [f"{wording.KINDS[Kind.LOSS]}, or number", wording.KINDS[Kind.TASKS], "claim", "measured"]
-    table = tabulate(rows, header, tablefmt="plain", disable_numparse=True)
-    return f"{wording.of_sentences(lines)}\n\n{table}"
+    for row in picture(lines):
+        marks = [row.marks.get(column) for column in COLUMNS]
+        words = [mark.word if mark else "" for mark in marks]
+        number = next((mark.number for mark in marks if mark and mark.number), "")
+        rows.append([*words, row.claim, number])
+    header = [*COLUMNS, "claim", "measured"]
+    return f"{wording.of_sentences(lines)}\n\n{tabulate(rows, header, tablefmt='plain', disable_numparse=True)}"
 
 
 def _where(line: Sentence) -> str:

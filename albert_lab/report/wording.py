@@ -4,11 +4,12 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.frame import RANDOM
-from albert_lab.analysis.sentences import Sentence
+from albert_lab.analysis.sentences import Sentence, of_report
 from albert_lab.analysis.verdicts import ALPHA, Effect, Form, Outcome, Reason, Tells, Verdict, is_of_one_set
 from albert_lab.measures.catalog import probes
 from albert_lab.report import numbers
@@ -22,10 +23,22 @@ WORDS = {
     Outcome.CANNOT_TELL: "cannot tell",
 }
 DECIDED = (WORDS[Outcome.SUPPORTED], WORDS[Outcome.NOT_SUPPORTED])
-KINDS = {Kind.LOSS: "by loss", Kind.TASKS: "by tasks", Kind.NUMBER: "by count or clock"}
+KINDS = {Kind.LOSS: "by loss", Kind.TASKS: "by tasks", Kind.NUMBER: "by number"}
 TELLS = {Tells.YES: "yes", Tells.NO: "no", Tells.NOT_KNOWN: "not known"}
 OTHER_SETS = "with one text, vocabulary, length and masking they could be compared"
 SETTINGS = {"model.num_layers": "layers"}
+REASONS = {
+    Reason.NO_ROW: "this table has not all rows of the claim: it lacks {all}",
+    Reason.SEVERAL_ROWS: "each of its rows is several here: give one value of {all}",
+    Reason.TOO_SMALL: "the sentence is about {1} {0}, and these models have {2}",
+    Reason.SAME_RUNS: "at this scale its rows are the same runs",
+    Reason.OTHER_SETS: f"its rows were scored on different held-out sets: {OTHER_SETS}",
+    Reason.NOT_COUNTED: "{heading} does not count: no row is clearly above random weights and above words alone",
+    Reason.NOT_LEARNT: "not learnt: no row is clearly above the floor",
+    Reason.OWN_TASK_NOT_LEARNT: "not learnt: {0} is at the floor of {1}, its own task",
+    Reason.NO_RATIO: "a ratio needs numbers above 0",
+    Reason.TOO_FEW_RUNS: "one seed has no spread",
+}
 NO_RUN = "No run is finished."
 
 
@@ -124,49 +137,25 @@ def _floors_of_probe(analysis: Analysis, measured: Effect) -> str:
 
 def _reason(analysis: Analysis, verdict: Verdict) -> str:
     """Why a claim is not decided; empty if it is, or if it is tested and the numbers say all."""
-    details, heading = verdict.details, analysis.heading(verdict.metric)
-    match verdict.reason:
-        case Reason.NO_ROW:
-            return f"this table has not all rows of the claim: it lacks {_listed(details)}"
-        case Reason.SEVERAL_ROWS:
-            return f"each of its rows is several here: give one value of {', '.join(details)}"
-        case Reason.NOT_MEASURED:
-            return _not_measured(analysis, verdict)
-        case Reason.TOO_SMALL:
-            name = SETTINGS.get(details[0], details[0])
-            return f"the sentence is about {details[1]} {name}, and these models have {details[2]}"
-        case Reason.SAME_RUNS:
-            return "at this scale its rows are the same runs"
-        case Reason.OTHER_SETS:
-            return f"its rows were scored on different held-out sets: {OTHER_SETS}"
-        case Reason.NOT_COUNTED:
-            return f"{heading} does not count: no row is clearly above random weights and above words alone"
-        case Reason.NOT_LEARNT:
-            return "not learnt: no row is clearly above the floor"
-        case Reason.OWN_TASK_NOT_LEARNT:
-            return f"not learnt: {details[0]} is at the floor of {analysis.heading(details[1])}, its own task"
-        case Reason.NO_RATIO:
-            return "a ratio needs numbers above 0"
-        case Reason.TOO_FEW_RUNS:
-            return "one seed has no spread"
-    return ""
+    if verdict.reason is None:
+        return ""
+    if verdict.reason is Reason.NOT_MEASURED:
+        return _not_measured(analysis, verdict)
+    details = [SETTINGS.get(detail, detail) for detail in verdict.details]
+    if verdict.reason is Reason.OWN_TASK_NOT_LEARNT:
+        details[1] = analysis.heading(details[1])
+    heading = analysis.heading(verdict.metric)
+    return REASONS[verdict.reason].format(*details, all=", ".join(details), heading=heading)
 
 
 def _not_measured(analysis: Analysis, verdict: Verdict) -> str:
+    names = [name for name in verdict.details if name != AVERAGE] or ["average of five tasks"]
+    listed = " and ".join(map(analysis.heading, names))
     if verdict.kind is Kind.TASKS:
-        single = [name for name in verdict.details if name != AVERAGE or len(verdict.details) == 1]
-        if single == [AVERAGE]:
-            return "not all of the five tasks of the average were fine-tuned"
-        names = [analysis.heading(name) for name in single]
-        return f"{_listed(names)} {'was' if len(names) == 1 else 'were'} not fine-tuned"
-    heading = analysis.heading(verdict.details[0])
+        return f"{listed} {'were' if len(names) > 1 else 'was'} not fine-tuned"
     if verdict.metric.endswith("tokens_per_second"):
-        return f"{heading} were not measured: no run had the machine to itself (--jobs 1)"
-    return f"{heading} was not measured for all of its rows"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+        return f"{listed} were not measured: no run had the machine to itself (--jobs 1)"
+    return f"{listed} was not measured for all of its rows"
 
 
 def _warning(verdict: Verdict) -> str:
@@ -191,12 +180,10 @@ def answer(analysis: Analysis) -> str:
         holds = all(decided.get(name) is Outcome.SUPPORTED for name in known.holds)
         if holds and all(decided.get(name) is Outcome.NOT_SUPPORTED for name in known.fails):
             return known.say
-    shown = [f"{name} (yes)" for name, outcome in decided.items() if outcome is Outcome.SUPPORTED]
-    shown += [f"{name} (NO)" for name, outcome in decided.items() if outcome is Outcome.NOT_SUPPORTED]
+    shown = [f"{name} ({WORDS[outcome]})" for name, outcome in decided.items()]
     if not shown:
         return "Nothing is decided at this scale."
-    text = "; ".join(shown[:2])
-    return f"{text[0].upper()}{text[1:]}{'; and more' * (len(shown) > 2)}."
+    return f"Decided here: {'; '.join(shown[:2])}{'; and more' * (len(shown) > 2)}."
 
 
 def decisions(analysis: Analysis) -> dict[str, Outcome]:
@@ -210,27 +197,26 @@ def decisions(analysis: Analysis) -> dict[str, Outcome]:
 
 def counted(analysis: Analysis) -> str:
     """How many of a study's claims hold, by each kind of evidence; empty without claims."""
-    whose = " of the paper" if analysis.experiment.is_of_paper else ""
-    outcomes = {kind: [line.outcome for line in analysis.verdicts if line.kind is kind] for kind in Kind}
-    said = [f"{KINDS[kind]} {tally(found)}" for kind, found in outcomes.items() if found]
     number = len(analysis.experiment.claims)
-    return f"{number} claim{'s' * (number > 1)}{whose}: {'; '.join(said)}." if said else ""
-
-
-def tally(outcomes: Sequence[Outcome]) -> str:
-    """How often each outcome is there: 3 yes, 1 NO, 2 cannot tell."""
-    found = Counter(outcomes)
-    return ", ".join(f"{found[outcome]} {word}" for outcome, word in WORDS.items() if found[outcome])
+    whose = " of the paper" * analysis.experiment.is_of_paper
+    by_kind = tally([(verdict.kind, verdict.outcome) for verdict in analysis.verdicts])
+    return f"{number} claim{'s' * (number > 1)}{whose}: {by_kind}." if number else ""
 
 
 def of_sentences(lines: Sequence[Sentence]) -> str:
     """How many claims of the paper hold over all reports, by each kind of evidence."""
-    said = []
-    for kind in Kind:
-        asked = [line for line in lines if kind in line.kinds]
-        outcomes = [line.by[kind].verdict.outcome if kind in line.by else Outcome.CANNOT_TELL for line in asked]
-        said += [f"{KINDS[kind]} {tally(outcomes)}"] if asked else []
-    return f"Of {len(lines)} claims of the paper: {'; '.join(said)}."
+    said = [(kind, line.by[kind].verdict.outcome if kind in line.by else None) for line in lines for kind in line.kinds]
+    by_kind = tally([(kind, outcome or Outcome.CANNOT_TELL) for kind, outcome in said])
+    return f"Of {len(lines)} claims of the paper: {by_kind}."
+
+
+def tally(outcomes: Sequence[tuple[Kind, Outcome]]) -> str:
+    """How often each outcome is there: by loss 3 yes, 1 NO; by tasks 2 cannot tell."""
+    found, parts = Counter(outcomes), []
+    for kind, name in KINDS.items():
+        numbers_of = [f"{found[kind, outcome]} {word}" for outcome, word in WORDS.items() if found[kind, outcome]]
+        parts += [f"{name} {', '.join(numbers_of)}"] if numbers_of else []
+    return "; ".join(parts)
 
 
 def extremes(analysis: Analysis, metric: str) -> str:
@@ -242,24 +228,17 @@ def extremes(analysis: Analysis, metric: str) -> str:
     if not is_of_one_set(analysis.study, metric, {run.name for run in analysis.study.runs}):
         return f"{heading} was taken on different held-out sets: {OTHER_SETS}"
     best, worst = str(means.idxmax()), str(means.idxmin())
-    shown = {row: f"{numbers.value(means[row], unit)} {unit}".strip() for row in (best, worst)}
+    low, high = (f"{numbers.value(means[row], unit)} {unit}".strip() for row in (worst, best))
     if best == worst:
-        return f"{heading}{' is the same in all rows' * (len(means) > 1)}: {shown[best]}"
-    found = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0})
-    between = f"{heading} is between {shown[worst]} ({worst}) and {shown[best]} ({best})"
-    if math.isnan(found.p):
-        return f"{between}; one seed has no spread, so nothing is decided"
-    # They were chosen of all pairs of rows (Bonferroni).
-    if found.p * len(means) * (len(means) - 1) >= ALPHA:
-        return f"{between}, within the noise of these seeds"
-    return f"{heading} is highest for {best} ({shown[best]}) and lowest for {worst} ({shown[worst]})"
+        return f"{heading}{' is the same in all rows' * (len(means) > 1)}: {low}"
+    # They were chosen of all pairs of rows (Bonferroni); of one seed nothing is known.
+    p = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0}).p * len(means) * (len(means) - 1)
+    if p < ALPHA:
+        return f"{heading} is highest for {best} ({high}) and lowest for {worst} ({low})"
+    noise = "one seed has no spread, so nothing is decided" if math.isnan(p) else "within the noise of these seeds"
+    return f"{heading} is between {low} ({worst}) and {high} ({best}): {noise}"
 
 
 def claims_of(analysis: Analysis) -> list[tuple[BaseClaim, dict[Kind, Words]]]:
     """The claims of a study, each with what it says of it by each kind of evidence."""
-    said: list[tuple[BaseClaim, dict[Kind, Words]]] = []
-    for verdict in analysis.verdicts:
-        if not said or said[-1][0] is not verdict.claim:
-            said.append((verdict.claim, {}))
-        said[-1][1][verdict.kind] = words(analysis, verdict)
-    return said
+    return [(line.claim, words_of(line)) for line in of_report(Path(), analysis)]

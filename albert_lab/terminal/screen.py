@@ -22,6 +22,7 @@ from albert_lab.terminal.console import PlainConsole
 LINES, WIDTH = 30, 100
 MOST_ROWS = 9
 WORD = 13  # characters of the column of a verdict
+COLUMNS = {"loss, number": (Kind.LOSS, Kind.NUMBER), "tasks": (Kind.TASKS,)}
 COLOURS = {"yes": "green", "NO": "red", "undecided": "yellow", "cannot tell": "dim"}
 
 
@@ -47,13 +48,11 @@ def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | 
     said = wording.claims_of(analysis)
     warning = _warning(said, width)
     paths = _paths(folder)
-    fixed = len(title) + len(counted) + len(below) + len(warning) + len(paths)
-    fixed += 3 + min(len(analysis.rows), MOST_ROWS) + 3  # the table's head, empty lines
-    claims, left = _claims(said, width, LINES - fixed)
+    fixed = [*title, *counted, *below, *warning, *paths, *analysis.rows[:MOST_ROWS]]
+    claims = _claims(said, width, LINES - len(fixed) - 5)  # the head of the table, empty lines
     parts: list[Text | Table] = [*(Text(line, style="bold") for line in title), *map(Text, counted), Text(), table]
     parts += [Text(line, style="dim") for line in below]
     parts += [Text(), *claims] if claims else []
-    parts += [Text(f"and {left} more in the report", style="dim")] if left else []
     parts += [Text(line, style="yellow") for line in warning]
     return [*parts, Text(), *map(Text, paths)]
 
@@ -95,41 +94,24 @@ def _table(analysis: Analysis, width: int) -> tuple[Table, list[str], int]:
     return table, shown, len(analysis.rows) - len(rows)
 
 
-def _claims(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int, room: int) -> tuple[list[Text], int]:
-    """As many lines of claims as there is room for, with a heading, and the number of claims that are left out.
-
-    Those on performance, by loss and by tasks, stand above those on other numbers.
-    """
-    lines, shown = list[Text](), 0
-    for kinds in ([Kind.LOSS, Kind.TASKS], [Kind.NUMBER]):
-        asked = [(claim, words) for claim, words in said if {*words} & {*kinds}]
-        used = [kind for kind in kinds if any(kind in words for _, words in asked)]
-        wrapped = [_claim(claim, [words.get(kind) for kind in used], width) for claim, words in asked]
-        if wrapped and len(lines) + 2 <= room:
-            headings = [("verdict" if kind is Kind.NUMBER else wording.KINDS[kind]).ljust(WORD) for kind in used]
-            lines.append(Text("".join(headings), style="dim"))
-        for parts in wrapped:
-            if len(lines) + len(parts) + (shown + 1 < len(said)) <= room:
-                lines += parts
-                shown += 1
-    return lines, len(said) - shown
-
-
-def _claim(claim: BaseClaim, said: Sequence[Words | None], width: int) -> list[Text]:
-    """A claim with its verdicts, and the number of the first that has one, if it fits; a long claim is wrapped."""
-    first, *rest = textwrap.wrap(wording.short(claim), max(LONGEST_SHORT, width // 3)) or [""]
-    text = Text()
-    for words in said:
-        word = words.word if words else ""
-        text.append(word.ljust(WORD), style=f"bold {COLOURS.get(word, '')}")
-    text.append(first)
-    number = next((_number(words) for words in said if words and words.number), "")
-    if number and len(text) < WORD * len(said) + LONGEST_SHORT + 1:
-        text.append(" " * (WORD * len(said) + LONGEST_SHORT + 1 - len(text)))
-    if len(text) + len(number) <= width:
-        text.append(number, style="dim")
-    text.rstrip()
-    return [text, *(Text(" " * WORD * len(said) + line) for line in rest)]
+def _claims(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int, room: int) -> list[Text]:
+    """The lines of claims, below the names of the kinds of evidence; those without room are counted."""
+    used = [column for column, kinds in COLUMNS.items() if any({*kinds} & {*words} for _, words in said)]
+    if not used:
+        return []
+    lines = [Text("".join(column.ljust(WORD) for column in used), style="dim")]
+    for claim, words in said:
+        first, *rest = textwrap.wrap(wording.short(claim), LONGEST_SHORT)
+        text = Text()
+        for column in used:
+            word = next((words[kind].word for kind in COLUMNS[column] if kind in words), "")
+            text.append(word.ljust(WORD), style=f"bold {COLOURS.get(word, '')}")
+        text.append(first.ljust(LONGEST_SHORT + 1))
+        number = next((_number(item) for item in words.values() if item.number), "")
+        text.append(number if len(text) + len(number) <= width else "", style="dim")
+        text.rstrip()
+        lines += [text, *(Text(" " * WORD * len(used) + line) for line in rest)]
+    return lines if len(lines) <= room else [*lines[: room - 1], Text("and more in the report", style="dim")]
 
 
 def _number(words: Words) -> str:
@@ -137,10 +119,8 @@ def _number(words: Words) -> str:
 
 
 def _warning(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int) -> list[str]:
-    warnings = [(claim, words.warning) for claim, by in said for words in by.values() if words.warning]
-    return [
-        line for claim, text in warnings[:1] for line in textwrap.wrap(f"(!) {wording.short(claim)}: {text}", width)
-    ]
+    warnings = [f"(!) {wording.short(claim)}: {of.warning}" for claim, by in said for of in by.values() if of.warning]
+    return textwrap.wrap(warnings[0], width) if warnings else []
 
 
 def _seeds(analysis: Analysis) -> str:
