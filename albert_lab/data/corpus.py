@@ -18,9 +18,12 @@ from albert_lab.errors import ConfigError
 Split = Literal["train", "dev"]
 Document = Sequence[str]  # its blocks or paragraphs, between line ends
 
-DUPLICATES, REPEATED = "duplicate documents", "paragraphs that repeat held-out text"
+DUPLICATES = "duplicate documents"
+REPEATED = "paragraphs that repeat held-out text"
 _INVISIBLE = "\u200b\u2060\ufeff \t"  # a line of these is blank
 _SHARD = 4_000_000  # bytes: files that are as large on average have many documents each
+_LOOKED_AT = 2000  # lines from which the form of a text is told
+_NUMBER = re.compile(r"\d+[.:)]?\s")  # as a line begins in a list of sentences
 _SENTENCE_ENDS = ".!?…:;\"'”’)。！？；」』"
 _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore[reportAttributeAccessIssue]  # no stubs
 
@@ -38,14 +41,22 @@ def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[
         ConfigError: a binary, damaged or badly encoded file, or a record without text; with file and line.
         MissingDataError: the path does not exist, or a package is not available.
     """
-    files, skipped = [file for _, file in files_of(corpus)], [] if skipped is None else skipped
+    files = [file for _, file in files_of(corpus)]
+    skipped = [] if skipped is None else skipped
     plain = [file.stat().st_size for file in files if suffixes(file)[0] not in READERS]
     # With auto: if dev_share of the files is about two files or more, and they are no shards.
     is_many = len(plain) * corpus.dev_share >= 2 and sum(plain) < len(plain) * _SHARD
-    by_file = "file" in (corpus.documents, corpus.source_documents) or (corpus.source_documents == "auto" and is_many)
+    by_file = "file" in (corpus.documents, corpus.source_documents)
+    by_file = by_file or (corpus.source_documents == "auto" and is_many)
+    by_line = not by_file and has_a_document_a_line(corpus)
     for file in files:
         reader = reader_of(file)
-        yield from _of_records(file, reader(file), corpus, skipped) if reader else _of_text(file, by_file, corpus)
+        if reader:
+            yield from _of_records(file, reader(file), corpus, skipped)
+        elif by_line:
+            yield from ([line] for _, line in lines_of(file) if not _is_blank(line))
+        else:
+            yield from _of_text(file, by_file, corpus)
 
 
 def _of_records(file: Path, records: Records, corpus: CorpusConfig, skipped: list[str]) -> Iterator[Document]:
@@ -53,27 +64,61 @@ def _of_records(file: Path, records: Records, corpus: CorpusConfig, skipped: lis
         try:
             yield [text_of(record, corpus)]
         except ConfigError as error:
-            said = f"{file}:{number}: {error}"
+            message = f"{file}:{number}: {error}"
             if corpus.on_error == "stop":
-                raise ConfigError(f"{said} (corpus.on_error=skip leaves such records out)") from error
-            skipped.append(said)
+                raise ConfigError(f"{message} (corpus.on_error=skip leaves such records out)") from error
+            skipped.append(message)
+
+
+def _is_blank(line: str) -> bool:
+    return not line.strip() or not line.strip(_INVISIBLE)
+
+
+def has_a_document_a_line(corpus: CorpusConfig) -> bool:
+    """Whether each line is a source document: one plain file with a sentence a line and no blank line between them.
+
+    As one document, nothing of it could be held out. Added text can be one document, since all of it is trained on.
+    """
+    is_asked = corpus.sentences == "line" and corpus.section == "corpus" and corpus.document_characters is None
+    if not is_asked or (corpus.source_documents, corpus.documents) != ("auto", "blank-line"):
+        return False
+    files = [file for _, file in files_of(corpus)]
+    if len(files) > 1 or reader_of(files[0]):
+        return False
+    num_lines = 0
+    is_after_blank = False
+    for _, line in lines_of(files[0]):
+        if _is_blank(line):
+            is_after_blank = num_lines > 0
+        elif is_after_blank:
+            return False
+        else:
+            num_lines += 1
+    return num_lines > 1
 
 
 def _of_text(file: Path, by_file: bool, corpus: CorpusConfig) -> Iterator[Document]:
     """A file, or the text up to a blank line; or parts of it."""
-    end, size = " " if corpus.lines == "wrapped" else "\n", corpus.document_characters
-    groups = groupby((line for _, line in lines_of(file)), lambda line: not line.strip() or not line.strip(_INVISIBLE))
-    blocks = (end.join(lines) for is_blank, lines in groups if not is_blank)
-    for source in filter(None, [list(blocks)] if by_file else ([block] for block in blocks)):
-        yield from [source] if size is None else _parts("\n".join(source), size, corpus)
+    line_end = " " if corpus.lines == "wrapped" else "\n"
+    groups = groupby((line for _, line in lines_of(file)), _is_blank)
+    blocks = (line_end.join(lines) for is_blank, lines in groups if not is_blank)
+    sources: Iterable[list[str]] = [list(blocks)] if by_file else ([block] for block in blocks)
+    for source in filter(None, sources):
+        if corpus.document_characters is None:
+            yield source
+        else:
+            yield from _parts("\n".join(source), corpus.document_characters, corpus)
 
 
 def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[Document]:
     """Parts of about so many characters, which end where a line or, in a longer line, a sentence ends."""
     part = ""
     for line in text.split("\n"):
-        for number, piece in enumerate(raw_sentences(line, corpus) if len(line) > size else [line]):
-            part += (" " if number and part else "\n" * bool(part)) + piece
+        pieces = raw_sentences(line, corpus) if len(line) > size else [line]
+        for number, piece in enumerate(pieces):
+            if part:
+                part += " " if number else "\n"
+            part += piece
             if len(part) >= size:
                 yield [part]
                 part = ""
@@ -81,13 +126,37 @@ def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[Document]:
         yield [part]
 
 
-def is_hard_wrapped(corpus: CorpusConfig) -> bool:
-    """Whether most lines of the first plain-text file have about the same length and do not end as sentences do."""
-    plain = next((file for _, file in files_of(corpus) if not reader_of(file)), None)
-    lines = [line.strip() for _, line in islice(lines_of(plain), 2000) if line.strip()] if plain else []
-    most = sorted(map(len, lines))[int(0.95 * len(lines))] if lines else 0
-    full = [line for line in lines if 0.75 * most <= len(line) and line[-1] not in _SENTENCE_ENDS]
-    return len(lines) >= 20 and most <= 120 and len(full) > 0.4 * len(lines)
+def doubts(corpus: CorpusConfig) -> list[str]:
+    """What its first plain-text file looks like, where that is not what the settings say; with what would be right."""
+    plain = [file for _, file in files_of(corpus) if not reader_of(file)]
+    if not plain or corpus.source == "package":
+        return []
+    file = plain[0]
+    lines = [line for _, line in islice(lines_of(file), _LOOKED_AT) if not _is_blank(line)]
+    messages = []
+    if has_a_document_a_line(corpus):
+        borders = "a blank line after each document makes documents of several sentences"
+        messages.append(f"{file} has no blank line, so each line is a document; {borders}")
+    if corpus.lines == "whole" and _are_hard_wrapped(lines):
+        messages.append("most lines are of one length and end within a sentence: corpus.lines=wrapped joins them")
+    tabs = Counter(line.count("\t") for line in lines).most_common(1)
+    if tabs and tabs[0][0] and tabs[0][1] > 0.9 * len(lines):
+        remedy = f"cut -f {tabs[0][0] + 1} {file} > NEW keeps the last of its columns, and with names in its first line"
+        messages.append(f"all of a line is text, but lines of {file} have tabs: {remedy} a .tsv is read as a table")
+    elif sum(map(bool, map(_NUMBER.match, lines))) > 0.9 * len(lines):
+        remedy = f"sed -E 's/^[0-9]+[.:)]? +//' {file} > NEW drops them"
+        messages.append(f"all of a line is text, but lines of {file} begin with numbers: {remedy}")
+    return messages
+
+
+def _are_hard_wrapped(lines: Sequence[str]) -> bool:
+    """Whether most lines have about the same length and do not end as sentences do."""
+    stripped = [line.strip() for line in lines]
+    if len(stripped) < 20:
+        return False
+    width = sorted(map(len, stripped))[int(0.95 * len(stripped))]
+    broken = [line for line in stripped if 0.75 * width <= len(line) and line[-1] not in _SENTENCE_ENDS]
+    return width <= 120 and len(broken) > 0.4 * len(stripped)
 
 
 def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:
@@ -117,7 +186,7 @@ def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
     blocks = [[text for text in re.split(end, block) if text.strip()] for block in source]
     if corpus.documents == "blank-line":
         return [*blocks]
-    paragraphs = [*chain.from_iterable(blocks)]
+    paragraphs = list(chain.from_iterable(blocks))
     return [paragraphs] if corpus.documents == "file" else [[text] for text in paragraphs]
 
 
@@ -166,11 +235,24 @@ def without_repeated(documents: Iterable[Document], held_out: set[int], counts: 
             yield [text for text, drop in zip(document, is_repeated, strict=True) if not drop]
 
 
-def empty_split(split: str, num_documents: int, corpus: CorpusConfig) -> ConfigError:
-    """The error for a split without documents."""
+def empty_split(
+    split: str, num_documents: int, corpus: CorpusConfig, skipped: Sequence[str] = (), repeated: int = 0
+) -> ConfigError:
+    """The error for a split without documents.
+
+    Args:
+        num_documents: of both splits.
+        skipped: what is wrong with each record that was left out.
+        repeated: paragraphs that were dropped since they repeat held-out text.
+    """
+    if skipped and not num_documents:
+        return ConfigError(f"corpus.on_error=skip leaves no record of corpus={corpus.name}, such as {skipped[0]}")
     if not num_documents:
         return ConfigError(f"the text of corpus={corpus.name} is empty: give another corpus.path than {corpus.path}")
-    return ConfigError(
-        f"corpus.dev_share={corpus.dev_share} leaves the {split} split of {num_documents} different documents empty:"
-        " give more text, another share, corpus.repeats=keep, or corpus.document_characters=N to cut a long text"
-    )
+    remedy = "give more text, another share, or corpus.document_characters=N to cut a long text"
+    if corpus.sentences == "line":
+        remedy = "give more text, another share, or a blank line after each document"
+    if split == "train" and repeated:
+        remedy = f"{repeated:,} of its paragraphs repeat held-out text, which corpus.repeats=keep trains on"
+    documents = f"{num_documents} different document{'s' * (num_documents > 1)}"
+    return ConfigError(f"corpus.dev_share={corpus.dev_share} leaves the {split} split of {documents} empty: {remedy}")

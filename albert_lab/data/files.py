@@ -27,6 +27,16 @@ Records = Iterator[tuple[int, Any]]
 COMPRESSION: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _MARKUP = ("<?xml", "<!doctype", "<html", "<mediawiki", "<tei", "<rss", "<doc ")
 _REMEDY = "name files *.gz, *.bz2, *.xz or *.parquet as what they are, and convert encodings by iconv -t UTF-8"
+# Suffixes of common formats that are not read, and what makes text of such a file.
+_PANDOC = "pandoc FILE -t plain --wrap=none -o FILE.txt makes text of it"
+_CONVERTERS = {
+    ".arrow": "datasets saved it: datasets.load_from_disk('{folder}').to_parquet('{name}.parquet') makes a table",
+    ".pdf": "pdftotext FILE makes text of it",
+    **dict.fromkeys((".docx", ".odt", ".epub", ".rtf"), _PANDOC),
+    **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar"), "unpack it, and give the folder"),
+    ".zst": "zstd -d FILE unpacks it",
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as .csv"),
+}
 
 
 # ---- which files ----
@@ -42,21 +52,45 @@ def files_of(corpus: CorpusConfig) -> Named:
         UnicodeEncodeError: a name that is not UTF-8.
         MissingDataError: the path does not exist or cannot be read, or its package is not installed.
     """
-    key, files = f"{corpus.section}.path", []
+    key = f"{corpus.section}.path"
+    files: Named = []
     for path in corpus.path if isinstance(corpus.path, tuple) else [str(corpus.path)]:
         root = _in_package(corpus, path) if corpus.source == "package" else paths.expanded(path)
         try:
-            found = walk(root) if root.is_dir() else _matches(root)
+            named = _text_below(root) if root.is_dir() else _matches(root)
         except OSError as error:  # a path that is too long, or a folder that may not be read
-            raise MissingDataError(f"{key}={path[:200]}: {error.filename or ''} {error.strerror}") from error
-        if root.is_dir():  # plain text, which may be among other files, or else tables
-            plain = [one for one in found if suffixes(one[1])[0] in ("", ".txt", ".jsonl")]
-            found = plain or [one for one in found if suffixes(one[1])[0] in READERS]
-        if not found:
-            read = f"; names with no suffix, .txt or {', '.join(READERS)} are read, any name by a glob ('{path}/*.md')"
-            raise MissingDataError(f"{key}={path}: there is no text at {root.absolute()}{read * root.is_dir()}")
-        files += found
+            message = f"{key}={path[:200]}: {error.filename or ''} {error.strerror}"
+            raise MissingDataError(message) from error
+        for _, file in named:
+            if suffixes(file)[0] in _CONVERTERS:
+                raise ConfigError(f"{key}={path}: {_how_to_convert(file)}")
+        if not named:
+            message = f"{key}={path}: there is no text at {root.absolute()}"
+            if root.is_dir():
+                read = f"names with no suffix, .txt or {', '.join(READERS)} are read"
+                message += f"; {read}, any name by a glob ('{path}/*.md')"
+            raise MissingDataError(message)
+        files += named
     return files
+
+
+def _text_below(folder: Path) -> Named:
+    """The plain text below a folder, which may be among other files, or else its tables, or else what can be converted.
+
+    Of a folder that datasets saved, its .arrow files: the JSON beside them is about them.
+    """
+    below = walk(folder)
+    choices = ((".arrow",), ("", ".txt", ".jsonl"), tuple(READERS), tuple(_CONVERTERS))
+    for formats in choices:
+        named = [(name, file) for name, file in below if suffixes(file)[0] in formats]
+        if named:
+            return named
+    return []
+
+
+def _how_to_convert(file: Path) -> str:
+    remedy = _CONVERTERS[suffixes(file)[0]].format(folder=file.parent, name=file.parent.name)
+    return f"{file} is not read as text; {remedy.replace('FILE', file.name)}"
 
 
 def _in_package(corpus: CorpusConfig, path: str) -> Path:
@@ -72,7 +106,8 @@ def _matches(pattern: Path) -> Named:
     if pattern.exists() or not has_magic(str(pattern)):
         return [(pattern.name, checked(pattern))] if pattern.exists() else []
     first = next(place for place, part in enumerate(pattern.parts) if has_magic(part))
-    root, magic = Path(*pattern.parts[:first]), pattern.parts[first:]
+    root = Path(*pattern.parts[:first])
+    magic = pattern.parts[first:]
     if any("**" in part and part != "**" for part in magic):
         raise ConfigError(f"{pattern}: ** stands for any folders, so it stands alone between slashes")
     # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or out of the folder.
@@ -90,14 +125,17 @@ def walk(folder: Path) -> Named:
         ConfigError: a path that cannot be read as a file: a link that leads nowhere, a FIFO or a socket.
         OSError: a folder below it may not be read.
     """
-    files, folders = [], [folder.absolute()]
-    for place in folders:  # to which those inside are added
-        for entry in list(os.scandir(place)):
-            if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+    top = folder.absolute()
+    files: list[Path] = []
+    folders = [top]
+    while folders:
+        visible = [entry for entry in os.scandir(folders.pop()) if not entry.name.startswith(".")]
+        for entry in visible:
+            if entry.is_dir(follow_symlinks=False):
                 folders.append(Path(entry))
-            elif not entry.name.startswith(".") and not (entry.is_symlink() and os.path.isdir(entry)):
+            elif not os.path.isdir(entry):  # a link to a folder could lead back or out of it
                 files.append(checked(Path(entry)))
-    return sorted((file.relative_to(folders[0]).as_posix(), file) for file in files)
+    return sorted((file.relative_to(top).as_posix(), file) for file in files)
 
 
 def checked(file: Path) -> Path:
@@ -165,7 +203,8 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
     Raises:
         ConfigError: binary, badly encoded or damaged, or it cannot be opened; with file and line.
     """
-    number, unpack = 0, COMPRESSION.get(suffixes(file)[1], nullcontext)
+    number = 0
+    unpack = COMPRESSION.get(suffixes(file)[1], nullcontext)
     try:
         with open(checked(file), "rb") as packed, unpack(packed) as content:
             for number, line in enumerate(_split_lines(content), 1):
@@ -207,26 +246,35 @@ def csv_rows(file: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 def _table(file: Path) -> Records:
     """The rows of a .parquet, or of a .csv or .tsv whose first line has the names of the columns."""
-    form = suffixes(file)[0]
+    read = _parquet if suffixes(file)[0] == ".parquet" else _separated
     try:
-        if form == ".parquet":
-            from pyarrow.parquet import ParquetFile
-
-            with ParquetFile(file) as table:
-                yield from enumerate((row for part in table.iter_batches(1000) for row in part.to_pylist()), 1)
-            return
-        rows = (row for _, row in csv_rows(file, "\t" if form == ".tsv" else ","))
-        names = next(rows, [])
-        for number, row in enumerate(filter(None, rows), 1):
-            if len(row) != len(names) or (form == ".tsv" and any("\t" in cell for cell in row)):  # by quotation marks
-                raise ValueError(f"row {number} has not as many cells as the first line, or a quoted cell has several")
-            yield number, dict(zip(names, row, strict=True))
+        yield from enumerate(read(file), 1)
     except ImportError as error:
         raise MissingDataError(f"{file} needs a package: pip install 'albert-lab[parquet]'") from error
     except ConfigError:
         raise
     except (ValueError, OSError, csv.Error) as error:  # also of the parsers
         raise ConfigError(f"{file} cannot be read as a table: {error}; correct it, or write JSON Lines") from error
+
+
+def _parquet(file: Path) -> Iterator[dict[str, Any]]:
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(file) as table:
+        for part in table.iter_batches(1000):
+            yield from part.to_pylist()
+
+
+def _separated(file: Path) -> Iterator[dict[str, str]]:
+    separator = "\t" if suffixes(file)[0] == ".tsv" else ","
+    rows = (row for _, row in csv_rows(file, separator))
+    names = next(rows, [])
+    for number, row in enumerate(filter(None, rows), 1):
+        # A quotation mark that opens no quoted cell joins cells, and perhaps lines, into one.
+        is_joined = separator == "\t" and any(separator in cell for cell in row)
+        if len(row) != len(names) or is_joined:
+            raise ValueError(f"row {number} has not as many cells as the first line, or a quoted cell has several")
+        yield dict(zip(names, row, strict=True))
 
 
 csv.field_size_limit(2**31 - 1)  # a cell may hold a book
@@ -240,8 +288,9 @@ def reader_of(file: Path) -> Callable[[Path], Records] | None:
     Raises:
         ConfigError: markup, of which the text would be a small part.
     """
-    if reader := READERS.get(suffixes(file)[0]):
-        return reader
+    suffix = suffixes(file)[0]
+    if suffix in READERS:
+        return READERS[suffix]
     first = _first_line(file)
     if first.lower().startswith(_MARKUP):
         raise ConfigError(f"{file} is markup: extract its text (of Wikipedia by wikiextractor --json), or leave it out")

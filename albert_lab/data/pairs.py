@@ -128,7 +128,7 @@ def check_kinds(spec: InterSentenceConfig, shards: Shards | None = None) -> None
     if shards and len(shards.source_offsets) <= 2 and any(KINDS[kind].is_across for kind in kinds):
         raise NoPairsError(
             f"inter_sentence={spec.name} pairs text of different source documents, and the {shards.split} text is one:"
-            " give more text, another share, or corpus.document_characters=N to cut a long text"
+            " give more text, another share, blank lines between documents, or corpus.document_characters=N to cut it"
         )
 
 
@@ -192,7 +192,7 @@ def _make_kinds(
     if spec.single_sentence_chunks == "other-document":
         pairs = random_document(_segments(shards, single, offsets[single.end]), rng, shards)
         yield pairs, spec.negative, "other-document"
-    elif not spec.labels and shards.is_of_single_sentences:
+    elif not spec.labels and (shards.is_of_single_sentences or not len(several)):
         yield _alone(shards, single, limit), -1, "consecutive"
     else:
         counts["dropped_chunks"] += len(single)

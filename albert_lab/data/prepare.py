@@ -5,9 +5,10 @@ import math
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +58,9 @@ def prepare(config: RunConfig, say: Say) -> Path:
         OSError: no space for the shards; no part of them is kept.
     """
     folder = find_shards(config)
+    if not folder.is_dir():
+        for doubt in texts.doubts(config.corpus):
+            say(f"warning: {doubt}")
     find_or_train(config, say)
     return find_or_build(folder, lambda part: _build(config, part, say), say)
 
@@ -68,23 +72,27 @@ def without_added(config: RunConfig) -> RunConfig:
 
 def _build(config: RunConfig, folder: Path, say: Say) -> None:
     corpora = _corpora(config)
-    fingerprints, (corpus, *added) = [fingerprint(source) for source in corpora], corpora
-    tokenizer, threads = load_tokenizer(config), config.machine.workers or min(cores(), _MAX_THREADS)
-    counts, skipped = Counter[str](), list[str]()
-    writers, spoken = {split: ShardWriter(folder, split) for split in SPLITS}, time.monotonic()
-    for split, of, sources in _batches(corpora, counts, skipped):
-        tokens, lengths = _encode(sources, of, tokenizer, threads, counts)
+    corpus = corpora[0]
+    fingerprints = [fingerprint(source) for source in corpora]
+    tokenizer = load_tokenizer(config)
+    threads = config.machine.workers or min(cores(), _MAX_THREADS)
+    counts = Counter[str]()
+    skipped: list[str] = []
+    writers = {split: ShardWriter(folder, split) for split in SPLITS}
+    last_message = time.monotonic()
+    for split, text, sources in _batches(corpora, counts, skipped):
+        tokens, lengths = _encode(sources, text, tokenizer, threads, counts)
         counts[f"unknown {split}"] += int(np.count_nonzero(tokens == tokenizer.unk_id))
         writers[split].append(tokens, *lengths)
-        if time.monotonic() - spoken >= 10:  # seconds
-            spoken = time.monotonic()
+        if time.monotonic() - last_message >= 10:  # seconds
+            last_message = time.monotonic()
             say(f"encoding text: {counts['documents']:,} documents")
 
     written = {split: writers[split].counts for split in SPLITS}
-    documents, tokens = (sum(count[part] for count in written.values()) for part in ("documents", "tokens"))
+    num_documents = sum(count["documents"] for count in written.values())
     for split, count in written.items():
         if not count["documents"]:
-            raise texts.empty_split(split, documents, corpus)
+            raise texts.empty_split(split, num_documents, corpus, skipped, counts[texts.REPEATED])
         count["unknown_share"] = counts[f"unknown {split}"] / count["tokens"]
     known_digests.clear()  # to look at the files again
     if [fingerprint(source) for source in corpora] != fingerprints:
@@ -92,36 +100,44 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
     meta = {
         "version": SHARDS_VERSION,
         "corpus": text_settings(corpus),
-        "added_corpus": [text_settings(other) for other in added],
+        "added_corpus": [text_settings(added) for added in corpora[1:]],
         "corpus_fingerprints": fingerprints,
         "tokenizer_fingerprint": tokenizer_fingerprint(config),
         "model_fingerprint": tokenizer.fingerprint,
         "vocab_size": tokenizer.vocab_size,
         **written,
         "documents_found": counts["documents"],
-        "dropped": {what: counts[what] for what in _DROPPED if counts[what]},
+        "dropped": {reason: counts[reason] for reason in _DROPPED if counts[reason]},
         "records_skipped": len(skipped),
         "disk_bytes": sum(file.stat().st_size for file in folder.iterdir()),
     }
     (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n")
-    dropped = ", ".join(f"{count:,} {what}" for what, count in meta["dropped"].items())
+    _say_what_was_prepared(meta, corpus, skipped, say)
+
+
+def _say_what_was_prepared(meta: dict[str, Any], corpus: CorpusConfig, skipped: Sequence[str], say: Say) -> None:
+    train, dev = meta["train"], meta["dev"]
+    dropped = ", ".join(f"{count:,} {reason}" for reason, count in meta["dropped"].items())
     say(
-        f"prepared {documents:,} documents ({written['dev']['documents']:,} held out), {tokens:,} tokens;"
-        f" dropped: {dropped or 'nothing'}"
+        f"prepared {train['documents'] + dev['documents']:,} documents ({dev['documents']:,} held out),"
+        f" {train['tokens'] + dev['tokens']:,} tokens; dropped: {dropped or 'nothing'}"
     )
-    if (share := max(count["unknown_share"] for count in written.values())) > _MANY_UNKNOWN:
+    unknown_share = max(train["unknown_share"], dev["unknown_share"])
+    if unknown_share > _MANY_UNKNOWN:
         say(
-            f"warning: {100 * share:.1f} % of the tokens are unknown, <unk>: a larger tokenizer.vocab_size or"
+            f"warning: {100 * unknown_share:.1f} % of the tokens are unknown, <unk>: a larger tokenizer.vocab_size or"
             " tokenizer.character_coverage=1 knows more characters"
         )
     if skipped:
         say(f"warning: corpus.on_error=skip left {len(skipped):,} records out, such as {'; '.join(skipped[:5])}")
-    if corpus.source == "files" and corpus.lines == "whole" and texts.is_hard_wrapped(corpus):
-        say("warning: most lines are of one length and end within a sentence: corpus.lines=wrapped joins them")
-    named = corpus.path if isinstance(corpus.path, tuple) else [str(corpus.path)]
-    for root in (root for root in map(paths.expanded, named) if corpus.source == "files" and root.is_dir()):
-        if others := sorted({*walk(root)} - {*files_of(corpus)}):
-            say(f"warning: {len(others):,} files of {root} are not read, such as {others[0][0]}: a glob reads any name")
+    if corpus.source != "files":
+        return
+    for path in corpus.path if isinstance(corpus.path, tuple) else [str(corpus.path)]:
+        folder = paths.expanded(path)
+        others = sorted({*walk(folder)} - {*files_of(corpus)}) if folder.is_dir() else []
+        if others:
+            first = others[0][0]
+            say(f"warning: {len(others):,} files of {folder} are not read, such as {first}: a glob reads any name")
 
 
 def _batches(
@@ -136,15 +152,25 @@ def _batches(
     held_out: set[int] = set()
     parts: list[tuple[Split, CorpusConfig]] = [("dev", corpora[0]), *(("train", corpus) for corpus in corpora)]
     for split, corpus in parts:
-        read, chosen = texts.iterate(corpus, skipped if split == "train" else []), (corpus.dev_share, corpus.split_seed)
-        found = (source for source in read if texts.split_of("\n".join(source), *chosen) == split)
-        while sources := list(islice(found, _BATCH)):
-            documents: list[Iterable[texts.Document]] = [texts.documents_of(source, corpus) for source in sources]
+        # Each record is read once for each split, and is counted once.
+        sources_of_split = _sources(corpus, split, skipped if split == "train" else [])
+        while sources := list(islice(sources_of_split, _BATCH)):
             if split == "dev":
                 held_out.update(*(ngrams("\n".join(source)) for source in sources))
-            elif corpus.repeats == "drop":
-                documents = [texts.without_repeated(of, held_out, counts) for of in documents]
-            yield split, corpus, [[*map("\n".join, texts.distinct(of, counts, seen))] for of in documents]
+            batch = []
+            for source in sources:
+                documents: Iterable[texts.Document] = texts.documents_of(source, corpus)
+                if split == "train" and corpus.repeats == "drop":
+                    documents = texts.without_repeated(documents, held_out, counts)
+                batch.append(["\n".join(document) for document in texts.distinct(documents, counts, seen)])
+            yield split, corpus, batch
+
+
+def _sources(corpus: CorpusConfig, split: Split, skipped: list[str]) -> Iterator[texts.Document]:
+    """The source documents of one split."""
+    for source in texts.iterate(corpus, skipped):
+        if texts.split_of("\n".join(source), corpus.dev_share, corpus.split_seed) == split:
+            yield source
 
 
 def _encode(
@@ -153,18 +179,28 @@ def _encode(
     """The token ids of source documents, each given by its documents; and the lengths that ShardWriter takes."""
     split = [[list(texts.sentences(text, corpus)) for text in source] for source in sources]
     # All in one call: many calls with a few sentences take twice the time.
-    encoded = iter(tokenizer.encode([text for source in split for document in source for text in document], threads))
+    all_sentences = chain.from_iterable(chain.from_iterable(split))
+    encoded = iter(tokenizer.encode(list(all_sentences), threads))
     fewest = 2 if corpus.documents == "paragraph" else 1
-    kept: list[list[list[list[int]]]] = []  # token ids by source document, document, sentence
+    # Token ids by source document, document and sentence.
+    nested: list[list[list[list[int]]]] = []
     for source in split:
-        documents = [[ids for ids in islice(encoded, len(document)) if ids] for document in source]
-        counts[_EMPTY] += sum(not document for document in documents)
-        counts[_SHORT] += sum(0 < len(document) < fewest for document in documents)
-        kept.append([_cut(one, corpus.document_tokens or math.inf) for one in documents if len(one) >= fewest])
-    documents = list(chain.from_iterable(kept))
-    ids = list(chain.from_iterable(documents))
-    tokens = np.fromiter(chain.from_iterable(ids), token_dtype(tokenizer.vocab_size))
-    return tokens, [np.array([len(part) for part in parts if part], OFFSET) for parts in (ids, documents, kept)]
+        documents = []
+        for sentences in source:
+            # Cleaning can leave nothing of a sentence.
+            document = [ids for ids in islice(encoded, len(sentences)) if ids]
+            if not document:
+                counts[_EMPTY] += 1
+            elif len(document) < fewest:
+                counts[_SHORT] += 1
+            else:
+                documents.append(_cut(document, corpus.document_tokens or math.inf))
+        nested.append(documents)
+    all_documents = list(chain.from_iterable(nested))
+    all_ids = list(chain.from_iterable(all_documents))
+    tokens = np.fromiter(chain.from_iterable(all_ids), token_dtype(tokenizer.vocab_size))
+    lengths = [np.array([len(part) for part in level if part], OFFSET) for level in (all_ids, all_documents, nested)]
+    return tokens, lengths
 
 
 def _cut(document: list[list[int]], most: float) -> list[list[int]]:

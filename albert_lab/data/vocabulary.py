@@ -4,7 +4,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.build import find_or_build
 from albert_lab.data.files import fingerprint, text_settings
-from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Tokenizer, cleaning_of, load
+from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Cleaning, Tokenizer, cleaning_of, load
 from albert_lab.errors import ConfigError
 from albert_lab.files import digest_of, read_bytes
 from albert_lab.messages import Say
@@ -40,10 +40,12 @@ def tokenizer_fingerprint(config: RunConfig) -> str:
     if config.tokenizer.model_file is not None:
         return digest_of(read_bytes(find_tokenizer(config), "tokenizer.model_file names it"))
     # Of the text, what determines its source documents, their sentences and their split: not the documents in them.
-    text = text_settings(config.corpus) | ({"source_documents": "file"} if config.corpus.documents == "file" else {})
-    text = {key: value for key, value in text.items() if key not in ("documents", "document_tokens")}
-    own = config.tokenizer.model_dump(exclude={"name", "model_file"})
-    return digest([TOKENIZER_VERSION, own, text, fingerprint(config.corpus)])
+    text = text_settings(config.corpus)
+    if text.pop("documents") == "file":
+        text["source_documents"] = "file"
+    del text["document_tokens"]
+    settings = config.tokenizer.model_dump(exclude={"name", "model_file"})
+    return digest([TOKENIZER_VERSION, settings, text, fingerprint(config.corpus)])
 
 
 def find_tokenizer(config: RunConfig) -> Path:
@@ -67,28 +69,38 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
         MissingDataError: the text does not exist.
         OSError: no space for the model.
     """
-    settings, file = config.tokenizer, find_tokenizer(config)
+    settings = config.tokenizer
+    file = find_tokenizer(config)
     if settings.model_file is None:
         find_or_build(file.parent, lambda folder: _train_on_corpus(config, folder / MODEL_FILE, say), say)
-    if (size := load_tokenizer(config).vocab_size) != settings.vocab_size:
+    size = load_tokenizer(config).vocab_size
+    if size != settings.vocab_size:
         raise ConfigError(f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} tokens: set it to {size}")
     return file
 
 
 def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
-    corpus, settings = config.corpus, config.tokenizer
+    corpus = config.corpus
+    settings = config.tokenizer
     if settings.training_sentences is None or settings.character_coverage is None:
         raise ConfigError("tokenizer.training_sentences or character_coverage is null: a tokenizer is trained by both")
     say(f"training a tokenizer: {settings.vocab_size:,} tokens from at most {settings.training_sentences:,} sentences")
-    documents = map("\n".join, texts.distinct(texts.iterate(corpus), counts := Counter[str](), set()))
+    counts = Counter[str]()
+    skipped: list[str] = []
+    documents = map("\n".join, texts.distinct(texts.iterate(corpus, skipped), counts, set()))
     training = (text for text in documents if texts.split_of(text, corpus.dev_share, corpus.split_seed) == "train")
-    sentences = (sentence for text in training for sentence in texts.raw_sentences(text, corpus))
+    sentences = chain.from_iterable(texts.raw_sentences(text, corpus) for text in training)
     sampled = sample(sentences, settings.training_sentences)
     if not sampled:
-        raise texts.empty_split("train", counts["documents"] - counts[texts.DUPLICATES], corpus)
-    clean = cleaning_of(corpus)
-    # Taken from the sample one by one, which may be large.
-    train((line for _ in range(len(sampled)) for line in short_lines(clean(sampled.pop()))), settings, file)
+        num_documents = counts["documents"] - counts[texts.DUPLICATES]
+        raise texts.empty_split("train", num_documents, corpus, skipped)
+    train(_cleaned(sampled, cleaning_of(corpus)), settings, file)
+
+
+def _cleaned(sentences: list[str], clean: Cleaning) -> Iterator[str]:
+    """The cleaned sentences, from the last one on; they are taken out of the list, which may be large."""
+    while sentences:
+        yield from short_lines(clean(sentences.pop()))
 
 
 def short_lines(sentence: str) -> Iterator[str]:
@@ -136,8 +148,11 @@ def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> No
 def sample(items: Iterable[str], size: int) -> list[str]:
     """A uniform random sample of at most `size` items, in one pass (Li 1994, Algorithm L)."""
     random = np.random.Generator(np.random.Philox(key=_SEED))
-    stream, weight = iter(items), 1.0
+    stream = iter(items)
     kept = list(islice(stream, size))
+    # As if each item had a random key and the largest keys were kept: weight is the smallest of those, and the number
+    # of items until a larger one is geometric.
+    weight = 1.0
     while True:
         weight *= math.exp(math.log(1 - random.random()) / size)
         skipped = math.floor(math.log(1 - random.random()) / math.log1p(-weight))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_lab.config.compose import load
-from albert_lab.config.data import CorpusConfig
+from albert_lab.config.data import AddedText, CorpusConfig
 from albert_lab.data import corpus as texts
 from albert_lab.data.corpus import sentences
 from albert_lab.data.files import fingerprint
@@ -200,9 +200,49 @@ def test_a_file_that_cannot_be_used_is_named_with_its_line(tmp_path, name, conte
 
 @pytest.mark.parametrize("name", ["nowhere", ""])
 def test_a_path_without_text_is_named(tmp_path, name):
-    (tmp_path / "only.pdf").write_bytes(b"x")
+    (tmp_path / "only.rst").write_bytes(b"x")
     with pytest.raises(MissingDataError, match=str(tmp_path / name)):
         fingerprint(corpus(tmp_path / name))
+
+
+@pytest.mark.parametrize("skip", ["stop", "skip"])
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("data-0.arrow", "load_from_disk"), ("a.pdf", "pdftotext"), ("a.docx", "pandoc"), ("a.tar.gz", "unpack")],
+)
+def test_a_file_of_another_format_is_refused_with_what_converts_it(tmp_path, name, remedy, skip):
+    (tmp_path / "train").mkdir()
+    file = tmp_path / "train" / name
+    file.write_bytes(b"{\\rtf PK\0")
+    (tmp_path / "state.json").write_text('{"splits": ["train"]}')
+    if name == "data-0.arrow":
+        with pytest.raises(ConfigError, match=f"{remedy}.*{tmp_path}/train"):
+            read(corpus(tmp_path, on_error=skip))
+    for path in (file, file.parent, tmp_path / "train" / "*"):
+        with pytest.raises(ConfigError, match=remedy):
+            read(corpus(path, on_error=skip))
+
+
+def test_lines_without_a_blank_one_are_documents_where_a_line_is_a_sentence(tmp_path):
+    file = tmp_path / "news.txt"
+    file.write_text("\nOne line.\nAnother one.\n\n")
+    assert read(corpus(file, sentences="line")) == ["One line.", "Another one."]
+    for changes in ({"sentences": "split"}, {"documents": "file"}, {"source_documents": "blank-line"}):
+        assert len(read(corpus(file, **{"sentences": "line"} | changes))) == 1
+    added = AddedText.model_construct(**dict(corpus(file, sentences="line")))
+    assert len(read(added)) == 1, "all of it is trained on"
+    file.write_text("One line.\nAnother one.\n\nA third one.")
+    assert read(corpus(file, sentences="line")) == ["One line.\nAnother one.", "A third one."]
+
+
+@pytest.mark.parametrize(
+    ("start", "remedy"),
+    [("7\t", "cut -f 2 "), ("7\ten\t", "cut -f 3 "), ("7. ", "sed -E"), ("", None), ("In 1850 ", None)],
+)
+def test_what_is_in_front_of_every_sentence_is_said_before_it_becomes_text(tmp_path, start, remedy):
+    (tmp_path / "a.txt").write_text("\n\n".join(f"{start}The {number} cat sat." for number in range(30)))
+    doubts = texts.doubts(corpus(tmp_path))
+    assert [remedy in doubt for doubt in doubts] == ([True] if remedy else [])
 
 
 @pytest.mark.parametrize("path", ["my-texts.txt", "../texts", "texts", "~/texts", "os"])

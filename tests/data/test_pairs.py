@@ -345,3 +345,6 @@ def test_without_a_sentence_loss_single_sentences_are_examples_whole_or_in_parts
     assert np.count_nonzero(~alone) == 3
     assert pairs.stats["dropped_text_share"] == pairs.stats["truncated_text_share"] == 0
     assert np.all(pairs.label == -1)
+    long_sentences = plan(make_shards([[100, 100]] * 5), load_spec("none"), length=64, short=0)
+    assert np.all(long_sentences.b_length == 0)
+    assert np.all(long_sentences.a_length == 50)

@@ -241,6 +241,23 @@ def test_bad_records_stop_a_run_or_are_counted_and_named(tmp_path):
     assert all(f"a.jsonl:{number}" in line for number in (8, 9, 10))
 
 
+def test_skipping_every_record_is_an_error_that_names_one(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"body": "The cat sat."}\n' * 9)
+    with pytest.raises(ConfigError, match=r"a\.jsonl:1: corpus\.text_field"):
+        prepared(f"corpus.path={tmp_path}", "corpus.on_error=skip")
+
+
+def test_shuffled_sentences_are_documents_which_is_said_without_advice_to_cut_them(tmp_path):
+    file = tmp_path / "news.txt"
+    file.write_text("\n".join(f"Here the {number} cat sat." for number in range(200)))
+    said, meta = prepared(f"corpus.path={file}", "corpus.sentences=line")
+    assert meta["train"]["sources"] + meta["dev"]["sources"] == 200
+    assert any("each line is a document" in line for line in said)
+    with pytest.raises(ConfigError, match="leaves the (dev|train) split") as raised:
+        prepared(f"corpus.path={file}", "corpus.sentences=line", "corpus.dev_share=0.0001")
+    assert "document_characters" not in str(raised.value)
+
+
 def test_lines_that_were_broken_to_fit_a_width_are_joined(tmp_path):
     paragraphs = [f"Here the {number} cat\nsat. It was\nred." for number in range(200)]
     (tmp_path / "a.txt").write_text("\n\n".join(paragraphs))
