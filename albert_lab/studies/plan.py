@@ -163,6 +163,9 @@ def plan_study(
     from albert_lab.data.pairs import check_kinds
 
     planned = variants(experiment, overrides)
+    fixed = fixed_settings(experiment, overrides)
+    if "start_from" in fixed:  # the report says of which encoder its rows are
+        experiment = experiment.model_copy(update={"start_from": str(fixed["start_from"])})
     chosen = finetunings.choose_tasks(experiment.columns, say, tasks)
     points = []
     for variant in planned:
@@ -180,7 +183,7 @@ def plan_study(
         )
         points.append(look(point))
     name = points[0].run.name if experiment.name == ONE_MODEL else experiment.name
-    return Plan(experiment, tuple(points), name, _question(points, fixed_settings(experiment, overrides), file))
+    return Plan(experiment, tuple(points), name, _question(points, fixed, file))
 
 
 def _question(points: Sequence[Point], fixed: Settings, file: Path | None) -> str:

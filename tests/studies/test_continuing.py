@@ -58,6 +58,12 @@ def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corp
     assert states.state(finished.folder) == "imported"
 
 
+def test_a_study_of_an_encoder_names_it_and_has_random_weights_beside_its_first_row(corpus, finished):
+    plan = planned(finished, corpus, "dropout=0,0.1", "seed=0,1")
+    assert plan.experiment.start_from == finished.name
+    assert [point.with_random for point in plan.points] == [True, False, False, False]
+
+
 def test_weights_without_a_pair_head_get_a_new_one_and_another_pair_head_is_refused(corpus, own_home, runs_here):
     (item,) = toy_plan(corpus, "inter_sentence=none").points
     train(toy_plan(corpus, "inter_sentence=none"))
