@@ -14,6 +14,7 @@ _Z = NormalDist().inv_cdf(0.975)  # standard errors on each side of a 95 % inter
 _Percent = Annotated[float, Field(strict=True, ge=-100, le=100)]  # a correlation can be below 0; a boolean is no number
 _LeftOut = Field(exclude_if=lambda value: value is None)  # of a record, where there is none
 
+_MOST = 1 << 53  # up to which a float counts exactly
 BLOCKS = 64
 MOST_DOCUMENTS = 128  # more are joined to blocks of consecutive ones: a spread over so many is known well enough
 LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model
@@ -94,13 +95,18 @@ class Documents(Record):
         sum: of right answers (of shares in [0, 1] for F1), or of nats for a loss.
     """
 
-    n: tuple[int, ...]
-    sum: tuple[float, ...]
+    n: tuple[Annotated[int, Field(ge=0, le=_MOST)], ...]
+    sum: tuple[Annotated[float, Field(ge=-_MOST, le=_MOST)], ...]
 
     @model_validator(mode="after")
-    def _as_many(self) -> "Documents":
+    def _parts_fit(self) -> "Documents":
         if len(self.n) != len(self.sum):
             raise ValueError(f"numbers of answers of {len(self.n)} documents, but sums of {len(self.sum)}")
+        if not any(self.n):
+            raise ValueError("no document has an answer")
+        without = [number for number, count in enumerate(self.n) if not count and self.sum[number]]
+        if without:
+            raise ValueError(f"document {without[0]} has no answers, but a sum of {self.sum[without[0]]:g}")
         return self
 
     def minus(self, other: "Documents") -> "Documents":

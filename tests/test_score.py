@@ -34,3 +34,12 @@ def test_blocks_are_of_consecutive_examples_and_of_about_one_size(n):
 def test_numbers_and_sums_of_as_many_documents_are_needed():
     with pytest.raises(ValueError, match="of 2 documents, but sums of 1"):
         Documents(n=(1, 2), sum=(1.0,))
+
+
+@pytest.mark.parametrize(
+    ("n", "total"),
+    [((), ()), ((0, 0), (0, 0)), ((2, -1), (1, 0)), ((1, 0), (1, 1)), ((1 << 60,), (1,)), ((1,), (1e300,))],
+)
+def test_numbers_and_sums_that_no_answers_have_are_refused(n, total):
+    with pytest.raises(ValidationError):
+        Documents(n=n, sum=total)

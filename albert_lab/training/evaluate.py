@@ -169,7 +169,7 @@ class Evaluator:
         for measure in measures:  # differences come after what they are of
             if isinstance(measure, OwnTextMeasure):
                 with torch.inference_mode():
-                    score, documents = measure.take(model, self.tokenizer, self.device)
+                    score, documents = measure.taken(model, self.tokenizer, self.device)
                 done.scores[measure.name] = score
                 done.documents[measure.name] = documents
             elif isinstance(measure, TokenMeasure) and measure.name in self.pairs:

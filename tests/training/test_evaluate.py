@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import find_tokenizer
+from albert_lab.errors import ConfigError
 from albert_lab.measures import catalog
 from albert_lab.measures.catalog import labels, of_kind
 from albert_lab.measures.measure import HeldOutPairs, OwnTextMeasure, PairMeasure
@@ -119,6 +122,21 @@ def test_a_measure_on_text_of_its_own_is_scored_with_the_others(corpus, monkeypa
     config = toy_config(corpus)
     done = evaluator(config).evaluate(PretrainingModel.from_config(config))
     assert (done.scores["own"], done.documents["own"]) == (score, documents)
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        (share(3, 4, floor=50, by="head"), None),
+        (share(3, 4, floor=50, by="head"), [1, 2]),
+        75.0,
+        (share(3, 4, floor=50, by="head").model_copy(update={"value": float("nan")}), Documents(n=(4,), sum=(3,))),
+    ],
+)
+def test_a_measure_that_returns_no_score_with_its_documents_is_refused_by_name(taken):
+    measure = OwnTextMeasure("own", "Own", take=lambda *_: taken)
+    with pytest.raises(ConfigError, match="the measure own returns"):
+        measure.taken(Any, Any, Any)
 
 
 def test_an_evaluation_does_not_change_the_model(corpus):
