@@ -112,8 +112,8 @@ def render(found: Mapping[Path, Analysis], root: Path) -> str:
         "## On sizes, speeds and layers",
         _table(lines, ON_NUMBERS, root),
         "## Asked of a trained encoder" if encoder_lines else "",
-        "Nothing here is trained from scratch: rows start from the weights of an encoder that others trained, which"
-        " is another question than the paper's."
+        "Nothing here is trained from scratch: rows start from the weights of a trained encoder, which is another"
+        " question than the paper's."
         if encoder_lines
         else "",
         _table(encoder_lines, (*ON_PERFORMANCE, *ON_NUMBERS), root) if encoder_lines else "",

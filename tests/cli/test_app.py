@@ -129,7 +129,7 @@ def test_json_has_the_verdicts_of_a_study_and_compare_its_rows(corpus, own_home,
     command = ["run", str(file), *overrides]
     done = here(*command, "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["verdicts"][0]["verdict"] == "not supported"
+    assert json.loads(done.stdout)["verdicts"][0]["outcome"] == "not supported"
     folder = str(own_home / "reports" / "smoke-files" / "mine")
     beside = here("compare", folder, folder)
     assert beside.returncode == 0, beside.stderr
