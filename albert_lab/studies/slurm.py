@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,39 +113,59 @@ def submit(jobs: Sequence[Job], unprepared: Sequence[runs.Run], options: Options
 
     Raises:
         MissingDataError: squeue does not answer.
-        ConfigError: sbatch refuses a script.
+        ConfigError: sbatch refuses a script; a preparation for which no run waits is taken back.
     """
-    files = {job.folder: job.folder / states.JOB for job in jobs}
-    data = {run.folder: _data_file(run) for run in unprepared}
-    queued = states.queued([*files.values(), *data.values()])
-    numbers = {folder: queued[file] for folder, file in files.items() if file in queued}
-    prepared = {f"afterok:{_array_of(queued[file])}" for file in data.values() if file in queued}
-    missing = [job for job in jobs if job.folder not in numbers]
-    unprepared = [run for run in unprepared if data[run.folder] not in queued]
-    planned = [*scripts(missing, unprepared, options)]
-    for script in planned:
+    job_files = {job.folder: job.folder / states.JOB for job in jobs}
+    data_files = {run.folder: _data_file(run) for run in unprepared}
+    queued = states.queued([*job_files.values(), *data_files.values()])
+    numbers = {folder: queued[file] for folder, file in job_files.items() if file in queued}
+    prepared = {_array_of(queued[file]) for file in data_files.values() if file in queued}
+    waiting = [job for job in jobs if job.folder not in numbers]
+    new_data = [file for file in data_files.values() if file not in queued]
+    unprepared = [run for run in unprepared if data_files[run.folder] in new_data]
+    planned = [*scripts(waiting, unprepared, options)]
+    for script in planned:  # before the first is submitted
         write_atomically(script.file, script.text)
-    before: str | None = None
-    with signals.deferred():  # no job without its number in the folders of its runs
+    with signals.deferred():  # no job without its number in a file
         for script in planned:
-            # After any end: the weights of a parent may be final although a fine-tuning of it failed.
-            parents = {numbers[job.parent] for job in script.jobs if job.parent in numbers}
-            after = {f"afterany:{_array_of(parent)}" for parent in parents}
-            if options.jobs and before:
-                after.add(f"afterany:{before}")  # so many runs at a time of all arrays together
-            number = _sbatch(script, [*sorted(prepared), *sorted(after)], len(numbers), len(jobs))
-            if script.jobs:
-                before = number
-                for place, job in enumerate(script.jobs):
-                    numbers[job.folder] = f"{number}_{place}"
-                    write_atomically(files[job.folder], numbers[job.folder])
-                to_stderr(f"job {number}: {len(script.jobs)} runs ({script.file})")
-            else:
-                prepared.add(f"afterok:{number}")
-                for place, run in enumerate(unprepared):
-                    write_atomically(data[run.folder], f"{number}_{place}")
+            if not script.jobs:
+                number = _sbatch(script, [])
+                prepared.add(number)
+                _note(number, new_data)
                 to_stderr(f"job {number}: prepares text, before the runs ({script.file})")
+        try:
+            _submit_arrays([script for script in planned if script.jobs], numbers, prepared, options)
+        except ConfigError as error:
+            if len(numbers) + len(waiting) == len(jobs):  # no array was submitted
+                for number in {_array_of(file.read_text()) for file in new_data if file.exists()}:
+                    subprocess.run(["scancel", number], check=False)
+            done = f"{len(numbers)} of {len(jobs)} runs are in the queue, and the same command submits the others"
+            raise ConfigError(f"{error}: {done}") from error
     to_stderr(f"runs in the queue: {len(numbers)}; the same command, later, submits what is missing or reports")
+
+
+def _submit_arrays(
+    arrays: Sequence[Script], numbers: dict[Path, str], prepared: AbstractSet[str], options: Options
+) -> None:
+    """Submit arrays of runs, and note their jobs in the folders and in `numbers`, by folder."""
+    earlier: str | None = None
+    for array in arrays:
+        # After any end: the weights of a parent may be final although a fine-tuning of it failed.
+        awaited = {_array_of(numbers[job.parent]) for job in array.jobs if job.parent in numbers}
+        if options.jobs and earlier:
+            awaited.add(earlier)  # so many runs at a time of all arrays together
+        after = [f"afterok:{number}" for number in sorted(prepared)]
+        after += [f"afterany:{number}" for number in sorted(awaited)]
+        earlier = _sbatch(array, after)
+        numbers |= {job.folder: f"{earlier}_{place}" for place, job in enumerate(array.jobs)}
+        _note(earlier, [job.folder / states.JOB for job in array.jobs])
+        to_stderr(f"job {earlier}: {len(array.jobs)} runs ({array.file})")
+
+
+def _note(number: str, files: Sequence[Path]) -> None:
+    """Write the numbers of the tasks of an array into files."""
+    for place, file in enumerate(files):
+        write_atomically(file, f"{number}_{place}")
 
 
 def _data_file(run: runs.Run) -> Path:
@@ -157,8 +178,8 @@ def _array_of(number: str) -> str:
     return number.partition("_")[0]
 
 
-def _sbatch(script: Script, after: Sequence[str], num_queued: int, num_runs: int) -> str:
-    """The number of the job that sbatch makes of a script."""
+def _sbatch(script: Script, after: Sequence[str]) -> str:
+    """The number of the job that sbatch makes of a script; ConfigError if it refuses."""
     # sbatch passes it on; in the shell of a job, that one's own variables would reach the new job.
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith("SLURM_") or key == "SLURM_CONF"
@@ -169,8 +190,6 @@ def _sbatch(script: Script, after: Sequence[str], num_queued: int, num_runs: int
     command.append(str(script.file))
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=ALLOCATOR | environment)
     if done.returncode:
-        queued = f"{num_queued} of {num_runs} runs are in the queue, and the same command submits the others"
-        raise ConfigError(
-            f"sbatch refused {script.file}: {done.stderr.strip()}; correct the options of --slurm: {queued}"
-        )
+        message = done.stderr.strip()
+        raise ConfigError(f"sbatch refused {script.file}: {message}; correct the options of --slurm")
     return done.stdout.strip().split(";")[0]

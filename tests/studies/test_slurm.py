@@ -34,6 +34,9 @@ cd "$(dirname "$0")"
 [ "$1" = show ] && { echo "MaxArraySize            = $(cat largest 2>/dev/null || echo 1001)"; exit; }
 echo "$@" > scontrol.said
 """
+SCANCEL = """#!/bin/bash
+sed -i "/^$1_/d" "$(dirname "$0")/queue"
+"""
 SETTINGS = Options(slurm="--time=5")
 TASK = {"SLURM_ARRAY_JOB_ID": "11", "SLURM_ARRAY_TASK_ID": "0"}
 
@@ -44,7 +47,7 @@ def cluster(tmp_path, monkeypatch, own_home):
     folder = tmp_path / "cluster"
     folder.mkdir()
     squeue = f"#!/bin/bash\ncat {folder}/queue 2>/dev/null\nexit 0\n"
-    for name, text in {"sbatch": SBATCH, "squeue": squeue, "scontrol": SCONTROL}.items():
+    for name, text in {"sbatch": SBATCH, "squeue": squeue, "scontrol": SCONTROL, "scancel": SCANCEL}.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
@@ -99,15 +102,17 @@ def test_a_generation_that_is_larger_than_an_array_may_be_is_several_of_which_jo
     assert [of[11:] for of in options] == ["", "--dependency=afterany:11", "--dependency=afterany:12"]
 
 
-def test_after_a_refusal_the_same_command_submits_what_is_missing_and_prepares_nothing_twice(corpus, cluster, jobs):
+def test_after_a_refusal_nothing_is_prepared_for_no_run_and_the_same_command_submits_all(corpus, cluster, jobs):
     run = runs.plan(toy_config(corpus))
     (cluster / "refuse").touch()
     with pytest.raises(ConfigError, match="0 of 3 runs"):
         submit(jobs, [run], SETTINGS)
+    assert not (cluster / "queue").read_text()
     (cluster / "refuse").unlink()
+    submit(jobs[:1], [run], SETTINGS)
     submit(jobs[:2], [run], SETTINGS)
-    assert (cluster / "queue").read_text().split() == ["11_0", "12_0", "12_1"]
-    assert "--dependency=afterok:11" in (cluster / "12.options").read_text()
+    assert (cluster / "queue").read_text().split() == ["12_0", "13_0", "14_0"], "prepared once, by job 12"
+    assert "--dependency=afterok:12" in (cluster / "14.options").read_text()
 
 
 def test_a_job_whose_folder_is_gone_runs_nothing(cluster, tmp_path, monkeypatch):
