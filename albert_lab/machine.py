@@ -71,6 +71,12 @@ def cores() -> int:
     return min(count, whole_number("SLURM_CPUS_PER_TASK") or count)
 
 
+def busy() -> str:
+    """That other programs use this machine, if more are running than it has cores; else empty."""
+    load = os.getloadavg()[0]
+    return f"This machine is busy: a load of {load:.1f} on {cores()} cores." if load > cores() + 0.5 else ""
+
+
 def cpu_model() -> str:
     """The kernel's name for the processor in Linux on x86; elsewhere that of Python, or the architecture."""
     known = Path("/proc/cpuinfo")

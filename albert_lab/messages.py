@@ -47,6 +47,11 @@ def printable(text: str) -> str:
     return visible(re.sub(r"\s+", " ", text))
 
 
+def counted(number: int, name: str) -> str:
+    """A number of things with their name, which has a plural in s."""
+    return f"{number:,} {name}{'s' * (number != 1)}"
+
+
 def duration(seconds: float) -> str:
     """Seconds as text in the largest unit that fits."""
     for unit, length in (("years", 365.25 * 86400), ("days", 86400), ("h", 3600), ("min", 60)):

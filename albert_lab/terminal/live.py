@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from albert_lab.runs.run import FAILURE, RECORD, is_locked
 from albert_lab.training.log import METRICS
 
 POLL_SECONDS = 0.5
+RECENT_SECONDS = 240.0
 TAIL_BYTES = 4096  # of a log: its last line is within
 RUNNING = ("starting", "training", "scoring", "tuning")  # states of a run that has a process
 BAR, SEED_WIDTH, OTHER_LINES = 8, 21, 10
@@ -108,6 +110,7 @@ class Watch:
     started: float = field(default_factory=time.monotonic)
     prepared: float | None = None  # seconds until the first run was started
     before: float | None = None  # work that was done before
+    seen: deque[tuple[float, float]] = field(default_factory=deque)  # seconds gone and work done, of the last minutes
 
     def look(self) -> dict[WatchedRun, Progress]:
         """The progress of every run now."""
@@ -116,6 +119,9 @@ class Watch:
         self.before = done if self.before is None else self.before
         if self.prepared is None and (done > self.before or any(p.state == "starting" for p in found.values())):
             self.prepared = self.gone
+        self.seen.append((self.gone, done))
+        while self.gone - self.seen[0][0] > RECENT_SECONDS:
+            self.seen.popleft()
         return found
 
     @property
@@ -127,11 +133,17 @@ class Watch:
         return sum(progress.work for progress in found.values()) / max(self._total, 1e-9)
 
     def left(self, found: dict[WatchedRun, Progress]) -> float | None:
-        """Seconds, no fewer than of the slowest run: at the speed so far, or else, early on, at the expected one."""
+        """Seconds, no fewer than of the slowest run: at the speed of the last minutes, since a machine may become busy.
+
+        Until they show any progress it is the speed so far, and early on the expected one.
+        """
         done = sum(progress.work for progress in found.values())
-        if (now := done - (self.before or 0.0)) < 0.02 * self._total:
+        since, before = self.prepared or 0.0, self.before or 0.0
+        if done - before < 0.02 * self._total:
             return self.expected
-        pace = (self.gone - (self.prepared or 0.0)) / now
+        if self.seen and self.gone - self.seen[0][0] > RECENT_SECONDS / 2 and self.seen[0][1] < done:
+            since, before = max(since, self.seen[0][0]), self.seen[0][1]
+        pace = (self.gone - since) / (done - before)
         return max(pace * (self._total - done), *(progress.left or 0.0 for progress in found.values()))
 
     @property

@@ -10,6 +10,7 @@ from rich.filesize import decimal
 
 from albert_lab import paths
 from albert_lab.errors import ConfigError
+from albert_lab.machine import busy
 from albert_lab.messages import duration, printable, visible
 from albert_lab.runs import preparing
 from albert_lab.runs import run as runs
@@ -28,6 +29,8 @@ def costs(plans: Sequence[Plan], how: Options) -> tuple[dict[str, Any], str]:
         of_studies["all of them"] = prices.price(plans, how.slurm)
     lines = [f"{name}: {in_words(its)}" for name, its in of_studies.items()]
     lines += _rows_and_scripts(plans[0], how) if len(plans) == 1 else []
+    if how.is_here and busy():
+        lines.append(busy())
     return {name: asdict(its) for name, its in of_studies.items()}, "\n".join(lines)
 
 

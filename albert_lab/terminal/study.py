@@ -12,7 +12,8 @@ from pathlib import Path
 from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
-from albert_lab.messages import duration, printable, to_stderr
+from albert_lab.machine import busy
+from albert_lab.messages import counted, duration, printable, to_stderr
 from albert_lab.report import report
 from albert_lab.studies import prices
 from albert_lab.studies.execute import execute
@@ -61,8 +62,10 @@ def _shown(plan: Plan) -> Iterator[Path | None]:
         return
     its = prices.price([plan])
     about = "" if its.seconds is None else f" About {duration(its.seconds)} here."
-    rows, seeds = ({*of} for of in zip(*((item.row, item.config.seed) for item in plan.points), strict=True))
-    what = ", ".join(f"{len(of)} {name}{'s' * (len(of) > 1)}" for of, name in ((rows, "row"), (seeds, "seed")))
+    about += f" {busy()}".rstrip()
+    rows = {point.row for point in plan.points}
+    seeds = {point.config.seed for point in plan.points}
+    what = f"{counted(len(rows), 'row')}, {counted(len(seeds), 'seed')}"
     name, config = printable(plan.experiment.title), plan.config
     title = f"{name}{'' if name[-1] in '.?!' else '.'}  {what}, scale {config.scale.name}, corpus {config.corpus.name}."
     log = paths.home() / "logs" / f"{plan.name}.log"

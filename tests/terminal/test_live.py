@@ -2,6 +2,7 @@ import io
 import json
 import signal
 import time
+from collections import deque
 
 import pytest
 from rich.console import Console
@@ -76,6 +77,19 @@ def test_the_time_left_is_that_of_the_work_of_this_start(runs, tmp_path):
     watch.started -= 60
     watch.prepared = 0.0
     assert watch.left(watch.look()) == pytest.approx(60 * 2 / 1.28, abs=1)
+
+
+def test_the_time_left_follows_the_speed_of_the_last_minutes(runs, tmp_path):
+    watch = watch_of(runs, tmp_path, expected=7.0)
+    watch.look()
+    watch.prepared = 0.0
+    for run in runs[2:4]:
+        (run.folder / RECORD).write_text("{}")
+    now = watch.look()
+    done = sum(progress.work for progress in now.values())
+    watch.started -= 600
+    watch.seen = deque([(400.0, done - 0.1)])
+    assert watch.left(now) == pytest.approx(200 * (len(runs) - done) / 0.1, rel=0.05)
 
 
 def test_a_run_without_its_fine_tunings_is_not_done(runs, tmp_path):
