@@ -97,6 +97,10 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
     ]
     if record:
         scores = [{"score": name, **score.model_dump()} for name, score in record.scores.items()]
+        if record.conversion:
+            text = record.conversion.as_text(config.conversion)
+            origin = record.start_from.run if record.start_from else ""
+            parts.append(f"Not trained from scratch: made of the weights of {origin}; converted: {text}.")
         parts += [
             f"Trained on {config.corpus.name} ({config.inter_sentence.name}, {record.training.steps:,} steps, seed"
             f" {config.seed}) and exported by albert-lab {__version__}. Scores on held-out documents:",

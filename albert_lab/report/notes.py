@@ -26,7 +26,7 @@ PAPERS_TEXT = "Wikipedia and BookCorpus"
 def first(analysis: Analysis) -> list[str]:
     """What changes the reading: what needs no model, how much was trained, and what differs from the paper."""
     records = [run.record for run in analysis.study.runs]
-    lines = [_floors(analysis), _cost(records), _departures(records)] if records else []
+    lines = [_conversions(analysis), _floors(analysis), _cost(records), _departures(records)] if records else []
     return [line for line in lines if line]
 
 
@@ -38,6 +38,22 @@ def others(analysis: Analysis) -> list[str]:
     if analysis.own_code:
         lines.append(f"Own code, which the paper does not have: {', '.join(analysis.own_code)}.")
     return [line for line in lines if line]
+
+
+def _conversions(analysis: Analysis) -> str:
+    """What was converted of the weights that rows start from, and how."""
+    names: Any = analysis.frame.numbers[["run", "row"]].drop_duplicates()
+    row_of_run = dict(names.itertuples(index=False))
+    rows: dict[str, str] = {}
+    for run in analysis.study.runs:
+        conversion = run.record.conversion
+        if conversion and run.name in row_of_run:
+            rows[row_of_run[run.name]] = conversion.as_text(run.record.config.conversion)
+    if not rows:
+        return ""
+    steps = _distinct(f"{run.record.training.steps:,}" for run in analysis.study.runs)
+    lines = "; ".join(f"{row}: {text}" for row, text in rows.items())
+    return f"Not trained from scratch: trained weights were converted, and then trained for {steps} steps. {lines}."
 
 
 def _floors(analysis: Analysis) -> str:

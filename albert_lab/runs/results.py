@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, Field, field_serializer, field_validator
 
 from albert_lab import __version__, files, paths
-from albert_lab.config.schema import RESULTS_VERSION, RunConfig
+from albert_lab.config.schema import RESULTS_VERSION, ConversionConfig, RunConfig
 from albert_lab.config.section import default, having
 from albert_lab.data.corpus import REPEATED
 from albert_lab.data.shards import Shards
@@ -119,6 +119,16 @@ class Data(Record, extra="ignore"):
         return sum(stage.epochs * (1 - stage.dropped_text_share - stage.truncated_text_share) for stage in self.stages)
 
 
+# What a line on a conversion says of the fields of a shape that it changes.
+_CHANGED = {
+    "embedding_size": "E",
+    "num_layers": "layers",
+    "attention_groups": "attention blocks",
+    "ffn_groups": "FFN blocks",
+    "max_position_embeddings": "positions",
+}
+
+
 class Conversion(Record):
     """What was changed of the weights that a run started from (model/conversion.py).
 
@@ -128,6 +138,18 @@ class Conversion(Record):
 
     changes: dict[str, tuple[Any, Any]]
     unexplained: float | None = None
+
+    def as_text(self, rules: ConversionConfig) -> str:
+        """What was changed, and how, in one line."""
+        details = {"attention_groups": rules.sharing, "ffn_groups": rules.sharing, "num_layers": rules.layers}
+        if self.unexplained is not None:
+            details["embedding_size"] = f"{self.unexplained:.1%} of the first layer's input is lost"
+        parts: list[str] = []
+        for key, (before, after) in self.changes.items():
+            if key in _CHANGED:
+                detail = f" ({details[key]})" if key in details else ""
+                parts.append(f"{_CHANGED[key]} from {before} to {after}{detail}")
+        return ", ".join(parts)
 
 
 class Provenance(Record, extra="ignore"):

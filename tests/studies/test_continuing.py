@@ -1,12 +1,16 @@
+import json
+from collections.abc import Sequence
+
 import pytest
 from command import own_signals
 from safetensors.numpy import load_file
 from toy import toy_overrides, toy_plan, train, write_corpus
 
 from albert_lab.errors import ConfigError
+from albert_lab.interop.loading import open_run as load_run
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.studies.experiment import Experiment
+from albert_lab.studies.experiment import Experiment, named
 from albert_lab.studies.plan import Plan, plan_study
 
 
@@ -25,9 +29,9 @@ def finished(corpus, own_home) -> runs.Run:
     return run
 
 
-def imported(run: runs.Run) -> runs.Run:
+def imported(run: runs.Run, missing: Sequence[str] = ()) -> runs.Run:
     """The run as if its weights had come from elsewhere."""
-    (run.folder / runs.IMPORT).write_text('{"missing_parts": []}\n')
+    (run.folder / runs.IMPORT).write_text(json.dumps({"missing_parts": missing}))
     (run.folder / results.RECORD).unlink()
     assert states.state(run.folder) == "imported"
     return run
@@ -134,3 +138,57 @@ def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
 def test_keys_that_the_weights_determine_cannot_be_set(corpus, finished, override):
     with pytest.raises(ConfigError, match=override.split("=")[0]):
         planned(finished, corpus, override)
+
+
+def test_a_run_of_no_steps_has_the_converted_weights_and_says_what_was_converted(corpus, finished):
+    settings = ["budget.value=0", "embedding_size=5", "sharing=not-shared", "model.num_layers=3"]
+    (item,) = planned(finished, corpus, *settings).points
+    assert worker.main(runs.create(item.run)) == 0
+    record = results.read(item.run.folder)
+    assert record is not None
+    assert record.conversion is not None
+    assert record.conversion.changes["embedding_size"] == (8, 5)
+    assert record.conversion.changes["num_layers"] == (2, 3)
+    assert 0 < (record.conversion.unexplained or 0) < 1
+    assert (record.training.steps, record.training.final_loss, record.untrained) == (0, None, ())
+    assert "mlm_accuracy" in record.scores
+    assert load_run(item.run.folder).missing == ()
+    with pytest.raises(ConfigError, match=r"budget.value=0 trains nothing"):
+        toy_plan(corpus, "budget.value=0")
+
+
+def test_heads_that_a_start_lacks_are_neither_scored_nor_exported_before_they_are_trained(corpus, finished):
+    imported(finished, missing=["mlm_head", "pair_head"])
+    records = []
+    for steps in (0, 1):
+        (item,) = planned(finished, corpus, f"budget.value={steps}", "sharing=not-shared").points
+        assert worker.main(runs.create(item.run)) == 0
+        records.append(results.read(item.run.folder))
+        assert load_run(item.run.folder).missing == records[-1].untrained
+    assert [record.untrained for record in records] == [("mlm_head", "pair_head"), ()]
+    assert ["mlm_accuracy" in record.scores for record in records] == [False, True]
+    assert [record.scores["sop_accuracy"].by for record in records] == ["linear probe", "head"]
+
+
+def test_rows_of_a_table_of_the_paper_are_shapes_of_the_encoder(corpus, finished):
+    def shapes(table: str, *overrides: str) -> set[tuple[int, str, int]]:
+        settings = [text for text in toy_overrides(corpus, "seed=0", *overrides) if not text.startswith("tokenizer")]
+        points = plan_study(named(table), [f"start_from={finished.name}", *settings], []).points
+        return {(x.config.embedding_size, x.config.sharing.name, x.config.model.num_layers) for x in points}
+
+    hidden_size = finished.config.model.hidden_size
+    sizes = {hidden_size, hidden_size // 6}
+    names = ("all-shared", "shared-attention", "shared-ffn", "not-shared")
+    assert shapes("sharing") == {(size, name, 2) for size in sizes for name in names}
+    assert {layers for _, _, layers in shapes("depth")} == {1, 2, 3, 4, 5, 6}
+    assert {(size, name) for size, name, _ in shapes("depth")} == {(8, "all-shared")}
+    assert shapes("sop-vs-nsp") == {(8, "all-shared", 2)}
+
+
+def test_the_refusal_of_longer_sequences_names_the_setting_that_gives_the_encoder_more_positions(corpus, finished):
+    length = 2 * finished.config.model.max_position_embeddings
+    with pytest.raises(ConfigError, match=r"give model\.max_position_embeddings=") as refused:
+        planned(finished, corpus, f"max_sequence_length={length}")
+    remedy = str(refused.value).partition("give ")[2].split()[0]
+    (item,) = planned(finished, corpus, f"max_sequence_length={length}", remedy).points
+    assert item.run.config.model.max_position_embeddings == length
