@@ -8,7 +8,6 @@ from pathlib import Path
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.contrasts import contrast
-from albert_lab.analysis.frame import RANDOM
 from albert_lab.analysis.sentences import Sentence, of_report
 from albert_lab.analysis.verdicts import ALPHA, Effect, Form, Outcome, Reason, Tells, Verdict, is_of_one_set
 from albert_lab.measures.catalog import probes
@@ -95,13 +94,15 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
         parts.append(f"{text}: {numbers.effect(measured, unit)}")
         if not math.isnan(measured.paper):
             parts.append(f"paper {numbers.amount(measured, measured.paper, unit)}")
+        probed = [row for _, row in measured.rows if (measured.metric, row) in analysis.by_probe]
+        parts += [f"{' and '.join(probed)} by a linear probe, for want of a head"] if probed else []
     if verdict.beside:
         unit = analysis.unit(verdict.beside.metric)
         parts.append(f"{analysis.heading(verdict.beside.metric)} {numbers.effect(verdict.beside, unit)}")
     if verdict.claim.at_scale:
         parts.append(f"by arithmetic at scale={verdict.claim.at_scale}")
     if measured and verdict.metric in probes() and measured.form is Form.LEVEL:
-        parts.append(_floors_of_probe(analysis, measured))
+        parts.append("a probe of random weights and a floor of word overlap were not measured")
     if measured and measured.form is Form.LEVEL and not math.isnan(measured.segments):
         parts.append(f"single segments {measured.segments:.1f}")
     return "; ".join([*parts, *([reason] if reason else [])])
@@ -125,14 +126,6 @@ def _compared(measured: Effect, unit: str) -> str:
         plural = unit.replace("%", "points")
         return f"{difference} within {high:g} {plural.removesuffix('s') if high == 1 else plural}".strip()
     return difference
-
-
-def _floors_of_probe(analysis: Analysis, measured: Effect) -> str:
-    """What a probe of random weights scores on the pairs, or that it was not measured."""
-    place = (measured.metric, measured.rows[0][1] + RANDOM)
-    if place not in analysis.summary.index:
-        return "a probe of random weights and a floor of word overlap were not measured"
-    return f"a probe of random weights {analysis.summary.loc[place, 'mean']:.1f}"
 
 
 def _reason(analysis: Analysis, verdict: Verdict) -> str:

@@ -214,9 +214,6 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     points = [_point(item, failures, command) for item in plan.points]
     further = own_code.included().keys() - {Path(file).name for file in experiment.include}  # by --include
     experiment = experiment.model_copy(update={"include": (*experiment.include, *sorted(further)), "is_record": True})
-    elsewhere = plan.points[0].lineage[0].labels.get("run")
-    if elsewhere:  # it may be given on the command line
-        experiment = experiment.model_copy(update={"start_from": elsewhere})
     collected = []
     for item in {item.run.name: item for item in plan.points}.values():
         folder = item.run.folder
