@@ -55,9 +55,8 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
         file = Path(rest[0]) if name == "run" and rest else None
         experiment, rest = _experiment(name, rest)
         plan = plan_study(experiment, rest, task_names(options.tasks), file=file)
-        for note in (plans.too_wide(plan), plans.of_other_length(plan)):
-            if note:
-                to_stderr(note)
+        if note := plans.too_wide(plan):
+            to_stderr(note)
         return [plan]
 
     (plan,), how = _plans(plan_one, overrides, options)

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from albert_lab import own_code
@@ -61,16 +60,11 @@ def prepare_all(runs: Iterable[Run], say: Say) -> None:
             make_pairs(shards, config.inter_sentence, config, **settings)
 
 
-def shards_of(run: Run) -> Path:
-    """The folder of the shards of a run, which need not exist."""
-    from albert_lab.data.prepare import find_shards
-
-    return find_shards(run.config)
-
-
 def lacking(runs: Iterable[Run]) -> list[Run]:
     """The unfinished runs whose shards are missing, one for each set of shards."""
-    by_shards = {shards_of(run): run for run in runs if not (run.folder / RECORD).exists()}
+    from albert_lab.data.prepare import find_shards
+
+    by_shards = {find_shards(run.config): run for run in runs if not (run.folder / RECORD).exists()}
     return [run for shards, run in by_shards.items() if not shards.is_dir()]
 
 

@@ -10,7 +10,7 @@ from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, find, is_locked, 
 
 State = Literal["done", "imported", "failed", "running", "trained", "stopped", "missing"]
 PRETRAINED = ("done", "imported")  # states in which the weights are final
-JOB = "slurm-job"  # the file with the number of a run's job, or the end of its name
+JOB = "slurm-job"  # the file with the number of a run's job
 
 
 def state(folder: Path) -> State:
@@ -49,8 +49,8 @@ def find_run(name: str) -> Run:
     return run
 
 
-def queued(files: Iterable[Path]) -> dict[Path, str]:
-    """The numbers of jobs, such as 12_0, of those of these files whose job is in the queue of Slurm.
+def queued(folders: Iterable[Path]) -> dict[Path, str]:
+    """The numbers of the jobs, such as 12_0, of those of the runs that are in the queue of Slurm.
 
     Raises:
         MissingDataError: squeue does not answer, so that a run could be submitted twice.
@@ -63,5 +63,6 @@ def queued(files: Iterable[Path]) -> dict[Path, str]:
     except (OSError, subprocess.SubprocessError) as error:
         message = f"squeue does not answer ({error}), and runs may be queued: try again later"
         raise MissingDataError(message) from error
-    numbers = {file: file.read_text().strip() for file in files if file.exists()}
-    return {file: number for file, number in numbers.items() if number in in_queue}
+    files = {folder: folder / JOB for folder in folders}
+    numbers = {folder: file.read_text().strip() for folder, file in files.items() if file.exists()}
+    return {folder: number for folder, number in numbers.items() if number in in_queue}

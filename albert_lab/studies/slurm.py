@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
 
@@ -115,67 +114,43 @@ def submit(jobs: Sequence[Job], unprepared: Sequence[runs.Run], options: Options
         MissingDataError: squeue does not answer.
         ConfigError: sbatch refuses a script; a preparation for which no run waits is taken back.
     """
-    job_files = {job.folder: job.folder / states.JOB for job in jobs}
-    data_files = {run.folder: _data_file(run) for run in unprepared}
-    queued = states.queued([*job_files.values(), *data_files.values()])
-    numbers = {folder: queued[file] for folder, file in job_files.items() if file in queued}
-    prepared = {_array_of(queued[file]) for file in data_files.values() if file in queued}
+    numbers = states.queued(job.folder for job in jobs)
     waiting = [job for job in jobs if job.folder not in numbers]
-    new_data = [file for file in data_files.values() if file not in queued]
-    unprepared = [run for run in unprepared if data_files[run.folder] in new_data]
     planned = [*scripts(waiting, unprepared, options)]
     for script in planned:  # before the first is submitted
         write_atomically(script.file, script.text)
-    with signals.deferred():  # no job without its number in a file
-        for script in planned:
-            if not script.jobs:
-                number = _sbatch(script, [])
-                prepared.add(number)
-                _note(number, new_data)
-                to_stderr(f"job {number}: prepares text, before the runs ({script.file})")
-        try:
-            _submit_arrays([script for script in planned if script.jobs], numbers, prepared, options)
-        except ConfigError as error:
-            if len(numbers) + len(waiting) == len(jobs):  # no array was submitted
-                for number in {_array_of(file.read_text()) for file in new_data if file.exists()}:
-                    subprocess.run(["scancel", number], check=False)
-            done = f"{len(numbers)} of {len(jobs)} runs are in the queue, and the same command submits the others"
-            raise ConfigError(f"{error}: {done}") from error
+    preparation = None
+    if planned and not planned[0].jobs:
+        preparation = _sbatch(planned[0], [])
+        to_stderr(f"job {preparation}: prepares text, before the runs ({planned.pop(0).file})")
+    num_queued = len(numbers)
+    try:
+        with signals.deferred():  # no job without its number in the folders of its runs
+            _submit_arrays(planned, numbers, preparation, options)
+    except ConfigError as error:
+        if preparation and len(numbers) == num_queued:
+            subprocess.run(["scancel", preparation], check=False)
+        done = f"{len(numbers)} of {len(jobs)} runs are in the queue"
+        raise ConfigError(f"{error}; {done}, and the same command submits the others") from error
     to_stderr(f"runs in the queue: {len(numbers)}; the same command, later, submits what is missing or reports")
 
 
 def _submit_arrays(
-    arrays: Sequence[Script], numbers: dict[Path, str], prepared: AbstractSet[str], options: Options
+    arrays: Sequence[Script], numbers: dict[Path, str], preparation: str | None, options: Options
 ) -> None:
     """Submit arrays of runs, and note their jobs in the folders and in `numbers`, by folder."""
     earlier: str | None = None
     for array in arrays:
         # After any end: the weights of a parent may be final although a fine-tuning of it failed.
-        awaited = {_array_of(numbers[job.parent]) for job in array.jobs if job.parent in numbers}
+        awaited = {numbers[job.parent].partition("_")[0] for job in array.jobs if job.parent in numbers}
         if options.jobs and earlier:
             awaited.add(earlier)  # so many runs at a time of all arrays together
-        after = [f"afterok:{number}" for number in sorted(prepared)]
-        after += [f"afterany:{number}" for number in sorted(awaited)]
-        earlier = _sbatch(array, after)
-        numbers |= {job.folder: f"{earlier}_{place}" for place, job in enumerate(array.jobs)}
-        _note(earlier, [job.folder / states.JOB for job in array.jobs])
+        after = [f"afterok:{preparation}"] if preparation else []
+        earlier = _sbatch(array, [*after, *(f"afterany:{number}" for number in sorted(awaited))])
+        for place, job in enumerate(array.jobs):
+            numbers[job.folder] = f"{earlier}_{place}"
+            write_atomically(job.folder / states.JOB, numbers[job.folder])
         to_stderr(f"job {earlier}: {len(array.jobs)} runs ({array.file})")
-
-
-def _note(number: str, files: Sequence[Path]) -> None:
-    """Write the numbers of the tasks of an array into files."""
-    for place, file in enumerate(files):
-        write_atomically(file, f"{number}_{place}")
-
-
-def _data_file(run: runs.Run) -> Path:
-    """The file with the number of the job that prepares the data of a run."""
-    return paths.home() / "slurm" / f"{preparing.shards_of(run).name}.{states.JOB}"
-
-
-def _array_of(number: str) -> str:
-    """The number of the array that a job, such as 12_0, is in."""
-    return number.partition("_")[0]
 
 
 def _sbatch(script: Script, after: Sequence[str]) -> str:

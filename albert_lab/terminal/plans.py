@@ -1,21 +1,15 @@
 """Plans before anything is trained, as data and as text: what they take (--dry-run), where runs are (--list)."""
 
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict, replace
-from glob import escape
+from dataclasses import asdict
 from typing import Any
 
 from rich.filesize import decimal
 
-from albert_lab import paths
-from albert_lab.errors import ConfigError
 from albert_lab.machine import busy
 from albert_lab.messages import duration, printable, visible
 from albert_lab.runs import preparing
-from albert_lab.runs import run as runs
 from albert_lab.studies import prices, slurm
-from albert_lab.studies.experiment import ONE_MODEL
 from albert_lab.studies.jobs import Options, jobs_of
 from albert_lab.studies.plan import Plan
 
@@ -83,26 +77,3 @@ def too_wide(plan: Plan) -> str:
     width = " or ".join(map(str, sorted({config.model.hidden_size for config in wide})))
     table = f"albert-lab embedding-size scale={wide[0].scale.name}"
     return f"embedding_size={sizes} above model.hidden_size={width}. The table of E, at sizes of this scale: {table}"
-
-
-def of_other_length(plan: Plan) -> str:
-    """That a run of one model differs from an earlier one in its budget alone, and does not go on from it; or empty."""
-    point = plan.points[0]
-    if plan.experiment.name != ONE_MODEL or point.parent or point.pretraining != "missing":
-        return ""
-    like = f"{escape(point.run.name.rpartition('_')[0])}_*/{runs.RUN_FILE}"
-    for file in sorted(paths.runs().glob(like)):
-        with suppress(ConfigError):  # a folder that is damaged is none to go on from
-            run = runs.read(file.parent)
-            as_long = run.config.model_copy(update={"budget": point.config.budget})
-            if replace(run, config=as_long).name == point.run.name:
-                return _of_other_length(run)
-    return ""
-
-
-def _of_other_length(run: runs.Run) -> str:
-    budget = run.config.budget
-    return (
-        f"{run.name} differs in its budget alone ({budget.value:g} {budget.unit}). This is another run, from scratch:"
-        f" the learning rate follows the whole budget. start_from={run.name} goes on from its weights instead"
-    )
