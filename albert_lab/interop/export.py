@@ -86,7 +86,7 @@ def write_tokenizer(config: RunConfig, folder: Path) -> None:
 
 def _card(folder: Path, opened: Opened, model_class: str) -> str:
     """The text of a model card: what the Hub reads, then usage, origin and scores."""
-    config, record = opened.run.config, results.read(folder)
+    config, record = opened.run.config, results.read(folder, opened.run.name)
     parts = [
         f"---\nlibrary_name: transformers\npipeline_tag: fill-mask\nlanguage: {config.corpus.language}\n---",
         f"# {opened.run.name}",

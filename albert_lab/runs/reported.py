@@ -6,12 +6,12 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from albert_lab import files
 from albert_lab.config.section import having
 from albert_lab.errors import DamagedFileError
-from albert_lab.files import Record
+from albert_lab.files import Record, check_distinct
 from albert_lab.runs import results
 from albert_lab.runs.results import RunRecord
 from albert_lab.score import Score, loss_name
@@ -75,6 +75,15 @@ class ReportedRun(Record):
     columns: tuple[FilledColumn, ...] = ()
     curve: tuple[CurvePoint, ...] = ()
     layers: tuple[Layer, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_its_finetunings(self) -> "ReportedRun":
+        for column in self.columns:
+            check_distinct([record.seed for record in column.finetunings])
+            for record in column.finetunings:
+                if record.task != column.task or not (record.run == self.name or column.is_random):
+                    raise ValueError(f"a fine-tuning on {record.task} of {record.run} is in the column {column.task}")
+        return self
 
     @property
     def name(self) -> str:
@@ -158,5 +167,7 @@ def read(report: Path, name: str) -> ReportedRun:
 
 
 def curve(folder: Path) -> tuple[CurvePoint, ...]:
+    """The evaluations in the log of a run; DamagedFileError if one of them lacks a number."""
     lines = [line for line in results.read_metrics(folder) if line["event"] == "evaluation"]
-    return tuple({key: value for key, value in line.items() if key != "event"} for line in lines)
+    points = [{key: value for key, value in line.items() if key != "event"} for line in lines]
+    return files.check(folder / results.METRICS, points, tuple[CurvePoint, ...], results.REMEDY)

@@ -8,13 +8,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, Field, field_serializer, field_validator
+from pydantic import BaseModel, Field, field_serializer, field_validator, model_validator
 
 from albert_lab import __version__, files, paths
 from albert_lab.config.schema import RESULTS_VERSION, ConversionConfig, RunConfig
 from albert_lab.config.section import default, having
 from albert_lab.data.corpus import REPEATED
 from albert_lab.data.shards import Shards
+from albert_lab.errors import DamagedFileError
 from albert_lab.files import Name, Record
 from albert_lab.machine import JOBS, cores, cpu_model, whole_number
 from albert_lab.model.counts import count, count_training_flops
@@ -201,6 +202,18 @@ class RunRecord(Record):
     conversion: Conversion | None = default(None)
     untrained: tuple[str, ...] = default(())
 
+    @model_validator(mode="after")
+    def _is_of_its_run(self) -> "RunRecord":
+        """Its name is a hash of what decides the numbers; records of older versions were named by other rules."""
+        if self.results_version < RESULTS_VERSION:
+            return self
+        run = Run(self.config, self.fingerprints, self.start_from, self.own_code)
+        if run.name != self.name:
+            raise ValueError(f"changed by hand: its name is {self.name}, its content that of {run.name}")
+        if run.evaluation_set != self.evaluation_set:
+            raise ValueError(f"evaluation_set={self.evaluation_set}: changed by hand, it was {run.evaluation_set}")
+        return self
+
     @field_serializer("documents")
     def _with_n_once(self, documents: dict[str, Documents]) -> dict[str, dict[str, Any]]:
         """Numbers of answers that another score has, too, are given by the name of that score."""
@@ -340,10 +353,19 @@ def write(folder: Path, record: RunRecord) -> None:
     write_atomically(folder / RECORD, record.model_dump_json(indent=2) + "\n")
 
 
-def read(folder: Path) -> RunRecord | None:
-    """The record in a run's folder; None if the run is not finished."""
+def read(folder: Path, name: str | None = None) -> RunRecord | None:
+    """The record in the folder of a run, or of the run of this name; None if the run is not finished.
+
+    Raises:
+        DamagedFileError: it cannot be read, or is that of another run.
+    """
     file = folder / RECORD
-    return files.read_json(file, RunRecord, REMEDY) if file.exists() else None
+    if not file.exists():
+        return None
+    record = files.read_json(file, RunRecord, REMEDY)
+    if name and record.name != name:
+        raise DamagedFileError(file, f"is the record of {record.name}", REMEDY)
+    return record
 
 
 def untrained_parts(folder: Path) -> tuple[str, ...]:

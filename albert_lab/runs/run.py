@@ -134,6 +134,9 @@ def read(folder: Path) -> Run:
         raise ConfigError(f"{folder} is no run folder: it has no {RUN_FILE}")
     content = files.read_yaml(file, REMEDY)
     name, version = content.pop("name", None), content.pop("results_version", None)
+    if version not in range(1, RESULTS_VERSION + 1):
+        known = f"1 to {RESULTS_VERSION} are known here"
+        raise DamagedFileError(file, f"results_version={version}: {known}; a newer albert-lab may have made it", REMEDY)
     run = files.check(file, json.dumps(content, default=str).encode(), Run, REMEDY)  # in JSON lists become tuples
     if version == RESULTS_VERSION and run.name != name:
         raise DamagedFileError(file, f"changed by hand: its name is {name}, its content that of {run.name}", REMEDY)

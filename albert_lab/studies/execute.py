@@ -40,7 +40,7 @@ def execute(plan: Plan, options: Options) -> Outcome:
         MissingDataError: the package of a tracker is not installed.
     """
     for point in plan.family.values():
-        results.read(point.run.folder)  # before anything is trained
+        results.read(point.run.folder, point.run.name)  # before anything is trained
     check_installed(plan.config.machine.report_to)
     points = plan.to_train
     to_stderr(f"runs: {len(plan.family)}, to train: {len(points)}")

@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 from omegaconf import OmegaConf
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from albert_lab import files, own_code, paths
+from albert_lab.config.section import Seed
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import Name, Record
 from albert_lab.measures.catalog import own_measures
@@ -34,13 +36,19 @@ class StudyPoint(Record, extra="ignore"):  # older files say more, here and belo
 
     values: dict[str, str]
     labels: dict[str, str]
-    seed: int
+    seed: Annotated[int, Seed]
     run: Name
     reason: str = ""
     failed_tasks: str = ""
     scale: Name
     corpus: Name
     command: str
+
+    @model_validator(mode="after")
+    def _has_an_axis_for_each_value(self) -> "StudyPoint":
+        if self.values.keys() != self.labels.keys():
+            raise ValueError(f"values of {', '.join(self.values) or 'no axis'}, labels of {', '.join(self.labels)}")
+        return self
 
 
 class EnsembleLine(Record, extra="ignore"):
@@ -169,9 +177,15 @@ def read(folder: Path) -> Study:
     content = read_points(folder)
     if len({(*point.labels,) for point in content.points}) > 1:
         raise DamagedFileError(folder / STUDY, "its points have different axes", REMEDY)
+    experiment = read_experiment(folder / EXPERIMENT)
+    if lacking := [axis for axis in experiment.axes if axis not in content.points[0].labels]:
+        raise DamagedFileError(folder / STUDY, f"its points have no {lacking[0]}, an axis of {EXPERIMENT}", REMEDY)
     done = dict.fromkeys(point.run for point in content.points if not point.reason)
     runs = [reported.read(folder, name) for name in done]
-    experiment = read_experiment(folder / EXPERIMENT)
+    seeds = {run.name: run.seed for run in runs}
+    for point in content.points:
+        if seeds.get(point.run, point.seed) != point.seed:
+            raise DamagedFileError(folder / STUDY, f"{point.run} has not the seed {point.seed}", REMEDY)
     return Study(
         experiment=experiment,
         points=content.points,
@@ -217,7 +231,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     collected = []
     for item in {item.run.name: item for item in plan.points}.values():
         folder = item.run.folder
-        if record := results.read(folder):
+        if record := results.read(folder, item.run.name):
             tuned = finetunings.filled_columns(item.run, item.tasks.values(), item.seeds, with_random=item.with_random)
             layers = layers_of(folder, say) if LAYERS_FIGURE in experiment.figures else ()
             collected.append(ReportedRun(record=record, columns=tuned, curve=reported.curve(folder), layers=layers))

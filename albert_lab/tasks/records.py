@@ -138,6 +138,9 @@ def current(
     record, start = read_record(folder, task.name, seed), load_start(task)
     if record is None or record.identity != identity_of(run, config, task, seed):
         return None
+    made = record.task, record.run, record.seed, record.settings
+    if made != (task.name, run, seed, task.fitted(config)):  # the file was edited, or is that of another one
+        return None
     placed = {task.file(data, split): getattr(record, split).digest for split in SPLITS}
     if any(file.exists() and digest_path(file) != before for file, before in placed.items()):
         return None
