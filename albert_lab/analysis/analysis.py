@@ -58,6 +58,12 @@ class Analysis:
         """The names of the rows, in the order of the study."""
         return list(self.frame.rows["row"])
 
+    @cached_property
+    def rows_by_name(self) -> dict[str, dict[str, str]]:
+        """Each column of the frame's rows, by the name of the row."""
+        rows: Any = self.frame.rows.set_index("row")
+        return rows.to_dict()
+
     @property
     def axes(self) -> str:
         """The names of the axes, as the heading of the column of rows."""

@@ -1,6 +1,7 @@
 """The numbers of a study as tidy tables: a line a number, a line a row, a line a held-out document."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -89,10 +90,19 @@ class Frame:
 
     def row(self, labels: Mapping[str, str]) -> str | None:
         """The name of the only row with these labels of axes; None if there is none, or several."""
-        found: Any = self.rows
-        for axis, label in labels.items():
-            found = found[found[axis] == label]
-        return str(found["row"].iloc[0]) if len(found) == 1 else None
+        axes = tuple(labels)
+        if axes not in self._rows_by:
+            rows: Any = self.rows
+            names = self._rows_by.setdefault(axes, {})
+            for name, *values in rows[["row", *axes]].itertuples(index=False):
+                names.setdefault(tuple(values), []).append(name)
+        names = self._rows_by[axes].get(tuple(labels.values()), [])
+        return names[0] if len(names) == 1 else None
+
+    @cached_property
+    def _rows_by(self) -> dict[tuple[str, ...], dict[tuple[str, ...], list[str]]]:
+        """The names of rows by their labels of some axes, for each choice of axes that was asked for."""
+        return {}
 
 
 def frame(study: Study) -> Frame:
@@ -152,8 +162,9 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     known = {axis: {*grid.get(axis, ()), *(point.labels[axis] for point in study.points)} for axis in study.axes}
     shown = [axis for axis in study.axes if axis not in grid or len(known[axis]) > 1] or study.axes
     names = {key: _name(point, shown) for key, point in points.items()}
+    numbers = Counter(names.values())
     for key, point in points.items():
-        if list(names.values()).count(names[key]) > 1:  # of other labels, and one value
+        if numbers[names[key]] > 1:  # of other labels, and one value
             names[key] = _name(point, shown, with_labels=True)
     lines: list[dict[str, str]] = []
     for key, point in points.items():

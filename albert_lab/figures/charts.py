@@ -35,12 +35,14 @@ def learning_curves(analysis: Analysis, title: str) -> Figure | None:
     has_paper = paper is not None and any(curve.panel == shown[0] for curve in paper.curves)
     figure, panels = drawing.sheet(len(shown) + has_paper)
     without: dict[str, list[str]] = {}
+    having = set(wide["row"])
+    looks = {row: look for row, look in _looks(analysis).items() if row in having}
     for panel, metric in zip(panels, shown, strict=False):
-        for row, look in _looks(analysis).items():
+        for row, look in looks.items():
             own = wide[wide["row"] == row].dropna(subset=[metric])
             if len(own):
                 drawing.draw_line(panel, _over_seeds(own, x, metric), row, look)
-            elif row in set(wide["row"]):
+            else:
                 without.setdefault(row, []).append(analysis.heading(metric))
         _draw_floors(panel, analysis, metric)
         panel.set(xlabel=x_label, ylabel=f"{analysis.heading(metric)} on held-out text (%)")
@@ -50,7 +52,7 @@ def learning_curves(analysis: Analysis, title: str) -> Figure | None:
         }
         drawing.draw_paper(panels[-1], paper, shown[0], labels)
     missing = [f"row {row} in {' and '.join(names)}, for which it has no head" for row, names in without.items()]
-    missing += _missing(analysis, set(wide["row"]))
+    missing += _missing(analysis, having)
     return drawing.finish(figure, title, panels, missing)
 
 

@@ -25,6 +25,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (7, 3)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 FLOOR = "#555555"
+MOST_MISSING = 20  # rows in a legend
 PANEL_INCHES = (3.3, 2.5)
 MOST_INCHES = 10.0
 LEGEND_ROW_INCHES, TITLE_INCHES = 0.18, 0.3
@@ -130,7 +131,9 @@ def finish(figure: Figure, title: str, panels: Sequence[Axes], missing: Sequence
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             by_label.setdefault(label, handle)
-    by_label |= {literal(f"missing: {words}"): Line2D([], [], linestyle="none") for words in missing}
+    words = [f"missing: {words}" for words in missing[:MOST_MISSING]]
+    words += [f"missing: {len(missing) - MOST_MISSING} more"] if len(missing) > MOST_MISSING else []
+    by_label |= {literal(line): Line2D([], [], linestyle="none") for line in words}
     width, height = figure.get_size_inches()
     columns = max(1, min(len(by_label), int(width * CHARACTERS_PER_INCH / (max(map(len, by_label), default=0) + 8))))
     rows = -(-len(by_label) // columns)

@@ -26,8 +26,8 @@ def value(number: float, unit: str) -> str:
 def cell(analysis: Analysis, metric: str, row: str, *, spread: bool = True) -> str:
     """A cell of a table: the mean over seeds, its standard deviation, and the paper's number in brackets."""
     table, unit = analysis.summary, analysis.unit(metric)
-    cells = analysis.frame.rows.set_index("row").get(PAPER + metric)
-    brackets = "" if cells is None or not cells.get(row) else f" ({cells[row]})"
+    printed = analysis.rows_by_name.get(PAPER + metric, {}).get(row)
+    brackets = f" ({printed})" if printed else ""
     if (metric, row) not in table.index:
         return MISSING + brackets
     line = table.loc[(metric, row)]
