@@ -3,7 +3,9 @@
 import io
 import os
 import re
+import shutil
 import sys
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,11 +25,28 @@ EXIT_CODES = (
 )
 _TEXT_ONLY = re.compile("[\n\t\ud800-\udfff]")  # lines of options, and file names that are no valid text
 _MOST_DIGITS = 4  # of the columns and lines of a terminal
+OPTIONS = "--include FILE.py, --conf FOLDER, --version, -h"
 FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")  # of the help: what new users need
 
 
 class _Grouped(TyperGroup):
-    """Lists commands by group, and within a group in the order in which they were added."""
+    """Lists commands by group, and within a group in the order in which they were added; the help fits 40 rows."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        lines = [f"Usage: {ctx.command_path} [OPTIONS] COMMAND [ARGS]...   ({OPTIONS})", str(self.help)]
+        panel_before = None
+        for name in self.list_commands(ctx):
+            command = self.commands[name]
+            panel = getattr(command, "rich_help_panel", None)
+            if command.hidden:
+                continue
+            if panel != panel_before:
+                lines.append(f"{panel}:")
+            panel_before = panel
+            text = textwrap.shorten(command.get_short_help_str(limit=999), max(40, width - 20), placeholder="...")
+            lines.append(f"  {name:<18}{text}")
+        formatter.write("\n".join([*lines, *textwrap.wrap(EXIT_CODES, max(40, width))]) + "\n")
 
     def list_commands(self, ctx: Any) -> list[str]:
         names = [name for name in self.commands if name not in FIRST]
@@ -39,7 +58,6 @@ app = typer.Typer(
     name="albert-lab",
     cls=_Grouped,
     help="Ablation studies of encoder pre-training: the experiments of ALBERT (arXiv 1909.11942) at any scale.",
-    epilog=EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import HOUSEKEEPING, Json, shown
+from albert_lab.cli.options import STUDIES, Json, shown
 from albert_lab.errors import DamagedFileError
 from albert_lab.messages import duration, printable, to_stdout, visible
 
@@ -28,7 +28,7 @@ _OF_LINE: dict[str, Callable[[Any], str]] = {
 }
 
 
-@app.command(**shown(HOUSEKEEPING, "albert-lab status", "albert-lab status sop-vs-nsp"))
+@app.command(**shown(STUDIES, "albert-lab status", "albert-lab status sop-vs-nsp"))
 def status(
     study: Annotated[Path | None, typer.Argument(metavar="[STUDY]", file_okay=False, help=_STUDY)] = None,
     as_json: Json = False,

@@ -35,7 +35,8 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
         row |= {part: getattr(counts, part) for part in ("embeddings", "layers", "pooler", "heads", "total")}
         row |= {"training FLOPs": round(counts.training_flops), "inference FLOPs": round(counts.inference_flops)}
         rows.append(row)
-    to_stdout(json.dumps(rows, indent=2) if as_json else tabulate(rows, "keys", "simple", intfmt=","))
+    headings = {key: key.replace(" ", "\n") for key in rows[0]}  # three rows fit 100 columns
+    to_stdout(json.dumps(rows, indent=2) if as_json else tabulate(rows, headings, "simple", intfmt=","))
 
 
 @config_app.command("show", **shown(MODELS, "albert-lab config show", "albert-lab config show scale=paper model=large"))

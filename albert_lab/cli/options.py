@@ -6,13 +6,11 @@ from typing import Annotated, Any
 import typer
 
 # The groups of the help, in its order.
-START, TABLES, STUDIES, MODELS, DOWNSTREAM, HOUSEKEEPING = PANELS = (
+START, TABLES, STUDIES, MODELS = PANELS = (
     "Start here",
     "The paper's tables",
     "Studies and reports",
-    "Models and data",
-    "Downstream tasks",
-    "Housekeeping",
+    "Models, data and tasks",
 )
 # The groups of the options of a study.
 _WHERE, _BEFORE = "How runs are trained", "To look before anything is trained"

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import DOWNSTREAM, MODELS, Json, Overrides, RunOrFolder, option, shown
+from albert_lab.cli.options import MODELS, Json, Overrides, RunOrFolder, option, shown
 from albert_lab.messages import to_stderr, to_stdout
 
 app = typer.Typer()
@@ -15,7 +15,7 @@ app.add_typer(data_app, name="data", rich_help_panel=MODELS)
 
 @app.command(
     **shown(
-        DOWNSTREAM,
+        MODELS,
         "albert-lab finetune RUN --tasks sst2,mnli --seeds 0,1,2",
         "albert-lab finetune RUN --tasks my-task.yaml",
     )
