@@ -55,6 +55,11 @@ def names(key: str) -> list[str]:
     return list(getattr(import_module(f"albert_lab.{module}"), name)) if _included else []
 
 
+def missing_option(key: str, name: str, file: str) -> str:
+    """That a name which own code adds to a dict also needs a file of options; empty if none does."""
+    return f"; own code has {name}: write its settings to FOLDER/{file}, and give --conf FOLDER" * (name in names(key))
+
+
 def check(digests: Mapping[str, str], what: str) -> None:
     """Raises ConfigError if a file with which something was made is not included, or has other content."""
     for name, digest in digests.items():

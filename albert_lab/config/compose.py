@@ -105,7 +105,9 @@ def content_of(settings: Settings) -> dict[str, Any]:
         elif value in allowed:
             options[key] = str(value)
         else:
-            raise ConfigError(f"{key}={value} is unknown (allowed: {', '.join(allowed)})")
+            file = f"{key}/{value}.yaml"
+            remedy = own_code.missing_option(key, str(value), file) if key in own_code.DICTS else ""
+            raise ConfigError(f"{key}={value} is unknown (allowed: {', '.join(allowed)}){remedy}")
     composed = DictConfig({})
     choices: dict[str, str] = {}
     try:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError, model_validator
 
-from albert_lab import paths
+from albert_lab import own_code, paths
 from albert_lab.config.compose import groups
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import PositiveInt, Section, Seed
@@ -216,7 +216,8 @@ def load_start(task: TaskConfig) -> TaskConfig | None:
 def _read(name: str) -> TaskConfig:
     file = Path(name) if name.endswith(".yaml") else paths.conf_file(f"task/{name}.yaml")
     if not file.is_file():
-        raise ConfigError(f"task {name} is unknown (allowed: {', '.join(task_names())}, or a .yaml file)")
+        remedy = own_code.missing_option("kind", name, f"task/{name}.yaml")
+        raise ConfigError(f"task {name} is unknown (allowed: {', '.join(task_names())}, or a .yaml file){remedy}")
     return _load(file, file.stat().st_mtime_ns)
 
 

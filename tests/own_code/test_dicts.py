@@ -99,6 +99,8 @@ def test_a_position_encoding_replaces_the_table(own):
 
 def test_an_optimizer_has_an_option_with_its_settings_and_steps_at_the_rate_of_the_schedule(own, tmp_path):
     own(OPTIMIZER)
+    with pytest.raises(ConfigError, match=r"optimizer/sgd\.yaml"):
+        load(["scale=smoke", "optimizer=sgd"])
     (tmp_path / "conf" / "optimizer").mkdir(parents=True)
     option = paths.conf_file("optimizer/adamw.yaml").read_text()
     (tmp_path / "conf" / "optimizer" / "sgd.yaml").write_text(option)
