@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from scipy.special import digamma, polygamma
 from scipy.stats import t
 
 ROOT = Path(__file__).parents[1]
@@ -50,32 +51,85 @@ def numbers(report: str) -> pd.DataFrame:
         for metric, value in values.items():
             n, right = (record["documents"].get(metric, {}).get(key) for key in ("n", "sum"))
             n = record["documents"][n]["n"] if isinstance(n, str) else n  # the same as those of another score
-            lines.append((row, point["seed"], metric, value, n, right))
-    return pd.DataFrame(lines, columns=["row", "seed", "metric", "value", "n", "sum"]).dropna(subset=["value"])
+            lines.append((row, point["seed"], point["run"], trunk(folder, point["run"]), metric, value, n, right))
+    columns = ["row", "seed", "run", "trunk", "metric", "value", "n", "sum"]
+    return pd.DataFrame(lines, columns=columns).dropna(subset=["value"])
+
+
+def trunk(folder: Path, run: str) -> str:
+    """The run that a run goes back to."""
+    while (file := folder / "runs" / f"{run}.json").exists():
+        start = json.loads(file.read_text())["record"].get("start_from")
+        if not start:
+            break
+        run = start["run"]
+    return run
+
+
+def start(report: str) -> str | None:
+    """The name of the trained encoder that all rows of a report start from; None if they start from nothing."""
+    found = re.search(r"^start_from: (\w[\w.-]*)$", (ROOT / "reports" / report / "experiment.yaml").read_text(), re.M)
+    return found and found[1]
+
+
+@cache
+def variances(report: str) -> pd.DataFrame:
+    """The variance over seeds of each row of a scale, text and start, by metric; that of the same runs once."""
+    tables = []
+    for folder in sorted((ROOT / "reports" / report).parent.glob("*/")):
+        name = str(folder.relative_to(ROOT / "reports"))
+        if start(name) == start(report):
+            tables.append(numbers(name).assign(table=name))
+    rows: Any = pd.concat(tables).groupby(["table", "row", "metric"])
+    lines = rows.agg(runs=("run", tuple), variance=("value", "var"), seeds=("value", "size")).reset_index()
+    return lines[lines["variance"] > 1e-12].drop_duplicates(["metric", "runs"])
+
+
+def typical(report: str, metric: str) -> float:
+    """The geometric mean of the variances of a scale, of which each row takes a quarter of a degree of freedom."""
+    rows = variances(report).query("metric == @metric")
+    if rows.empty:  # a floor has no spread
+        return 0.0
+    half = (rows["seeds"].to_numpy(float) - 1) / 2
+    logarithms = np.log(rows["variance"].to_numpy(float)) - digamma(half) + np.log(half)
+    assert len(rows) == 1 or logarithms.var(ddof=1) - polygamma(1, half).mean() < polygamma(1, 0.125)
+    return float(np.exp(logarithms.mean()))
 
 
 def contrast(report: str, metric: str, weights: dict[str, float]) -> list[float]:
     """A level {row: 1} or a difference {row: 1, other: -1}, with its interval over seeds and documents."""
-    table = numbers(report).query("metric == @metric")
-    design, of_seeds = (pd.get_dummies(table[key], dtype=float) for key in ("row", "seed"))
-    vector = np.array([weights.get(row, 0) for row in design])
-    of_rows = [{*table.groupby("row").get_group(row)["seed"]} for row in weights]
-    if not vector.sum() and 2 * len(set.intersection(*of_rows)) > max(map(len, of_rows)):  # what a seed does to all
-        design = np.hstack([design, of_seeds.iloc[:, :-1].sub(of_seeds.iloc[:, -1], axis=0)])
-        vector = np.append(vector, np.zeros(design.shape[1] - len(vector)))
-    design, values = np.asarray(design), table["value"].to_numpy(float)
-    inverse, df = np.linalg.inv(design.T @ design), max(len(values) - design.shape[1], 1)
-    means = inverse @ design.T @ values
-    parts, errors = [(((values - design @ means) ** 2).sum() / df * vector @ inverse @ vector, df)], np.zeros(1)
-    for row, weight in weights.items():
-        own = table[table["row"] == row].dropna()
-        for n, right in zip(map(np.array, own["n"]), map(np.array, own["sum"]), strict=True):
-            error = (right - right.sum() / n.sum() * n) / n.sum() * (1 if "loss" in metric else 100)
-            errors, known = errors + error * weight / len(own), np.count_nonzero(n)
-            parts[1:] = [(known / (known - 1) * (errors**2).sum(), known - 1)]
-    variance = sum(part for part, _ in parts) or 1e-12  # a floor has none
-    joint = variance**2 / (sum(part**2 / of_part for part, of_part in parts) or 1e-24)
-    return [float(n) for n in (vector @ means, *t.interval(0.95, joint, vector @ means, np.sqrt(variance)))]
+    table: Any = numbers(report)
+    table = table[table["metric"] == metric].sort_values("trunk")
+    rows = {row: table[table["row"] == row] for row in weights}
+    values = {row: weight * rows[row]["value"].to_numpy(float) for row, weight in weights.items()}
+    errors = {row: weights[row] * residuals(own, metric) for row, own in rows.items()}  # [seeds, documents]
+    # Two rows that continue the same trunks are one, of their differences.
+    if len({tuple(own["trunk"]) for own in rows.values()}) < len(rows):
+        values, errors = ({"both": sum(parts.values(), np.zeros(1))} for parts in (values, errors))
+    effect = sum(float(value.mean()) for value in values.values())
+    documents = sum((error.mean(0) for error in errors.values()), np.zeros(1))
+    known = np.count_nonzero(rows[next(iter(rows))]["n"].iloc[0]) if documents.any() else 2
+    of_documents = known / (known - 1) * float((documents**2).sum())
+    variance, uncertain = of_documents, of_documents**2 / (known - 1)
+    for row, value in values.items():
+        seeds = len(value)
+        own, df = (float(value.var(ddof=1)), seeds - 1.0) if seeds > 1 else (0.0, 1.0)
+        if seeds > 1 and row != "both":
+            own, df = (df * own + 0.25 * typical(report, metric)) / (df + 0.25), df + 0.25
+        chance = known / (known - 1) * float(errors[row].var(0, ddof=1).sum()) if seeds > 1 else 0.0
+        variance += max(0.0, own - chance) / seeds
+        uncertain += (own / seeds) ** 2 / df
+    if not variance:  # a floor has none
+        return [effect] * 3
+    low, high = t.interval(0.95, variance**2 / uncertain, effect, np.sqrt(variance))
+    return [effect, float(low), float(high)]
+
+
+def residuals(rows: pd.DataFrame, metric: str) -> np.ndarray:
+    """What each document adds to the error of each score; of scores that were not kept by document nothing."""
+    lines = zip(rows["n"], rows["sum"], strict=True)
+    shares = [(np.array(right) - sum(right) / sum(n) * np.array(n)) / sum(n) for n, right in lines if right is not None]
+    return np.array(shares or np.zeros((len(rows), 1))) * (1 if "loss" in metric else 100)
 
 
 @cache
@@ -138,7 +192,8 @@ def made(kind: str, spec: str, page: Path) -> str:
         lines += [[row, *(cells[row, name] for name in wanted)] for row in cells.index.unique("row")]
         return "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\n"
     weights: dict[str, float] = dict(zip(rows[0].split(" - "), (1.0, -1.0), strict=False))
-    effect, *ends = (f"{number:.{2 if 'loss' in metric else 1}f}" for number in contrast(report, metric, weights))
+    digits = 2 if "loss" in metric else 1
+    effect, *ends = (f"{round(number, digits) + 0.0:.{digits}f}" for number in contrast(report, metric, weights))
     unit = "nats" if "loss" in metric else "degrees" if "degrees" in metric else "%" if len(weights) == 1 else "points"
     return f"{effect} {unit}" + (f" [{', '.join(ends)}]" if kind == "value" else "")
 

@@ -16,12 +16,14 @@ def toy_frame(
     rows: pd.DataFrame | None = None,
     documents: Mapping[tuple[str, int, str], tuple[np.ndarray, np.ndarray]] | None = None,
     tasks: Mapping[str, str] | None = None,
+    trunk: str = "",
     **scores: float,
 ) -> Frame:
     """A frame of rows by metric; the axis of rows is `axis` unless they are given.
 
     Args:
         documents: n and sum by document, by row, seed and metric.
+        trunk: the name of the run that each run continues, with {} for the seed; empty: each is its own.
         scores: what all numbers have in common, such as floor.
     """
     lines, names = [], {}
@@ -30,9 +32,10 @@ def toy_frame(
             names[row] = row
             by_seed = sample if isinstance(sample, Mapping) else dict(enumerate(sample))
             place = {"row": row, "metric": metric, **scores}
-            lines += [
-                {"run": f"{row}-{seed}", "seed": seed, "value": value, **place} for seed, value in by_seed.items()
-            ]
+            name = trunk or f"{row}-{{}}"
+            for seed, value in by_seed.items():
+                run = {"run": f"{row}-{seed}", "trunk": name.format(seed), "seed": seed, "value": value}
+                lines.append(run | place)
     table = rows if rows is not None else pd.DataFrame({"row": list(names), "axis": list(names)})
     kept = [
         pd.DataFrame({"run": f"{row}-{seed}", "metric": metric, "document": range(len(n)), "n": n, "sum": right})

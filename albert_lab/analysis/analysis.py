@@ -10,6 +10,7 @@ import pandas as pd
 
 from albert_lab.analysis.contrasts import counts
 from albert_lab.analysis.frame import Frame, frame
+from albert_lab.analysis.neighbours import neighbours
 from albert_lab.analysis.summary import summary
 from albert_lab.analysis.verdicts import Verdict, verdicts
 from albert_lab.measures.catalog import labels, probes
@@ -136,8 +137,9 @@ class Analysis:
         return self.headings.get(metric, metric.replace("_", " "))
 
 
-def analyse(study: Study) -> Analysis:
-    return Analysis(study, frame(study))
+def analyse(study: Study, folder: Path | None = None) -> Analysis:
+    """The analysis of a study, beside the other reports of its folder's parent; None: of the study alone."""
+    return Analysis(study, frame(study, neighbours(folder, study) if folder else ()))
 
 
 def read(folder: Path) -> Analysis:
@@ -146,4 +148,4 @@ def read(folder: Path) -> Analysis:
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
     """
-    return analyse(studies.read(folder))
+    return analyse(studies.read(folder), folder)

@@ -1,17 +1,19 @@
 """Weighted sums of row means, with intervals and tests over seeds and held-out documents."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.stats import t as t_distribution
+from scipy.special import stdtr, stdtrit
+from scipy.stats import nct
 
-from albert_lab.analysis.frame import RANDOM, Frame
+from albert_lab.analysis.frame import RANDOM, Frame, Sample
+from albert_lab.analysis.spread import Variance, moderated, variance_of
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 
 LEVEL = 0.95
+MOST_SEEDS = 1000
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,9 @@ class Contrast:
         low, high: its 95 % interval over seeds and documents; NaN if no row has several seeds.
         p: the one-sided p-value of the true sum being at most the bound; NaN without an interval.
         p_against: that of its being at least the bound.
+        over_seeds: the standard deviation of the sum between seeds, of one seed a row; NaN if not known.
+        over_documents: its standard error over held-out documents, which more seeds do not change.
+        seeds: the fewest seeds of its rows.
     """
 
     effect: float
@@ -30,6 +35,31 @@ class Contrast:
     high: float = math.nan
     p: float = math.nan
     p_against: float = math.nan
+    over_seeds: float = math.nan
+    over_documents: float = 0.0
+    seeds: int = 0
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Rows that continue the same trunks, or one row alone: a weighted sum that is observed once a trunk, or a seed.
+
+    Attributes:
+        weights: by row, as in the contrast.
+        samples: the runs of each row, in the order of the trunks.
+    """
+
+    weights: Mapping[str, float]
+    samples: Mapping[str, Sample]
+
+    @property
+    def sums(self) -> np.ndarray:
+        """The weighted sum of the values. [trunks]"""
+        return sum((weight * self.samples[row].values for row, weight in self.weights.items()), np.zeros(1))
+
+    @property
+    def size(self) -> int:
+        return len(self.sums)
 
 
 def contrast(
@@ -37,10 +67,12 @@ def contrast(
 ) -> Contrast:
     """A weighted sum of row means: {"sop": 1, "nsp": -1} is their difference, {"sop": 1} a level.
 
-    One variance over seeds is pooled over all rows that have the metric (least squares). If the weights sum to 0 and
-    the rows share most of their seeds, what a seed has in common over all rows is no part of it. The variance over the
-    held-out documents, that of the rows' weighted errors by document (a ratio estimator), is added, with the degrees of
-    freedom of Welch and Satterthwaite. Rows of the same runs count once.
+    Its variance is a sum. That over seeds has a part for each row, moderated by what other rows of the scale have
+    (spread.py). Rows that continue the same trunks are one part: their sum is taken trunk by trunk, so what they have
+    in common is no part of its error. The variance over held-out documents is that of the rows' weighted errors by
+    document (a ratio estimator). What a seed answers by chance is in both and is counted once, as in clustering by two
+    crossed factors (Cameron, Gelbach and Miller 2011, doi:10.1198/jbes.2010.07136), and the variance over seeds beyond
+    it is never below zero. Degrees of freedom are those of Welch and Satterthwaite. Rows of the same runs count once.
 
     Args:
         weights: by the names of rows that have values of the metric.
@@ -51,108 +83,181 @@ def contrast(
     Raises:
         KeyError: a row without a value of the metric.
     """
-    column: Any = frame.of(metric)
-    runs: dict[str, tuple[str, ...]] = {}
-    for row, run in zip(column["row"], column["run"], strict=True):
-        runs[row] = (*runs.get(row, ()), run)
-    first = {same: row for row, same in reversed(runs.items())}
-    of_rows: dict[str, float] = {}
-    for row, weight in weights.items():
-        place = first[runs[row]]
-        of_rows[place] = of_rows.get(place, 0.0) + weight
-    column = column[column["row"].isin(list(first.values()))]
-    if log and (column["value"] <= 0).any():
-        return Contrast(math.nan)
-    effect, variance, df = _over_seeds(column, of_rows, log=log)
-    parts = [(variance, df), *_over_documents(frame, metric, runs, of_rows, log=log)]
-    parts = (parts[1:] or parts) if alone and not df else parts
-    total = sum(part for part, _ in parts)
-    if math.isnan(total):
+    samples = frame.samples(metric)
+    levels = {row: samples[row].values for row in weights}
+    if log:
+        if any((values <= 0).any() for values in levels.values()):
+            return Contrast(math.nan)
+        samples = {row: sample.logarithms() for row, sample in samples.items() if (sample.values > 0).all()}
+    groups = _groups(samples, weights)
+    effect = round(sum(float(group.sums.mean()) for group in groups), 9) + 0.0  # no -0.0 for equal means
+    documents, chance = _over_documents(frame, metric, groups, log=log)
+    # A row of one run takes the variance of others only where the table itself shows a spread.
+    shows_spread = any(len(sample.runs) > 1 for sample in samples.values())
+    if not (shows_spread or (alone and documents)):
         return Contrast(effect)
-    if math.sqrt(total) <= 1e-9 * (1.0 if log else float(column["value"].abs().max())):  # exact, as parameters are
-        return Contrast(effect, effect, effect, float(effect <= bound), float(effect >= bound))
-    joint = total**2 / sum(part**2 / of_part for part, of_part in parts)
-    low, high = t_distribution.interval(LEVEL, joint, effect, math.sqrt(total))
+    over_seeds = [_over_seeds(group, frame.prior(metric, log=log)) for group in groups] if shows_spread else []
+    of_seeds = sum(part.value for part in over_seeds)
+    of_documents = sum(part.value for part in documents)
+    beyond_chance = [max(0.0, part.value - twice) for part, twice in zip(over_seeds, chance, strict=False)]
+    total = sum(beyond_chance) + of_documents
+    scale = 1.0 if log else max(float(np.abs(values).max()) for values in levels.values())
+    if math.sqrt(total) <= 1e-9 * scale:  # exact, as parameters are
+        return Contrast(effect, effect, effect, float(effect <= bound), float(effect >= bound), 0.0)
+    df = total**2 / sum(part.value**2 / part.df for part in [*over_seeds, *documents] if part.value)
+    half = float(stdtrit(df, (1 + LEVEL) / 2)) * math.sqrt(total)
     t = (effect - bound) / math.sqrt(total)
-    p, p_against = float(t_distribution.sf(t, joint)), float(t_distribution.cdf(t, joint))
-    return Contrast(effect, float(low), float(high), p, p_against)
+    seeds = min(group.size for group in groups)
+    return Contrast(
+        effect,
+        effect - half,
+        effect + half,
+        p=float(stdtr(df, -t)),
+        p_against=float(stdtr(df, t)),
+        over_seeds=math.sqrt(seeds * of_seeds),
+        over_documents=math.sqrt(max(0.0, of_documents - sum(chance))),
+        seeds=seeds,
+    )
 
 
-def _over_seeds(column: Any, weights: Mapping[str, float], *, log: bool) -> tuple[float, float, float]:
-    """A contrast by least squares on rows, and on seeds if paired: its value, variance and df."""
-    from statsmodels.regression.linear_model import OLS
+def _groups(samples: Mapping[str, Sample], weights: Mapping[str, float]) -> list[_Group]:
+    """The rows of a contrast by the trunks that they continue; rows of the same runs are one row."""
+    first: dict[tuple[str, ...], str] = {}
+    for row, sample in samples.items():
+        first.setdefault(sample.runs, row)
+    merged: dict[str, float] = {}
+    for row, weight in weights.items():
+        place = first[samples[row].runs]
+        merged[place] = merged.get(place, 0.0) + weight
+    by_trunks: dict[tuple[str, ...], list[str]] = {}
+    for row in merged:
+        trunks = samples[row].trunks
+        # Runs that all start from one trunk are not told apart by it: they are paired with nothing.
+        is_pairable = len(set(trunks)) == len(trunks)
+        by_trunks.setdefault(tuple(sorted(trunks)) if is_pairable else samples[row].runs, []).append(row)
+    return [
+        _Group({row: merged[row] for row in rows}, {row: samples[row].by_trunk() for row in rows})
+        for rows in by_trunks.values()
+    ]
 
-    row, seed = column["row"].to_numpy(object), column["seed"].to_numpy(int)
-    seeds = [set(seed[row == name]) for name in weights]
-    shared, rows = set.intersection(*seeds), sorted(set(row))
-    design = (row[:, None] == np.array(rows, object)).astype(float)
-    is_random = any(name.endswith(RANDOM) for name in weights)  # one model, of no seed of pre-training
-    if abs(sum(weights.values())) < 1e-9 and 2 * len(shared) > max(map(len, seeds)) and not is_random:
-        of_seeds = (seed[:, None] == np.unique(seed)).astype(float)
-        design = np.column_stack([design, of_seeds[:, :-1] - of_seeds[:, -1:]])
-    vector = np.zeros(design.shape[1])
-    vector[: len(rows)] = [weights.get(name, 0.0) for name in rows]
-    values = column["value"].to_numpy(float)
-    fit: Any = OLS(np.log(values) if log else values, design).fit()
-    effect = round(float(vector @ fit.params), 9) + 0.0  # no -0.0 for equal means
-    if fit.df_resid <= 0:
-        return effect, math.nan, 0.0
-    return effect, float(vector @ fit.cov_params() @ vector), float(fit.df_resid)
+
+def _over_seeds(group: _Group, prior: Variance) -> Variance:
+    """The variance of a group's mean over seeds."""
+    own = variance_of(group.sums)
+    squares = sum(weight**2 for weight in group.weights.values())
+    others = Variance(squares * prior.value, prior.df)
+    # What rows of the same trunks have in common is in the prior of single rows, and not in their difference.
+    is_paired = len(group.weights) > 1 and own.df > 0
+    variance = own if is_paired else moderated(own, others)
+    return Variance(variance.value / group.size, variance.df)
 
 
 def _over_documents(
-    frame: Frame, metric: str, runs: Mapping[str, Sequence[str]], weights: Mapping[str, float], *, log: bool
-) -> list[tuple[float, float]]:
-    """The variances of a contrast over the documents that its rows were scored on, each with its degrees of freedom.
+    frame: Frame, metric: str, groups: Sequence[_Group], *, log: bool
+) -> tuple[list[Variance], list[float]]:
+    """The variances of a contrast over the documents that its rows were scored on, and what seeds answer by chance.
 
-    One for rows that were scored on the same text; of several texts, and of the tasks of an average, one each. Empty if
-    the answers of a row were not kept by document.
+    A variance for rows that were scored on the same text; of several texts, and of the tasks of an average, one each.
+    The second list is that part of each group's variance over seeds that comes from answers to single documents.
+    There are none if the answers of a row were not kept by document.
     """
     members = AVERAGED if metric == AVERAGE else (metric,)
-    column: Any = frame.of(metric)
-    values = dict(zip(column["run"], column["value"], strict=True))
+    errors: dict[tuple[str, bytes], np.ndarray] = {}
+    chance = [0.0 for _ in groups]
+    for place, group in enumerate(groups):
+        for text, by_trunk in _errors(frame, members, group, log=log).items():
+            errors[text] = errors.get(text, 0.0) + by_trunk.mean(0)
+            if group.size > 1:
+                chance[place] += _clustered(text, by_trunk.std(0, ddof=1)).value / group.size
+        if not all(run in frame.documents_of(member) for member in members for run in _runs(group)):
+            return [], [0.0 for _ in groups]
+    variances = [_clustered(text, error) for text, error in errors.items()]
+    return [part for part in variances if part.df > 0], chance
+
+
+def _errors(frame: Frame, members: Sequence[str], group: _Group, *, log: bool) -> dict[tuple[str, bytes], np.ndarray]:
+    """A group's weighted errors by document, for each text that its rows were scored on. [trunks, documents]"""
     errors: dict[tuple[str, bytes], np.ndarray] = {}
     for member in members:
-        kept = frame.documents_of(member)
+        documents = frame.documents_of(member)
         scale = (1.0 if member.endswith("_loss") else 100.0) / len(members)
-        for row, weight in weights.items():
-            for run in runs[row]:
-                if run not in kept:
-                    return []
-                n, right = kept[run]
-                by = scale / values[run] if log else scale
-                error = weight / len(runs[row]) * by * (right - right.sum() / n.sum() * n) / n.sum()
+        for row, weight in group.weights.items():
+            sample = group.samples[row]
+            for trunk, run in enumerate(sample.runs):
+                if run not in documents:
+                    continue
+                n, right = documents[run]
+                # The derivative of a logarithm is 1 over its level.
+                by_level = scale / math.exp(sample.values[trunk]) if log else scale
                 text = (member, n.tobytes())
-                errors[text] = errors.get(text, 0.0) + error
-    numbers = [(error, np.count_nonzero(np.frombuffer(n))) for (_, n), error in errors.items()]
-    return [(float(count / (count - 1) * (error**2).sum()), count - 1.0) for error, count in numbers if count > 1]
+                by_trunk = errors.setdefault(text, np.zeros((group.size, len(n))))
+                by_trunk[trunk] += weight * by_level * (right - right.sum() / n.sum() * n) / n.sum()
+    return errors
+
+
+def _clustered(text: tuple[str, bytes], errors: np.ndarray) -> Variance:
+    """The variance of the sum of some errors by document, of a text whose n by document are the bytes."""
+    count = np.count_nonzero(np.frombuffer(text[1]))
+    return Variance(count / (count - 1) * float((errors**2).sum()), count - 1.0) if count > 1 else Variance(0.0)
+
+
+def _runs(group: _Group) -> Iterable[str]:
+    return (run for sample in group.samples.values() for run in sample.runs)
+
+
+def seeds_needed(distance: float, over_seeds: float, over_documents: float = 0.0, power: float = 0.8) -> int | None:
+    """The fewest seeds a row with which an effect would be decided in four of five studies; None if none would do.
+
+    The test is two-sided at 5 %, as that of a claim before Holm's correction, of two rows or more, each of its own
+    spread; its power is that of the noncentral t distribution, for a true effect of the given size.
+
+    Args:
+        distance: of the effect from the bound of the claim.
+        over_seeds, over_documents: as those of Contrast; before a study, the first is the square root of the sum of
+            squared weights times the scale's variance (Frame.prior).
+    """
+    for seeds in range(2, MOST_SEEDS + 1):
+        variance = over_seeds**2 / seeds + over_documents**2
+        if variance == 0:
+            return seeds
+        # Documents are many, so their variance is taken as known.
+        df = min((variance * seeds / over_seeds**2) ** 2 * (seeds - 1), 1e6) if over_seeds else 1e6
+        critical = float(stdtrit(df, (1 + LEVEL) / 2))
+        if nct.sf(critical, df, abs(distance) / math.sqrt(variance)) >= power:
+            return seeds
+    return None
 
 
 def counts(frame: Frame, metric: str) -> bool:
-    """Whether a score says something about pre-training here: losses and scores on held-out text do.
+    """Whether a score says something about pre-training at this scale: losses and scores on held-out text do.
 
-    A task does if the mean of its best row, of those with random weights of the same shape beside them, is above these
-    and, where there are any (not of spans), above words alone, with 95 % intervals that exclude them (of one seed: over
-    examples). The average does if all do.
+    A task does if pre-trained weights are above random ones of the same shape and, where there are any (not of spans),
+    above words alone, with 95 % intervals that exclude them (of one seed: over examples). Both are means over all rows
+    of the scale and text that have random weights beside them, so every table says the same, and no row is chosen. The
+    average does if all do.
     """
     if metric == AVERAGE:
         return all(counts(frame, task) for task in AVERAGED)
     task = frame.tasks.get(metric)
     if task is None:
         return True
-    column: Any = frame.of(task)
-    means = column[(column["row"] + RANDOM).isin(column["row"])].groupby("row")["value"].mean()
-    if means.empty:
+    pooled = frame.pooled
+    samples = pooled.samples(task)
+    has_random = [row for row in samples if row + RANDOM in samples]
+    # A row that several tables have is one row, in all of them with the same random weights.
+    has_random.sort(key=lambda row: samples[row + RANDOM].runs)
+    rows = {samples[row].runs: row for row in has_random}.values()
+    if not rows:
         return False
-    best = str(means.idxmax())
-    words = float(column["words"].astype(float).max())  # NaN of spans
-    is_above_words = math.isnan(words) or contrast(frame, task, {best: 1.0}, alone=True).low > words
-    return is_above_words and contrast(frame, task, {best: 1.0, best + RANDOM: -1.0}, alone=True).low > 0
+    level = {row: 1 / len(rows) for row in rows}
+    above_random = level | {row + RANDOM: -1 / len(rows) for row in rows}
+    words = pooled.floor(task, "words")  # NaN of spans
+    is_above_words = math.isnan(words) or contrast(pooled, task, level, alone=True).low > words
+    return is_above_words and contrast(pooled, task, above_random, alone=True).low > 0
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values adjusted by Holm's step-down procedure, in the given order; NaN stays and does not count."""
-    # Not by statsmodels, whose function collects all garbage of the process at each call.
     adjusted = np.array(p_values, float)
     order = np.argsort(adjusted)[: np.count_nonzero(~np.isnan(adjusted))]
     adjusted[order] = np.minimum(1, np.maximum.accumulate(adjusted[order] * np.arange(len(order), 0, -1)))

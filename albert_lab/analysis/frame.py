@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from albert_lab.analysis.spread import Variance, prior, variance_of
 from albert_lab.measures.catalog import units
 from albert_lab.runs.reported import AVERAGE, ReportedRun
 from albert_lab.score import Score
@@ -19,14 +20,39 @@ from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.tasks.task import task_names
 
-NUMBERS = ("run", "row", "seed", "metric", "value", "n", "floor", "segments", "words")
+NUMBERS = ("run", "trunk", "row", "seed", "metric", "value", "n", "floor", "segments", "words")
 DOCUMENTS = ("run", "metric", "document", "n", "sum")
 CURVES = ("run", "row", "seed", "step", "metric", "value", "n")
 PAPER = "paper_"  # before a metric: the paper's printed cell
 HERE = "here_"  # before an axis: the value that the row was run with
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 ONLY = "run"  # the row of a study without axes
-RANDOM = ", random weights"  # after a row, or a run: fine-tuned from random weights of the same shape
+_Answers = tuple[Sequence[int], Sequence[float]]  # n and the sum, by document
+RANDOM = ", random weights"  # after a row: fine-tuned from random weights of the same shape
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The runs of a row that have a metric.
+
+    Attributes:
+        runs: their names, in the order of the seeds.
+        trunks: the run that each of them goes back to (Frame.numbers).
+        values: of the metric. [runs]
+    """
+
+    runs: tuple[str, ...]
+    trunks: tuple[str, ...]
+    values: np.ndarray
+
+    def by_trunk(self) -> "Sample":
+        """The same, in the order of the trunks."""
+        order = np.argsort(self.trunks, kind="stable")
+        runs = tuple(self.runs[place] for place in order)
+        return Sample(runs, tuple(sorted(self.trunks)), self.values[order])
+
+    def logarithms(self) -> "Sample":
+        return replace(self, values=np.log(self.values))
 
 
 @dataclass(frozen=True)
@@ -34,12 +60,13 @@ class Frame:
     """All numbers of a study.
 
     Attributes:
-        numbers: a line a number of a run in a row, in the order of the study. Columns: run, row, seed of pre-training,
-            metric, value (scores in percent, losses in nats, others in their own unit), and of scores n (answers),
-            floor (percent, of the best constant answer), segments (percent, of single segments, that of pair scores)
-            and words (percent, of a bag of words, that of a task); NaN where there is none. Two rows with the same run
+        numbers: a line a number of a run in a row, in the order of the study. Columns: run, trunk (the run that it
+            goes back to by starts from other runs, itself if it starts from none), row, seed of pre-training, metric,
+            value (scores in percent, losses in nats, others in their own unit), and of scores n (answers), floor
+            (percent, of the best constant answer), segments (percent, of single segments, that of pair scores) and
+            words (percent, of a bag of words, that of a task); NaN where there is none. Two rows with the same run
             both have its numbers. A task that was also fine-tuned from random weights has rows of the same name
-            followed by RANDOM.
+            followed by RANDOM, whose runs are named by the shape.
         rows: a line a row, in the order of the study. Columns: row (its name in sentences and tables: `sop`,
             `E=72, all-shared`), for each axis its label as in the paper and, after HERE, the value it was run with,
             and for each column of the paper's table, after PAPER, the cell as printed (text; empty if it has none).
@@ -51,6 +78,7 @@ class Frame:
         layers: a line a layer and choice of tokens, as measured (training/layers.py), with run, row and seed.
         tasks: the metrics of fine-tuned tasks (their scores, and parts such as F1), each with its task.
         own_units: the units of measures of own code.
+        neighbours: the other tables of the scale and text (neighbours.py).
     """
 
     numbers: pd.DataFrame
@@ -60,6 +88,7 @@ class Frame:
     layers: pd.DataFrame
     tasks: Mapping[str, str]
     own_units: Mapping[str, str] = field(default_factory=dict)
+    neighbours: tuple["Frame", ...] = ()
 
     def of(self, metric: str) -> pd.DataFrame:
         """The lines of numbers of one metric."""
@@ -70,6 +99,55 @@ class Frame:
     def _by_metric(self) -> dict[str, pd.DataFrame]:
         numbers: Any = self.numbers
         return dict(iter(numbers.groupby("metric", sort=False)))
+
+    def samples(self, metric: str) -> Mapping[str, Sample]:
+        """The runs of each row that has a metric."""
+        if metric not in self._samples:
+            numbers = self.of(metric)
+            lines: dict[str, list[tuple[str, str, float]]] = {}
+            for row, *line in zip(*(numbers[name] for name in ("row", "run", "trunk", "value")), strict=True):
+                lines.setdefault(row, []).append(tuple(line))
+            by_row: dict[str, Sample] = {}
+            for row, of_row in lines.items():
+                runs, trunks, values = zip(*of_row, strict=True)
+                by_row[row] = Sample(runs, trunks, np.array(values, float))
+            self._samples[metric] = by_row
+        return self._samples[metric]
+
+    @cached_property
+    def _samples(self) -> dict[str, Mapping[str, Sample]]:
+        return {}
+
+    def prior(self, metric: str, *, log: bool = False) -> Variance:
+        """The variance over seeds that a row of this scale and text has of a metric, or of its logarithm."""
+        if (metric, log) not in self._priors:
+            samples = [item for table in (self, *self.neighbours) for item in table.samples(metric).values()]
+            if log:
+                samples = [item.logarithms() for item in samples if (item.values > 0).all()]
+            distinct = {item.runs: item.values for item in samples}
+            self._priors[metric, log] = prior(map(variance_of, distinct.values()))
+        return self._priors[metric, log]
+
+    @cached_property
+    def _priors(self) -> dict[tuple[str, bool], Variance]:
+        return {}
+
+    @cached_property
+    def pooled(self) -> "Frame":
+        """The tasks of this table and its neighbours as one table, in which a row has the number of its table."""
+        numbers, documents = [], []
+        for place, table in enumerate((self, *self.neighbours)):
+            tasks = table.numbers[table.numbers["metric"].isin(self.tasks)]
+            numbers.append(tasks.assign(row=f"{place} " + tasks["row"]))
+            documents.append(table.documents[table.documents["metric"].isin(self.tasks)])
+        of_runs: Any = pd.concat(documents, ignore_index=True)
+        distinct = of_runs.drop_duplicates(["run", "metric", "document"])
+        return replace(self, numbers=pd.concat(numbers, ignore_index=True), documents=distinct, neighbours=())
+
+    def floor(self, metric: str, kind: str) -> float:
+        """The highest floor of a kind, such as words, over the rows; NaN if none has one."""
+        floors: Any = self.of(metric)[kind]
+        return float(floors.astype(float).max())
 
     def unit(self, metric: str) -> str:
         """The unit of a metric: %, points, nats, degrees, or empty; a task has one although it was not run."""
@@ -105,7 +183,7 @@ class Frame:
         return {}
 
 
-def frame(study: Study) -> Frame:
+def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
     """The tables of a study. Rows of which no run is finished have a line in rows, and no numbers."""
     rows, of_points = _rows(study)
     places: dict[tuple[str, str, int], None] = dict.fromkeys(
@@ -114,11 +192,15 @@ def frame(study: Study) -> Frame:
     known = {run.name: run for run in study.runs}
     order = {row: place for place, row in enumerate(rows["row"])}
     having = sorted((place for place in places if place[0] in known), key=lambda place: (order[place[1]], place[2]))
-    numbers = [line for run, row, seed in having for line in _numbers(known[run], row, seed)]
+    trunks = {name: _trunk(name, known) for name in known}
+    numbers = [line for run, row, seed in having for line in _numbers(known[run], trunks[run], row, seed)]
     curves = [line for run, row, seed in having for line in _curve(known[run], row, seed)]
-    placed = {place: dict(zip(NUMBERS[:3], place, strict=True)) for place in having}
+    placed = {place: dict(zip(("run", "row", "seed"), place, strict=True)) for place in having}
     layers = [where | layer.model_dump() for place, where in placed.items() for layer in known[place[0]].layers]
-    documents = [table for run in known.values() for table in _documents(run)]
+    by_document: dict[tuple[str, str], _Answers] = {}  # rows of one shape share their random weights
+    for run in known.values():
+        by_document |= _documents(run)
+    documents = [_of_documents(*key, *kept) for key, kept in by_document.items()]
     return Frame(
         pd.DataFrame(numbers, columns=pd.Index(NUMBERS)),
         rows,
@@ -132,6 +214,7 @@ def frame(study: Study) -> Frame:
             for metric in (column.task, *column.parts)
         },
         {name: measure.unit for name, measure in study.own_measures.items()},
+        neighbours,
     )
 
 
@@ -142,6 +225,15 @@ def as_csv(table: pd.DataFrame) -> str:
         return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
     return table.map(as_text).to_csv(index=False)
+
+
+def _trunk(name: str, runs: Mapping[str, ReportedRun]) -> str:
+    """The run that a run goes back to, by starts from other runs; itself if it starts from none."""
+    run = runs.get(name)
+    while run and run.record.start_from:
+        name = run.record.start_from.run
+        run = runs.get(name)
+    return name
 
 
 def printed(cell: str) -> float:
@@ -200,12 +292,13 @@ def _paper(experiment: Experiment, labels: Mapping[str, str]) -> dict[str, str]:
     return {}
 
 
-def _numbers(run: ReportedRun, row: str, seed: int) -> Iterator[dict[str, Any]]:
-    place = {"run": run.name, "row": row, "seed": seed}
+def _numbers(run: ReportedRun, trunk: str, row: str, seed: int) -> Iterator[dict[str, Any]]:
+    place = {"run": run.name, "trunk": trunk, "row": row, "seed": seed}
     for metric, value in run.numbers.items():
         yield {**place, "metric": metric, "value": value, **_columns(run.scores.get(metric))}
     for column in (column for column in run.columns if column.is_random):
-        of_random = {"run": run.name + RANDOM, "row": row + RANDOM, "seed": seed}
+        name = column.finetunings[0].run  # that of its shape
+        of_random = {"run": name, "trunk": name, "row": row + RANDOM, "seed": seed}
         yield {**of_random, "metric": column.task, "value": column.score.value, **_columns(column.score)}
 
 
@@ -224,15 +317,18 @@ def _curve(run: ReportedRun, row: str, seed: int) -> Iterator[dict[str, Any]]:
                 yield {**place, "metric": metric, "value": value, "n": values.get(f"{metric}_n")}
 
 
-def _documents(run: ReportedRun) -> Iterator[pd.DataFrame]:
+def _documents(run: ReportedRun) -> dict[tuple[str, str], _Answers]:
+    """The n and the sum of each metric by document, by the run's name and the metric."""
+    by_document: dict[tuple[str, str], _Answers] = {}
     for metric, kept in run.record.documents.items():
-        yield _of_documents(run.name, metric, kept.n, kept.sum)
+        by_document[run.name, metric] = kept.n, kept.sum
     for column in run.columns:
         known = [record.documents for record in column.finetunings if record.documents]
         if known and len({record.dev.fingerprint for record in column.finetunings}) == 1:
-            name = run.name + (RANDOM if column.is_random else "")
-            yield _of_documents(name, column.task, known[0].n, np.mean([kept.sum for kept in known], axis=0))
+            name = column.finetunings[0].run if column.is_random else run.name
+            by_document[name, column.task] = known[0].n, np.mean([kept.sum for kept in known], axis=0).tolist()
+    return by_document
 
 
-def _of_documents(run: str, metric: str, n: Sequence[int], sums: Sequence[float] | np.ndarray) -> pd.DataFrame:
+def _of_documents(run: str, metric: str, n: Sequence[int], sums: Sequence[float]) -> pd.DataFrame:
     return pd.DataFrame({"run": run, "metric": metric, "document": range(len(n)), "n": n, "sum": sums})

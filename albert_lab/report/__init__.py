@@ -13,8 +13,7 @@ def read_report(path: "str | Path") -> "Frame":
     Raises:
         ConfigError: the folder is no report of a study, or a file in it cannot be read.
     """
-    from albert_lab.analysis.frame import frame
+    from albert_lab.analysis.analysis import read
     from albert_lab.paths import expanded
-    from albert_lab.studies import study
 
-    return frame(study.read(expanded(str(path))))
+    return read(expanded(str(path))).frame

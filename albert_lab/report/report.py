@@ -50,7 +50,7 @@ def write_of(plan: Plan, failures: Mapping[str, str], command: str) -> Analysis 
     study = collect(plan.updated(), failures, command, to_stderr)
     if not study.runs:
         return None
-    analysis = analyse(study)
+    analysis = analyse(study, plan.report_folder)
     write(plan.report_folder, analysis)
     return analysis
 

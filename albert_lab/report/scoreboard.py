@@ -10,8 +10,8 @@ from urllib.parse import quote
 from tabulate import tabulate
 
 from albert_lab import paths
-from albert_lab.analysis.analysis import Analysis, read
-from albert_lab.analysis.sentences import Found, Sentence, largest_first, of_report, reports, sentences
+from albert_lab.analysis.analysis import Analysis, analyse
+from albert_lab.analysis.sentences import Found, Sentence, of_report, reports, sentences
 from albert_lab.analysis.verdicts import Tells
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import claims, drawing
@@ -21,6 +21,7 @@ from albert_lab.report.markdown import listed, plain
 from albert_lab.report.notes import versions
 from albert_lab.report.wording import Words
 from albert_lab.storage import write_atomically
+from albert_lab.studies import study as studies
 from albert_lab.studies.claims import Kind
 from albert_lab.studies.study import EXPERIMENT, Study
 
@@ -66,15 +67,16 @@ def publish(folder: Path, root: Path) -> Path:
         ConfigError: not a report, a file in it or in another report there cannot be read, the folder has a README.md
             that is no scoreboard, or something is in the way.
     """
-    page, analysis = _page(root), read(folder)
-    target = root / _place(analysis.study) / folder.resolve().name
+    _page(root)
+    study = studies.read(folder)
+    target = root / _place(study) / folder.resolve().name
     if target.is_symlink():
         raise ConfigError(f"{target} is a link, and a report is published into a folder of its own: remove it")
-    others = {file.parent for file in root.glob(f"*/*/{EXPERIMENT}")} - {target}
     # A damaged report there is found before anything is written.
-    text = render(largest_first({**reports(root, others), target: analysis}), root)
-    written = report.write(target, analysis, with_derived=False)
-    write_atomically(page, text)
+    reports(root, {file.parent for file in root.glob(f"*/*/{EXPERIMENT}")} - {target})
+    written = report.write(target, analyse(study, target), with_derived=False)
+    # After that, since its rows say how far those of other reports vary.
+    write(root)
     return written
 
 

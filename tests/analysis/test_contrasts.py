@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -7,41 +8,47 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 from toy_frames import toy_frame
 
-from albert_lab.analysis.contrasts import contrast, counts, holm
+from albert_lab.analysis import spread
+from albert_lab.analysis.contrasts import contrast, counts, holm, seeds_needed
 from albert_lab.analysis.frame import RANDOM
 from albert_lab.runs.reported import AVERAGED
 
-pytestmark = pytest.mark.filterwarnings("ignore:Precision loss")
 few = settings(max_examples=25, deadline=None)
 values = st.floats(10, 90).map(lambda value: round(value, 3))
 samples = st.lists(st.tuples(values, values), min_size=3, max_size=8)
+TRUNK = "trunk-{}"
+
+
+def without_a_prior(*args, **options):
+    """A contrast as one table alone has it, without what other rows lend."""
+    with mock.patch.object(spread, "MOST_LENT", 0.0):
+        return contrast(*args, **options)
 
 
 @few
 @given(samples)
-def test_two_rows_of_shared_seeds_are_compared_by_a_paired_t_test(pairs):
+def test_two_rows_that_continue_the_same_trunks_are_compared_by_a_paired_t_test(pairs):
     first, second = zip(*pairs, strict=True)
     if np.std(np.subtract(first, second)) < 1e-3:
         return
     known = stats.ttest_rel(first, second, alternative="greater")
-    found = contrast(toy_frame({"sop": {"a": first, "b": second}}), "sop", {"a": 1, "b": -1})
-    assert found.p == pytest.approx(known.pvalue, abs=1e-9)
+    found = contrast(toy_frame({"sop": {"a": first, "b": second}}, trunk=TRUNK), "sop", {"a": 1, "b": -1})
+    assert found.p == pytest.approx(known[1], abs=1e-9)
     assert (found.low, found.high) == pytest.approx(stats.ttest_rel(first, second).confidence_interval(), abs=1e-6)
     assert found.p + found.p_against == pytest.approx(1)
 
 
 @few
 @given(samples)
-def test_two_rows_of_other_seeds_are_compared_by_a_t_test_of_equal_variances(pairs):
+def test_two_rows_of_the_same_seeds_are_compared_by_a_t_test_of_unequal_variances(pairs):
     first, second = zip(*pairs, strict=True)
-    if np.std(first) + np.std(second) < 1e-3:
+    if min(np.std(first), np.std(second)) < 1e-3:
         return
-    other = {seed + 100: value for seed, value in enumerate(second)}
-    found = contrast(toy_frame({"sop": {"a": first, "b": other}}), "sop", {"a": 1, "b": -1})
-    assert found.p == pytest.approx(stats.ttest_ind(first, second, alternative="greater")[1], abs=1e-9)
+    found = without_a_prior(toy_frame({"sop": {"a": first, "b": second}}), "sop", {"a": 1, "b": -1})
+    known = stats.ttest_ind(first, second, equal_var=False, alternative="greater")
+    assert found.p == pytest.approx(known[1], abs=1e-9)
 
 
 @few
@@ -50,25 +57,42 @@ def test_the_level_of_a_single_row_is_tested_by_a_t_test_of_one_sample(pairs):
     first = [value for value, _ in pairs]
     if np.std(first) < 1e-3:
         return
-    found = contrast(toy_frame({"sop": {"a": first}}), "sop", {"a": 1}, bound=50)
+    found = without_a_prior(toy_frame({"sop": {"a": first}}), "sop", {"a": 1}, bound=50)
     assert found.p == pytest.approx(stats.ttest_1samp(first, 50, alternative="greater")[1], abs=1e-9)
 
 
-def test_the_spread_is_pooled_over_all_rows_of_the_table():
-    alone = contrast(toy_frame({"x": {"a": [1, 1.1], "b": [2, 2.1]}}), "x", {"a": 1})
-    noisy = contrast(toy_frame({"x": {"a": [1, 1.1], "b": [2, 9]}}), "x", {"a": 1})
-    assert noisy.high - noisy.low > 3 * (alone.high - alone.low)
+def test_runs_that_all_start_from_one_trunk_are_not_paired_by_it():
+    rows = {"sop": {"a": [50, 52, 57], "b": [40, 42, 47]}}
+    difference = {"a": 1, "b": -1}
+    of_one = contrast(toy_frame(rows, trunk="minilm"), "sop", difference)
+    assert of_one == contrast(toy_frame(rows), "sop", difference)
+    paired = contrast(toy_frame(rows, trunk=TRUNK), "sop", difference)
+    assert paired.high - paired.low < of_one.high - of_one.low
 
 
-def test_an_interaction_is_a_contrast_of_four_rows_seed_by_seed():
+def test_a_row_a_hundred_times_as_noisy_widens_another_interval_less_than_five_times():
+    quiet = contrast(toy_frame({"x": {"a": [1, 1.1, 0.9], "b": [2, 2.1, 1.9]}}), "x", {"a": 1})
+    noisy = contrast(toy_frame({"x": {"a": [1, 1.1, 0.9], "b": [2, 12, -8]}}), "x", {"a": 1})
+    assert quiet.high - quiet.low < noisy.high - noisy.low < 5 * (quiet.high - quiet.low)
+
+
+def test_tables_of_the_scale_keep_a_variance_from_being_tiny_by_chance():
+    rows = {"x": {"a": [1.0, 1.001, 1.002]}}
+    others = toy_frame({"x": {row: [3, 4 + place, 6] for place, row in enumerate("bcdef")}})
+    alone, beside = toy_frame(rows), replace(toy_frame(rows), neighbours=(others,))
+    widths = [found.high - found.low for found in (contrast(frame, "x", {"a": 1}) for frame in (alone, beside))]
+    assert widths[1] > 100 * widths[0]
+
+
+def test_an_interaction_of_rows_of_the_same_trunks_is_taken_trunk_by_trunk():
     shift = np.array([0, 5, -5, 2])
-    frame = toy_frame({"x": {row: (mean + shift).tolist() for row, mean in zip("abcd", (4, 1, 2, 1.5), strict=True)}})
-    found = contrast(frame, "x", {"a": 1, "b": -1, "c": -1, "d": 1})
+    rows = {row: (mean + shift).tolist() for row, mean in zip("abcd", (4, 1, 2, 1.5), strict=True)}
+    found = contrast(toy_frame({"x": rows}, trunk=TRUNK), "x", {"a": 1, "b": -1, "c": -1, "d": 1})
     assert (found.effect, found.low, found.high) == pytest.approx((2.5, 2.5, 2.5), abs=1e-6)
 
 
 def test_rows_of_the_same_runs_count_once():
-    frame = toy_frame({"x": {"a": [1, 2, 3], "b": [2, 2, 4]}})
+    frame = toy_frame({"x": {"a": [1, 2, 3], "b": [2, 2.5, 4]}})
     again = frame.numbers[frame.numbers["row"] == "b"].assign(row="twin")
     twins = replace(frame, numbers=pd.concat([frame.numbers, again]))
     assert contrast(twins, "x", {"a": 1, "twin": -1}) == contrast(frame, "x", {"a": 1, "b": -1})
@@ -137,17 +161,48 @@ def test_rows_that_were_scored_on_the_same_documents_share_their_difficulty():
     assert contrast(frame, "sop", level).low < contrast(bare, "sop", level).low
 
 
-def test_the_variances_of_seeds_and_of_documents_add_up():
+def test_what_a_seed_answers_by_chance_counts_once():
     rng = np.random.default_rng(2)
     n = np.full(30, 40.0)
-    right = answers(rng, n.astype(int), 0.5, rng.normal(0, 0.1, 30))
-    spread = [49.0, 52.0, 50.0]
-    frame = toy_frame({"sop": {"a": spread}}, documents={("a", seed, "sop"): (n, right) for seed in range(3)})
-    over_seeds, over_documents = np.var(spread, ddof=1) / 3, np.var(100 * right / 40, ddof=1) / 30
-    total = over_seeds + over_documents
+    right = [answers(rng, n.astype(int), 0.5, rng.normal(0, 0.1, 30)) for _ in range(3)]
+    errors = np.array([100 * (by_document - by_document.mean()) / (30 * 40) for by_document in right])
+    spread = [40.0, 52.0, 60.0]
+    frame = toy_frame({"sop": {"a": spread}}, documents={("a", seed, "sop"): (n, right[seed]) for seed in range(3)})
+    over_seeds = np.var(spread, ddof=1) / 3
+    over_documents = 30 / 29 * (errors.mean(0) ** 2).sum()
+    chance = 30 / 29 * errors.var(0, ddof=1).sum() / 3
+    total = over_seeds - chance + over_documents
     df = total**2 / (over_seeds**2 / 2 + over_documents**2 / 29)
-    found = contrast(frame, "sop", {"a": 1})
+    found = without_a_prior(frame, "sop", {"a": 1})
     assert found.high - found.effect == pytest.approx(stats.t.ppf(0.975, df) * np.sqrt(total))
+    calm = toy_frame(
+        {"sop": {"a": [50.0, 50.0, 50.001]}},
+        documents={("a", 0, "sop"): (n, right[0])} | {("a", seed, "sop"): (n, right[seed]) for seed in (1, 2)},
+    )
+    assert contrast(calm, "sop", {"a": 1}).high - 50 > 1.9 * np.sqrt(over_documents), "seeds take nothing away"
+
+
+@pytest.mark.parametrize(("distance", "documents"), [(1.0, 0.0), (0.5, 0.0), (1.0, 0.3), (2.0, 0.1)])
+def test_the_seeds_needed_decide_four_of_five_studies(distance, documents):
+    rng = np.random.default_rng(0)
+    found = {}
+    needed = seeds_needed(distance, np.sqrt(2), documents)
+    assert needed is not None
+    for seeds in (needed, max(2, needed // 2)):
+        first, second = rng.normal(size=(2, 4000, seeds))
+        first = first + distance + rng.normal(size=(4000, 1)) * documents
+        variance = (first.var(1, ddof=1) + second.var(1, ddof=1)) / seeds + documents**2
+        seeds_part = 2 / seeds
+        df = ((seeds_part + documents**2) / seeds_part) ** 2 * 2 * (seeds - 1)
+        half = stats.t.isf(0.025, df) * np.sqrt(variance)
+        found[seeds] = np.mean(first.mean(1) - second.mean(1) > half)
+    assert 0.76 < found[needed] < 0.95
+    assert found[max(2, needed // 2)] < found[needed]
+
+
+def test_no_number_of_seeds_decides_what_the_documents_leave_open():
+    assert seeds_needed(1.0, 1.0, over_documents=0.5) is None
+    assert seeds_needed(1.0, 0.0) == 2
 
 
 def test_holms_adjustment_leaves_out_what_is_unknown():
@@ -155,10 +210,14 @@ def test_holms_adjustment_leaves_out_what_is_unknown():
     assert math.isnan(holm([math.nan])[0])
 
 
-@settings(max_examples=8, deadline=None)  # statsmodels collects garbage at each call
+@few
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
-def test_holms_adjustment_is_that_of_statsmodels(p_values):
-    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
+def test_holms_adjustment_rejects_what_the_steps_down_reject(p_values):
+    adjusted = holm(p_values)
+    for level in (0.01, 0.05, 0.3):
+        steps = [p <= level / (len(p_values) - place) for place, p in enumerate(sorted(p_values))]
+        rejected = steps.index(False) if False in steps else len(steps)
+        assert sum(p <= level * (1 + 1e-12) for p in adjusted) == pytest.approx(rejected, abs=p_values.count(level))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,203 @@
+"""Whether intervals hold what they say, on simulated tables whose answers come from documents of real sizes.
+
+`pytest -m long tests/analysis/test_simulation.py` draws 3,000 tables a case, and those of a loss, too, to which answers
+add nearly no noise. `PYTHONPATH=tests python tests/analysis/test_simulation.py 3000` prints what they give.
+"""
+
+import itertools
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from toy_frames import toy_frame
+
+from albert_lab.analysis.contrasts import contrast
+from albert_lab.analysis.frame import Frame, Sample
+
+ROOT = Path(__file__).parents[2]
+RUN = "reports/overnight-sotu/sop-vs-nsp/runs/sop_all-shared_compact-L4-E96_seed100_ebbcfa237eda.json"
+LEVEL_OF_ALL = 50.0  # percent
+TABLES = 6  # of a scale
+BATCH = 100  # tables that are drawn at a time
+
+
+@dataclass(frozen=True)
+class Case:
+    """Tables of rows without any effect.
+
+    Attributes:
+        variances: of each row between seeds, in points squared.
+        contrasts: the weights of rows whose sum is tested, by name.
+        document, row_and_document: standard deviations of the difficulty of a document, for all rows and for one.
+        answer: that of one answer.
+    """
+
+    variances: Sequence[float]
+    contrasts: Mapping[str, Mapping[str, float]]
+    document: float = 0.0
+    row_and_document: float = 0.0
+    answer: float = 50.0
+
+
+DIFFERENCE, LEVEL = {"r0": 1.0, "r1": -1.0}, {"r0": 1.0}
+QUIET = {"r2": 1.0, "r3": -1.0}
+OF_DOCUMENTS = 3.6  # points, of SOP in the run above: what the error of its mean has beyond that of answers
+CASES = {
+    "equal rows": Case([1] * 6, {"difference": DIFFERENCE, "level": LEVEL}, OF_DOCUMENTS),
+    "two of six rows nine times": Case(
+        [9, 9, 1, 1, 1, 1],
+        {
+            "noisy pair": DIFFERENCE,
+            "noisy and quiet": {"r1": 1.0, "r2": -1.0},
+            "quiet pair": QUIET,
+            "noisy level": LEVEL,
+        },
+    ),
+    "one of eight rows five times": Case(
+        [5] + [1] * 7, {"noisy and quiet": DIFFERENCE, "quiet pair": QUIET, "noisy level": LEVEL}
+    ),
+    "row and document effects": Case([1] * 6, {"difference": DIFFERENCE, "level": LEVEL}, 5.0, 2.0),
+}
+
+
+def sizes() -> np.ndarray:
+    """How many pairs each held-out document of a committed run has. [documents]"""
+    documents = json.loads((ROOT / RUN).read_text())["record"]["documents"]
+    n = documents["sop_accuracy"]["n"]
+    return np.array(documents[n]["n"] if isinstance(n, str) else n, float)
+
+
+def draw(case: Case, seeds: int, repetitions: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Scores in percent, and right answers. [repetitions, rows, seeds], [repetitions, rows, seeds, documents]"""
+    n, rows = sizes(), len(case.variances)
+    shape = (repetitions, rows, seeds)
+    level = LEVEL_OF_ALL + rng.normal(size=shape) * np.sqrt(case.variances)[:, None]
+    by_document = rng.normal(size=(repetitions, 1, 1, len(n))) * case.document
+    by_document = by_document + rng.normal(size=(repetitions, rows, 1, len(n))) * case.row_and_document
+    chance = rng.normal(size=(*shape, len(n))) * case.answer / np.sqrt(n)
+    right = n * (level[..., None] + by_document + chance) / 100
+    return 100 * right.sum(-1) / n.sum(), right
+
+
+def tables(values: np.ndarray, right: np.ndarray, others: np.ndarray) -> Frame:
+    """Repetitions of a table as metrics of one frame, with other tables of the scale.
+
+    Args:
+        others: scores of those. [repetitions, tables, rows, seeds]
+    """
+    neighbours = tuple(_frame(others[:, place], f"{place}-") for place in range(others.shape[1]))
+    frame = replace(_frame(values), neighbours=neighbours)
+    vars(frame)["_samples"] = samples(values)
+    n = sizes()
+    vars(frame)["_documents"] = {
+        str(repetition): {f"{row}-{seed}": (n, table[row, seed]) for row, seed in np.ndindex(table.shape[:2])}
+        for repetition, table in enumerate(right)
+    }
+    return frame
+
+
+def samples(values: np.ndarray, prefix: str = "") -> dict[str, dict[str, Sample]]:
+    """The runs of rows r0, r1, ... by repetition."""
+    names = [[f"{prefix}{row}-{seed}" for seed in range(values.shape[2])] for row in range(values.shape[1])]
+    return {
+        str(repetition): {f"r{row}": Sample(tuple(runs), tuple(runs), table[row]) for row, runs in enumerate(names)}
+        for repetition, table in enumerate(values)
+    }
+
+
+def _frame(values: np.ndarray, prefix: str = "") -> Frame:
+    frame = toy_frame({})
+    vars(frame)["_samples"] = samples(values, prefix)  # in place of what is computed from a table of all numbers
+    return frame
+
+
+def pooled(values: np.ndarray, right: np.ndarray, weights: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Effects and half of their intervals with one variance over seeds for all rows, paired by seed. [repetitions]
+
+    The variance over documents is added, as it was: what a seed answers by chance counts twice.
+    """
+    rows, seeds = values.shape[1:]
+    vector = np.array([weights.get(f"r{row}", 0.0) for row in range(rows)])
+    is_paired = abs(vector.sum()) < 1e-9
+    df = (rows - is_paired) * (seeds - 1)
+    rest = values - values.mean(2, keepdims=True)
+    rest = rest - rest.mean(1, keepdims=True) if is_paired else rest
+    over_seeds = (rest**2).sum((1, 2)) / df * (vector**2).sum() / seeds
+    n = sizes()
+    errors = 100 * (right - right.sum(3, keepdims=True) / n.sum() * n) / n.sum()
+    combined = np.einsum("r,irsd->id", vector / seeds, errors)
+    known = len(n) - 1
+    over_documents = (combined**2).sum(1) * len(n) / known
+    variance = over_seeds + over_documents
+    joint = variance**2 / (over_seeds**2 / df + over_documents**2 / known)
+    return values.mean(2) @ vector, stats.t.isf(0.025, joint) * np.sqrt(variance)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The share of false findings, of intervals and of pooled ones, and how much wider the intervals are."""
+
+    false: float
+    pooled_false: float
+    wider: float
+
+
+def simulate(case: Case, seeds: int, repetitions: int) -> dict[str, Result]:
+    """What becomes of each contrast of a case."""
+    rng = np.random.default_rng(seeds)
+    lists: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name in case.contrasts}
+    for _ in range(repetitions // BATCH):
+        values, right = draw(case, seeds, BATCH, rng)
+        others = np.stack([draw(case, seeds, BATCH, rng)[0] for _ in range(TABLES - 1)], 1)
+        frame = tables(values, right, others)
+        for name, weights in case.contrasts.items():
+            truth = LEVEL_OF_ALL if sum(weights.values()) else 0.0
+            effects, halves = pooled(values, right, weights)
+            for repetition in range(BATCH):
+                found = contrast(frame, str(repetition), weights, truth)
+                is_false = min(found.p, found.p_against) < 0.025
+                was_false = abs(effects[repetition] - truth) > halves[repetition]
+                lists[name].append((is_false, was_false, (found.high - found.low) / 2, halves[repetition]))
+    means = {name: np.mean(lines, axis=0) for name, lines in lists.items()}
+    return {name: Result(mean[0], mean[1], mean[2] / mean[3]) for name, mean in means.items()}
+
+
+def check(case: Case, seeds: int, repetitions: int) -> None:
+    """Assert that at most 6 % are false, and that intervals are at most 1.3 times as wide where rows are alike."""
+    most = 0.06
+    by_luck = 2.33 * np.sqrt(most * (1 - most) / repetitions)  # of as many tables, once in a hundred cases
+    found = simulate(case, seeds, repetitions)
+    for name, result in found.items():
+        assert result.false <= most + by_luck, f"{name}: {result}"
+        # A level of a loss has no error but that of its own three seeds, of which others lend little.
+        if len(set(case.variances)) == 1 and (name == "difference" or case.answer == 50):
+            assert result.wider <= 1.3, f"{name}: {result}"
+    if "noisy level" in found:
+        assert found["noisy level"].pooled_false > most + by_luck, "one variance for all rows would pass"
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+@pytest.mark.parametrize("name", CASES)
+def test_at_most_six_percent_of_intervals_are_wrong(name, seeds):
+    check(CASES[name], seeds, 400)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seeds", [3, 5])
+@pytest.mark.parametrize("answer", [50, 5])
+@pytest.mark.parametrize("name", CASES)
+def test_at_most_six_percent_of_intervals_are_wrong_in_three_thousand_tables(name, answer, seeds):
+    check(replace(CASES[name], answer=answer), seeds, 3000)
+
+
+if __name__ == "__main__":
+    print("answer seeds case                            contrast           pooled false   false   wider")
+    for (name, case), answer, seeds in itertools.product(CASES.items(), (50, 5), (3, 5)):
+        for what, found in simulate(replace(case, answer=answer), seeds, int(sys.argv[1])).items():
+            numbers = f"{found.pooled_false:12.1%} {found.false:7.1%} {found.wider:7.2f}"
+            print(f"{answer:6d} {seeds:5d} {name:30s}  {what:18s} {numbers}", flush=True)
