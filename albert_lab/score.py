@@ -53,7 +53,7 @@ def loss_name(name: str) -> str:
 
 
 def wilson(correct: float, n: int) -> tuple[float, float]:
-    """The 95 % Wilson interval of a share of n answers, in percent. That of statsmodels takes a second to load.
+    """The 95 % Wilson interval of a share of n answers, in percent. That of scipy takes whole numbers alone.
 
     Args:
         correct: number of right answers; for a mean of shares such as F1, their sum.

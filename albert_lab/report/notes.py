@@ -139,7 +139,7 @@ def _not_counting(analysis: Analysis) -> str:
     if not low:
         return ""
     tuned = {column.task for run in analysis.study.runs for column in run.columns if column.is_random}
-    why = "no row is clearly above random weights and above words alone"
+    why = "rows are not clearly above random weights and words alone"
     if not tuned:
         why = "random weights of their shape were not fine-tuned"
     return f"Tasks that do not count, for {why}: {', '.join(low)}."

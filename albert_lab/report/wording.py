@@ -32,7 +32,7 @@ REASONS = {
     Reason.TOO_SMALL: "the sentence is about {1} {0}, and these models have {2}",
     Reason.SAME_RUNS: "at this scale its rows are the same runs",
     Reason.OTHER_SETS: f"its rows were scored on different held-out sets: {OTHER_SETS}",
-    Reason.NOT_COUNTED: "{heading} does not count: no row is clearly above random weights and above words alone",
+    Reason.NOT_COUNTED: "{heading} does not count: rows are not clearly above random weights and words alone",
     Reason.NOT_LEARNT: "not learnt: no row is clearly above the floor",
     Reason.OWN_TASK_NOT_LEARNT: "not learnt: {0} is at the floor of {1}, its own task",
     Reason.NO_RATIO: "a ratio needs numbers above 0",
