@@ -96,7 +96,9 @@ def check_command(line: str) -> None:
             del words[words.index(option) : words.index(option) + 2]
     context = command.make_context(" ".join(name), list(words))  # an unknown option raises an error
     assert context.command is command
-    settings = [word for word in words if re.match(r"(?!start_from=)[\w.]+=", word)]  # that is a run of the reader
+    settings = [
+        word for word in words if re.match(r"(?!start_from=|budget.value=0)[\w.]+=", word)
+    ]  # of a run of the reader
     check(" ".join(name), *settings)
 
 

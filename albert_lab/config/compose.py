@@ -39,7 +39,12 @@ MAX_POINTS = 10_000
 @cache
 def hydra() -> ConfigLoader:
     """Hydra's reader of conf/, with the functions that interpolations in it call."""
-    functions = {"hidden_over": _hidden_over, "scale_budgets": _scale_budgets, "multiply": operator.mul}
+    functions = {
+        "hidden_over": _hidden_over,
+        "sandwich": _sandwich,
+        "scale_budgets": _scale_budgets,
+        "multiply": operator.mul,
+    }
     for name, function in functions.items():
         OmegaConf.register_new_resolver(name, function, replace=True)
     with initialize_config_dir(str(paths.CONF), version_base="1.3"):
@@ -51,6 +56,11 @@ def _hidden_over(divisor: int, *, _root_: Any) -> int:
     if hidden_size % divisor:
         raise ConfigError(f"model.hidden_size={hidden_size} is not divisible by {divisor}")
     return hidden_size // divisor
+
+
+def _sandwich(num_layers: int) -> list[int]:
+    """The block of each layer: one of its own for the first and for the last, and one for all between them."""
+    return [min(layer, 1) if layer < num_layers - 1 else min(layer, 2) for layer in range(num_layers)]
 
 
 def _scale_budgets(papers: int, *, _root_: Any) -> float:

@@ -163,3 +163,9 @@ def test_the_shown_configuration_has_every_key_also_those_that_records_leave_out
     assert shown["inter_sentence"]["random_share"] == 0
     assert set(shown) == set(type(composed).model_fields)
     assert config.load(["scale=smoke", f"position_encoding={shown['position_encoding']}"]) == composed
+
+
+@pytest.mark.parametrize(("layers", "blocks"), [(1, (0,)), (2, (0, 1)), (5, (0, 1, 1, 1, 2))])
+def test_a_sandwich_shares_the_layers_between_the_first_and_the_last(layers, blocks):
+    sharing = config.load(["sharing=sandwich", f"model.num_layers={layers}"]).sharing
+    assert sharing.attention_groups == sharing.ffn_groups == blocks
