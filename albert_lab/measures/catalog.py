@@ -7,7 +7,16 @@ from typing import Any, TypeVar
 from albert_lab.config.compose import load
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.errors import ConfigError
-from albert_lab.measures.measure import Difference, Measure, OwnTextMeasure, PairMeasure, TokenMeasure
+from albert_lab.measures.measure import (
+    Baseline,
+    Difference,
+    Measure,
+    OwnTextMeasure,
+    PairMeasure,
+    RandomProbe,
+    TokenMeasure,
+    WordOverlap,
+)
 from albert_lab.measures.sop_across_documents import across_documents
 
 _Kind = TypeVar("_Kind", bound=Measure)
@@ -46,16 +55,30 @@ SOP_ACROSS_DOCUMENTS = replace(SOP, **_NAMES, probe=None, changed=across_documen
 # The part of SOP that is told by the relation of the two segments.
 COHERENCE = Difference("coherence", "coherence", True, of=SOP.name, minus=SOP_ACROSS_DOCUMENTS.name)
 
+# What a probe's NSP score is worth: random weights and shared words tell documents apart, too.
+NSP_BY_RANDOM_WEIGHTS = RandomProbe("nsp_by_random_weights", "NSP by probe of random weights", pairs_of=NSP.name)
+NSP_BY_OVERLAP = WordOverlap("nsp_by_overlap", "NSP by word overlap", pairs_of=NSP.name)
+
 MEASURES: dict[str, Measure] = {
-    measure.name: measure for measure in (MLM, NSP, NSP_RELEASED, SOP, SOP_ACROSS_DOCUMENTS, COHERENCE)
+    measure.name: measure
+    for measure in (
+        MLM,
+        NSP,
+        NSP_RELEASED,
+        SOP,
+        SOP_ACROSS_DOCUMENTS,
+        COHERENCE,
+        NSP_BY_RANDOM_WEIGHTS,
+        NSP_BY_OVERLAP,
+    )
 }
 
 BUILT_IN = frozenset(MEASURES)  # the others are of own code
 
 
 def measures() -> tuple[Measure, ...]:
-    """All measures: of tokens, of pairs, differences, then those on own text, each by name."""
-    kinds = (TokenMeasure, PairMeasure, Difference, OwnTextMeasure)
+    """All measures: of tokens, of pairs, differences, baselines, then those on own text, each by name."""
+    kinds = (TokenMeasure, PairMeasure, Difference, Baseline, OwnTextMeasure)
     if wrong := [f"{name}={measure!r}" for name, measure in MEASURES.items() if not isinstance(measure, kinds)]:
         raise ConfigError(f"MEASURES: {wrong[0]} is no Measure of measures/measure.py")
     return tuple(sorted(MEASURES.values(), key=lambda of: ([isinstance(of, k) for k in kinds].index(True), of.name)))

@@ -87,6 +87,33 @@ class PairMeasure(HeldOutPairs):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Baseline(Measure):
+    """The share of the pairs of a pair measure that is told without what the model learnt.
+
+    It is fitted on the pairs of training documents on which the measure's probe is fitted.
+
+    Attributes:
+        pairs_of: the name of the pair measure, which has a probe.
+    """
+
+    by: ClassVar[str]  # the method, as in its scores
+
+    pairs_of: str
+
+
+class RandomProbe(Baseline):
+    """A linear probe of random weights of the model's shape."""
+
+    by = "probe of random weights"
+
+
+class WordOverlap(Baseline):
+    """A logistic regression on the tokens that both segments have (see word_overlap.py)."""
+
+    by = "word overlap"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Difference(Measure):
     """A pair measure minus another one in points, pair by pair: both sets have as many pairs, in the same order.
 

@@ -64,7 +64,7 @@ def _check_tasks(points: Sequence[Point]) -> None:
     for task, split in itertools.product(tasks.values(), SPLITS):
         _, issues = task.read(paths.tasks_data(), split)
         if issues:
-            to_stderr(f"warning: {task.name}, examples of {split} that are left out: {issues}")
+            to_stderr(f"warning: {task.name}, examples of {split}: {issues}")
 
 
 def _check_machine(points: Sequence[Point]) -> None:

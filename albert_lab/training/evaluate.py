@@ -17,8 +17,17 @@ from albert_lab.data.chunks import Stream, generator
 from albert_lab.data.pairs import NoPairsError, Pairs
 from albert_lab.data.shards import Shards
 from albert_lab.data.tokenizer import Tokenizer
-from albert_lab.measures import catalog
-from albert_lab.measures.measure import Difference, HeldOutPairs, Measure, OwnTextMeasure, PairMeasure, TokenMeasure
+from albert_lab.measures import catalog, word_overlap
+from albert_lab.measures.measure import (
+    Baseline,
+    Difference,
+    HeldOutPairs,
+    Measure,
+    OwnTextMeasure,
+    PairMeasure,
+    RandomProbe,
+    TokenMeasure,
+)
 from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
 from albert_lab.score import LINEAR_PROBE, Documents, Score, by_document, loss_name, paired, share
 from albert_lab.training.device import autocast, fetch, inputs_of, synchronize, tensor_on
@@ -187,6 +196,8 @@ class Evaluator:
                 subtrahend = done.documents.get(measure.minus)
                 if minuend and subtrahend:
                     done.documents[measure.name] = minuend.minus(subtrahend)
+            elif isinstance(measure, Baseline) and measure.pairs_of in self.probes:
+                self._take_baseline(done, model, measure)
         return done
 
     def _take_tokens(self, done: Evaluation, model: PretrainingModel, measure: TokenMeasure, batch: Batch) -> None:
@@ -240,6 +251,19 @@ class Evaluator:
             if len(is_right) == len(source):
                 done.documents[name] = by_document(source, is_right)
         return right
+
+    def _take_baseline(self, done: Evaluation, model: PretrainingModel, measure: Baseline) -> None:
+        pair_measure = next(other for other in catalog.of_kind(PairMeasure) if other.name == measure.pairs_of)
+        held_out = self.pairs[pair_measure.name]
+        if isinstance(measure, RandomProbe):
+            random = PretrainingModel(model.encoder.shape, len(self.kinds), self.config.seed).to(self.device).eval()
+            _, pooled = self._read(random, self.batch(pair_measure), pair_measure.negative)
+            log_odds = self._fit_probes(random, [pair_measure])[pair_measure.name].decision_function(pooled)
+        else:
+            log_odds = word_overlap.log_odds(self.train, self.probes[pair_measure.name], self.dev, held_out)
+        done.scores[measure.name] = _score(log_odds, held_out.label, measure.by)
+        is_right = (log_odds > 0) == held_out.label
+        done.documents[measure.name] = by_document(self._sources(pair_measure), is_right)
 
     def _sources(self, measure: HeldOutPairs) -> np.ndarray:
         """The source document of the first segment of each pair of a measure [pairs]."""

@@ -68,6 +68,8 @@ def test_every_model_has_every_score_and_along_the_way_those_of_its_own_heads(co
     assert by["sop_probe"] == by["nsp_probe"] == by["nsp_released_probe"] == "linear probe"
     if not kinds:
         assert scores["sop_probe"] == scores["sop_accuracy"]
+    # This model has the random weights of its seed itself.
+    assert scores["nsp_by_random_weights"].value == scores["nsp_probe"].value
     without_mlm = result.evaluate(model, ["mlm_head"]).scores
     assert set(without_mlm) == set(labels()) - {"mlm_accuracy"}
     _, counts = np.unique(result.batch(catalog.MLM).masked_labels, return_counts=True)

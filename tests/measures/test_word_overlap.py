@@ -1,0 +1,34 @@
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from albert_lab.data.pairs import Pairs
+from albert_lab.measures.word_overlap import features, log_odds
+
+
+def pairs_of(tokens, label) -> tuple[Any, Pairs]:
+    """A text of segments of four tokens, of which each two are a pair."""
+    starts = np.arange(0, len(tokens), 8)
+    lengths = np.full(len(starts), 4, dtype=np.int32)
+    kind = np.zeros(len(starts), dtype=np.int8)
+    return SimpleNamespace(tokens=tokens), Pairs(starts, lengths, starts + 4, lengths, label, kind, {})
+
+
+def test_features_are_the_number_share_and_rarity_of_shared_tokens():
+    shards, pairs = pairs_of(np.array([1, 2, 2, 3, 3, 2, 5, 6], dtype=np.uint16), np.array([0]))
+    rarity = np.array([0, 1, 2, 4, 8, 16, 32], dtype=float)
+    assert features(shards, pairs, rarity).tolist() == [[2, 2 / 3, 6 / 55, 4]]
+
+
+def test_pairs_of_two_topics_are_told_by_their_words_and_others_are_not():
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 400)
+    topic = rng.integers(0, 50, 400)
+    segments = [np.stack([topic, (topic + label) % 50]).T[:, :, None] * 10 + rng.integers(0, 10, (400, 2, 4))]
+    tokens = segments[0].ravel().astype(np.uint16)
+    shards, pairs = pairs_of(tokens, label)
+    right = (log_odds(shards, pairs, shards, pairs) > 0) == label
+    assert right.mean() > 0.75
+    noise, random = pairs_of(rng.integers(0, 500, tokens.size).astype(np.uint16), label)
+    assert ((log_odds(noise, random, noise, random) > 0) == label).mean() < 0.6
