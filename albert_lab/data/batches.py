@@ -49,9 +49,10 @@ class Batch:
 
     def with_masked(self, count: int) -> "Batch":
         """The batch with so many masked positions: the first position is added, with a label that losses ignore."""
-        more = (0, count - len(self.masked_labels))
-        labels = np.pad(self.masked_labels, more, constant_values=IGNORED_LABEL)
-        return replace(self, masked_positions=np.pad(self.masked_positions, more), masked_labels=labels)
+        padding = (0, count - len(self.masked_labels))
+        positions = np.pad(self.masked_positions, padding)
+        labels = np.pad(self.masked_labels, padding, constant_values=IGNORED_LABEL)
+        return replace(self, masked_positions=positions, masked_labels=labels)
 
 
 class Batches:
@@ -61,8 +62,11 @@ class Batches:
         self, shards: Shards, vocabulary: Tokenizer, config: RunConfig, *, first_step: int = 0, stage: int = 0
     ) -> None:
         """first_step is the step of the first batch; stage is the number of the stage in the length schedule."""
-        self._shards, self._vocabulary, self._config = shards, vocabulary, config.at_stage(stage)
-        self._first_step, self._first_epoch = first_step, stage * _EPOCHS_OF_A_STAGE
+        self._shards = shards
+        self._vocabulary = vocabulary
+        self._config = config.at_stage(stage)
+        self._first_step = first_step
+        self._first_epoch = stage * _EPOCHS_OF_A_STAGE
         self._planned: tuple[int, Pairs] | None = None  # the last epoch that was planned
         # Number of examples before each epoch planned so far and before the next one; statistics of the first epoch.
         self._starts = [0]
@@ -75,11 +79,13 @@ class Batches:
         Raises:
             ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
         """
-        config, masking = self._config, self._config.masking
+        config = self._config
         first = (step - self._first_step) * config.batch_size
-        pairs, rng = self._examples(first, first + config.batch_size), generator(Stream.MASKING, config.seed, step)
-        length, method = config.max_sequence_length, METHODS[masking.method]
-        return collate(self._shards, pairs, self._vocabulary, masking.in_training, length, rng, method)
+        pairs = self._examples(first, first + config.batch_size)
+        rng = generator(Stream.MASKING, config.seed, step)
+        choose = METHODS[config.masking.method]
+        length = config.max_sequence_length
+        return collate(self._shards, pairs, self._vocabulary, config.masking.in_training, length, rng, choose)
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the first epoch: see pairs.make_pairs."""
@@ -99,7 +105,7 @@ class Batches:
         return True
 
     def _identity(self) -> str:
-        """Hash of everything that the plans depend on."""
+        """Hash of everything that the plans depend on; checkpoints keep it, so its form must not change."""
         config = self._config
         content = {
             "shards": [len(self._shards.tokens), self._shards.num_documents, self._shards.meta],
@@ -113,8 +119,9 @@ class Batches:
     def _examples(self, first: int, end: int) -> Pairs:
         """The run's pairs number first to end - 1 [end - first]."""
         parts = []
-        with self._lock:
+        with self._lock:  # stats() may plan in another thread
             while first < end:
+                # How many pairs an epoch has is known once it is planned.
                 while self._starts[-1] <= first:
                     self._plan(len(self._starts) - 1)
                 epoch = bisect.bisect_right(self._starts, first) - 1
@@ -162,7 +169,9 @@ class StagedBatches:
     """
 
     def __init__(self, shards: Shards, vocabulary: Tokenizer, config: RunConfig) -> None:
-        self._shards, self._vocabulary, self._config = shards, vocabulary, config
+        self._shards = shards
+        self._vocabulary = vocabulary
+        self._config = config
         self._schedule = [stage.model_dump() for stage in config.length_schedule.stages]
         self._passed: list[StageData] = []
         self._number = -1  # no stage has begun
@@ -178,7 +187,8 @@ class StagedBatches:
                 needs them, like any other error in the thread.
         """
         while True:
-            batches, pool = self._at(step, share()), ThreadPoolExecutor(1, thread_name_prefix="batches")
+            batches = self._at(step, share())
+            pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
             try:
                 ahead = deque(pool.submit(batches.batch, step + number) for number in range(PREFETCHED_BATCHES))
                 while self._at(step, share()) is batches:
@@ -232,7 +242,9 @@ class StagedBatches:
         if number != self._number:
             if self._number >= 0:
                 self._passed.append(self._data(step))
-            budget, first = self._config.budget, step if number else 0
+            budget = self._config.budget
+            first = step if number else 0
+            # In steps, the schedule says where a stage begins, also if the run starts in the middle of it.
             if budget.unit == "steps":
                 first = math.ceil((self._config.stage_starts[number] - _TOLERANCE) * budget.value)
             self._enter(number, first)
@@ -250,8 +262,13 @@ class StagedBatches:
 
     def _data(self, end: int, stats: Mapping[str, Any] | None = None) -> StageData:
         config = self._config.at_stage(self._number)
-        steps, stats = end - self._counted_from, stats or self._batches.stats()
-        return StageData(config.max_sequence_length, config.batch_size, self._counted_from, steps, stats)
+        return StageData(
+            max_sequence_length=config.max_sequence_length,
+            batch_size=config.batch_size,
+            first_step=self._counted_from,
+            steps=end - self._counted_from,
+            stats=stats or self._batches.stats(),
+        )
 
 
 def fixed_pairs(shards: Shards, spec: InterSentenceConfig, config: RunConfig, num_pairs: int, seed: int) -> Pairs:
@@ -277,9 +294,14 @@ def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:
     for first in range(0, len(batch), size):
         rows = slice(first, first + size)
         low, high = np.searchsorted(batch.masked_positions, [first * sequence, (first + size) * sequence])
-        positions, labels = batch.masked_positions[low:high] - first * sequence, batch.masked_labels[low:high]
-        inputs = (batch.input_ids[rows], batch.token_type_ids[rows], batch.attention_mask[rows])
-        yield Batch(*inputs, positions, labels, batch.pair_labels[rows])
+        yield Batch(
+            input_ids=batch.input_ids[rows],
+            token_type_ids=batch.token_type_ids[rows],
+            attention_mask=batch.attention_mask[rows],
+            masked_positions=batch.masked_positions[low:high] - first * sequence,
+            masked_labels=batch.masked_labels[low:high],
+            pair_labels=batch.pair_labels[rows],
+        )
 
 
 def collate(
@@ -300,6 +322,7 @@ def collate(
     is_text = attention_mask & ~is_separator & (column > 0)
     is_second = attention_mask & (column > a_end)
 
+    # Where each column's token is among those of the split: segment A begins in column 1, B after the first [SEP].
     source = column + np.where(is_second, pairs.b_start[:, None] - a_end - 1, pairs.a_start[:, None] - 1)
     input_ids = np.where(is_separator, vocabulary.sep_id, vocabulary.pad_id)
     input_ids[:, 0] = vocabulary.cls_id
@@ -309,5 +332,10 @@ def collate(
         input_ids, attention_mask, is_text, vocabulary.word_starts, masking, vocabulary.mask_id, rng
     )
     return Batch(
-        masked_ids, is_second.astype(np.int64), attention_mask, positions, labels, pairs.label.astype(np.int64)
+        input_ids=masked_ids,
+        token_type_ids=is_second.astype(np.int64),
+        attention_mask=attention_mask,
+        masked_positions=positions,
+        masked_labels=labels,
+        pair_labels=pairs.label.astype(np.int64),
     )

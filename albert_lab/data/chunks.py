@@ -102,11 +102,13 @@ def cut_chunks(stretches: Chunks, backwards: np.ndarray, sentence_offsets: np.nd
     """The chunks of adjacent stretches: consecutive sentences up to the target length or to the end of the stretch."""
     base = stretches.first[0]
     lengths = np.diff(sentence_offsets[base : stretches.end[-1] + 1])
-    first, end = stretches.first - base, stretches.end - base
+    first = stretches.first - base
+    end = stretches.end - base
     stretch = np.repeat(np.arange(len(stretches)), end - first)  # stretch of each sentence, in the order of cutting
     sentence = np.arange(len(stretch))
     sentence = np.where(backwards[stretch], (first + end)[stretch] - 1 - sentence, sentence)
     offsets = np.concatenate([[0], np.cumsum(lengths[sentence])])
+    # For every sentence, where a chunk that began with it would end; the chunks follow these from the first one on.
     reached = np.searchsorted(offsets, offsets[:-1] + stretches.target[stretch])
     next_cut = np.minimum(reached, end[stretch]).tolist()
     cuts = [0]
@@ -114,11 +116,14 @@ def cut_chunks(stretches: Chunks, backwards: np.ndarray, sentence_offsets: np.nd
         cuts.append(next_cut[cuts[-1]])
 
     cut = np.array(cuts)
+    low = cut[:-1] + base
+    high = cut[1:] + base
     row = stretch[cut[:-1]]
-    of, is_backwards = stretches.take(row), backwards[row]
-    low, high = cut[:-1] + base, cut[1:] + base
+    stretch_of_chunk = stretches.take(row)
+    # Backwards, the place of a sentence is counted from the end of its stretch.
+    both_ends = stretch_of_chunk.first + stretch_of_chunk.end
     return replace(
-        of,
-        first=np.where(is_backwards, of.first + of.end - high, low),
-        end=np.where(is_backwards, of.first + of.end - low, high),
+        stretch_of_chunk,
+        first=np.where(backwards[row], both_ends - high, low),
+        end=np.where(backwards[row], both_ends - low, high),
     )

@@ -77,10 +77,13 @@ def _choose_tokens(
     # Differs from the release: an n-gram ends with its segment. In the release, it may continue in the next segment.
     is_new = (start[1:] != end[:-1]) | (row[1:] != row[:-1])
     segment = np.pad(np.cumsum(np.append(0, is_new)), (0, max_ngram), constant_values=-1)
-    starts, ends = np.append(start, 0), np.pad(end, (0, max_ngram))
+    starts = np.append(start, 0)
+    ends = np.pad(end, (0, max_ngram))
     width = np.pad(end - start, (0, max_ngram))
     taken = np.zeros(len(width), dtype=bool)
-    rows, left = np.arange(len(budget)), budget
+    # All sequences at once: every round tries the next word of each sequence that has budget left.
+    rows = np.arange(len(budget))
+    left = budget
     for words in order:
         if not len(rows):
             break
@@ -90,7 +93,8 @@ def _choose_tokens(
         fits &= ~(fits & taken[following]).any(axis=0)
         taken[following[fits]] = True
         left = left - np.where(fits, width[following], 0).sum(axis=0)
-        rows, left = rows[left > 0], left[left > 0]
+        rows = rows[left > 0]
+        left = left[left > 0]
     words = np.flatnonzero(taken[: len(start)])
     first = np.cumsum(width[words]) - width[words]
     return np.repeat(start[words] - first, width[words]) + np.arange(width[words].sum())

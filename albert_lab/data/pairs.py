@@ -36,7 +36,8 @@ class Pairs(Rows):
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """The rows of all parts, one part after another, with the stats of the last."""
-        columns = {name: np.concatenate([vars(of)[name] for of in parts]) for name in vars(parts[0]) if name != "stats"}
+        names = [name for name in vars(parts[0]) if name != "stats"]
+        columns = {name: np.concatenate([vars(part)[name] for part in parts]) for name in names}
         return replace(parts[-1], **columns)
 
 
@@ -58,8 +59,13 @@ def swapped(segments: Segments, rng: Generator, shards: Shards) -> Segments:
     On Wikipedia articles, lengths alone separate them from consecutive pairs in 50.6 % (length 64) and 51.1 % (128) of
     cases (standard error 0.1). Part of that is in the text: with shuffled sentences it is 50.4 and 50.2 %.
     """
-    first, second = (segments.a_start, segments.a_length), (segments.b_start, segments.b_length)
-    return replace(segments, a_start=second[0], a_length=second[1], b_start=first[0], b_length=first[1])
+    return replace(
+        segments,
+        a_start=segments.b_start,
+        a_length=segments.b_length,
+        b_start=segments.a_start,
+        b_length=segments.a_length,
+    )
 
 
 def other_document(segments: Segments, rng: Generator, shards: Shards) -> Segments:
@@ -70,19 +76,22 @@ def other_document(segments: Segments, rng: Generator, shards: Shards) -> Segmen
     # Differs from the release: there the second segment starts anywhere in a random document, so that its length and
     # truncated end reveal the label, and its text is read twice.
     pairs, _ = partners(segments.source, np.lexsort((rng.random(len(segments)), segments.b_length)))
-    receivers, donors = pairs.ravel(), pairs[:, ::-1].ravel()
+    receivers = pairs.ravel()
+    donors = pairs[:, ::-1].ravel()
     return replace(segments.take(receivers), b_start=segments.b_start[donors], b_length=segments.b_length[donors])
 
 
 def partners(source: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, list[int]]:
     """Pairs next to each other in an order [pairs], of two sources [exchanges, 2]; the rest, all of one source."""
-    of, waiting, found = source.tolist(), list[int](), list[tuple[int, int]]()
+    source_of = source.tolist()  # indexing a list is faster than an array, one by one
+    exchanges: list[tuple[int, int]] = []
+    waiting: list[int] = []  # all of one source, since two of different sources would be partners
     for pair in order.tolist():
-        if waiting and of[waiting[-1]] != of[pair]:
-            found.append((waiting.pop(), pair))
+        if waiting and source_of[waiting[-1]] != source_of[pair]:
+            exchanges.append((waiting.pop(), pair))
         else:
             waiting.append(pair)
-    return np.array(found, dtype=np.int64).reshape(-1, 2), waiting
+    return np.array(exchanges, dtype=np.int64).reshape(-1, 2), waiting
 
 
 def random_document(segments: Segments, rng: Generator, shards: Shards) -> Segments:
@@ -91,10 +100,13 @@ def random_document(segments: Segments, rng: Generator, shards: Shards) -> Segme
     It runs from a random sentence to the target length or to the end of that sentence's document, as in the release
     (create_instances_from_document). So its length and its place in its document can reveal this kind.
     """
-    offsets, documents = shards.sentence_offsets, shards.document_offsets
-    own, after = shards.source_offsets[segments.source], shards.source_offsets[segments.source + 1]
-    other = rng.integers(shards.num_documents - (after - own))
-    other += np.where(other >= own, after - own, 0)
+    offsets = shards.sentence_offsets
+    documents = shards.document_offsets
+    # A number among the documents of other sources: those of the pair's own source, which lie together, are skipped.
+    first_own = shards.source_offsets[segments.source]
+    num_own = shards.source_offsets[segments.source + 1] - first_own
+    other = rng.integers(shards.num_documents - num_own)
+    other += np.where(other >= first_own, num_own, 0)
     first = rng.integers(documents[other], documents[other + 1])
     wanted = np.maximum(segments.target - segments.a_length, 1)
     end = np.minimum(np.searchsorted(offsets, offsets[first] + wanted), documents[other + 1])
@@ -123,7 +135,8 @@ KINDS: dict[str, PairKind] = {
 def check_kinds(spec: InterSentenceConfig, shards: Shards | None = None) -> None:
     """Raises ConfigError if an objective names an unknown kind of pair, NoPairsError if it needs more documents."""
     kinds = {kind for _, kind, _ in _mix(spec)} | {spec.single_sentence_chunks} - {"drop"}
-    if unknown := kinds - KINDS.keys():
+    unknown = kinds - KINDS.keys()
+    if unknown:
         raise ConfigError(f"inter_sentence.labels: kind={min(unknown)} is unknown (allowed: {', '.join(KINDS)})")
     if shards and len(shards.source_offsets) <= 2 and any(KINDS[kind].is_across for kind in kinds):
         raise NoPairsError(
@@ -146,8 +159,10 @@ def make_pairs(
         ConfigError: an unknown kind of pair; NoPairsError: one that cannot be made of this text.
     """
     check_kinds(spec, shards)
-    limit, short = config.max_sequence_length - SPECIAL_TOKENS, config.short_sequence_probability
-    counts, parts = Counter[str](), list[Pairs]()
+    limit = config.max_sequence_length - SPECIAL_TOKENS
+    short = config.short_sequence_probability
+    counts = Counter[str]()
+    parts: list[Pairs] = []
     for number, first, end in blocks_of(shards, most_blocks):
         rng = generator(Stream.PAIRS, seed, epoch, number)
         stretches = draw_stretches(shards, first, end, limit, short, spec.cutting == "released", rng)
@@ -172,8 +187,9 @@ def _make_kinds(
     shards: Shards, spec: InterSentenceConfig, chunks: Chunks, counts: Counter[str], rng: Generator, limit: int
 ) -> Iterator[tuple[Segments, int, str]]:
     """Segment pairs with their label and their kind, for each kind of the objective."""
-    alone = chunks.end - chunks.first == 1
-    several, single = chunks.take(~alone), chunks.take(alone)
+    is_single = chunks.end - chunks.first == 1
+    several = chunks.take(~is_single)
+    single = chunks.take(is_single)
     offsets = shards.sentence_offsets
     middle = offsets[rng.integers(several.first + 1, several.end)]
     segments = _segments(shards, several, middle)
@@ -181,7 +197,8 @@ def _make_kinds(
     # Exactly these shares, up to rounding, so that chance is known; pairs without a second segment are left out later.
     # Differs from the release, which draws each label at random.
     mix = _mix(spec)
-    upper, drawn = np.cumsum([share for _, _, share in mix])[:-1], np.arange(len(segments)) + rng.random()
+    upper = np.cumsum([share for _, _, share in mix])[:-1]
+    drawn = np.arange(len(segments)) + rng.random()  # at equal distances, from one random start
     assigned = rng.permutation(np.searchsorted(upper, drawn / max(len(segments), 1), side="right"))
     for part, (label, kind, _) in enumerate(mix):
         candidates = segments.take(assigned == part)
@@ -211,18 +228,28 @@ def _mix(spec: InterSentenceConfig) -> list[tuple[int, str, float]]:
 
 def _segments(shards: Shards, chunks: Chunks, middle: np.ndarray) -> Segments:
     """Chunks as two segments, the second from the token `middle` [chunks] on."""
-    start, end = shards.sentence_offsets[chunks.first], shards.sentence_offsets[chunks.end]
-    return Segments(shards.source_of(chunks.document), chunks.target, start, middle - start, middle, end - middle)
+    start = shards.sentence_offsets[chunks.first]
+    end = shards.sentence_offsets[chunks.end]
+    return Segments(
+        source=shards.source_of(chunks.document),
+        target=chunks.target,
+        a_start=start,
+        a_length=middle - start,
+        b_start=middle,
+        b_length=end - middle,
+    )
 
 
 def _alone(shards: Shards, chunks: Chunks, limit: int) -> Segments:
     """Chunks of one sentence as examples of their own: parts of at most `limit` tokens with empty second segments."""
     whole = _segments(shards, chunks, shards.sentence_offsets[chunks.end])
-    number = -(-whole.a_length // limit)
-    row = np.repeat(np.arange(len(whole)), number)
-    of, number, part = whole.take(row), number[row], np.arange(len(row)) - np.searchsorted(row, row)
-    first, end = of.a_length * part // number, of.a_length * (part + 1) // number
-    return replace(of, a_start=of.a_start + first, a_length=end - first, b_start=of.a_start + end)
+    num_parts = -(-whole.a_length // limit)  # rounded up
+    row = np.repeat(np.arange(len(whole)), num_parts)
+    part = np.arange(len(row)) - np.searchsorted(row, row)  # from 0 in each chunk
+    parts = whole.take(row)
+    first = parts.a_length * part // num_parts[row]
+    end = parts.a_length * (part + 1) // num_parts[row]
+    return replace(parts, a_start=parts.a_start + first, a_length=end - first, b_start=parts.a_start + end)
 
 
 def truncated_lengths(a_length: np.ndarray, b_length: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
@@ -234,7 +261,8 @@ def truncated_lengths(a_length: np.ndarray, b_length: np.ndarray, limit: int) ->
 def _truncate(segments: Segments, label: int, kind: str, limit: int, counts: Counter[str], rng: Generator) -> Pairs:
     """The truncated pairs; each token is cut from the front or the back of its segment with equal probability."""
     a_length, b_length = truncated_lengths(segments.a_length, segments.b_length, limit)
-    a_cut, b_cut = segments.a_length - a_length, segments.b_length - b_length
+    a_cut = segments.a_length - a_length
+    b_cut = segments.b_length - b_length
     counts["truncated_tokens"] += int(a_cut.sum() + b_cut.sum())
     return Pairs(
         a_start=segments.a_start + rng.binomial(a_cut, 0.5),

@@ -66,9 +66,11 @@ def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) 
     meta = read_meta(folder)
     if tokenizer and (tokenizer.fingerprint, tokenizer.vocab_size) != (meta["model_fingerprint"], meta["vocab_size"]):
         raise ConfigError(f"the token shards in {folder} were made by another tokenizer: {_remedy(folder)}")
-    inner, maps = 0, []  # inner: the length of the part that the offsets of a part refer to
+    maps = []
+    inner = 0  # the length of the part that the offsets of a part refer to
     for part in _PARTS:
-        file, length = folder / f"{split}.{part}", meta[split].get(part, -2)
+        file = folder / f"{split}.{part}"
+        length = meta[split].get(part, -2)
         dtype = token_dtype(meta["vocab_size"]) if part == "tokens" else OFFSET
         size = (length + (part != "tokens")) * dtype.itemsize
         if not file.exists() or file.stat().st_size != size:

@@ -196,9 +196,9 @@ class SentencePieceTokenizer(Tokenizer):
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         space = self._processor.PieceToId("▁")
         ids, offsets = super().encode_with_offsets(text)
-        return ids, [
-            (first, first if token == space else end) for token, (first, end) in zip(ids, offsets, strict=True)
-        ]
+        # A lone ▁ is the space before a word: it has no character of the word that begins there.
+        is_space = [token == space for token in ids]
+        return ids, [(first, first if empty else end) for empty, (first, end) in zip(is_space, offsets, strict=True)]
 
     def tokens(self) -> list[str]:
         return [self._processor.IdToPiece(token) for token in range(self.vocab_size)]
@@ -208,10 +208,15 @@ def _plain(model: bytes, origin: str) -> Any:
     """The content of a SentencePiece model; ConfigError unless it has the rules that _unigram() has."""
     proto = sentencepiece_model_pb2.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]
     proto.ParseFromString(model)
-    of, by = proto.trainer_spec, proto.normalizer_spec
-    if (of.model_type, of.split_by_whitespace, by.add_dummy_prefix) != (1, True, True) or (
-        of.byte_fallback or of.treat_whitespace_as_suffix
-    ):
+    trainer = proto.trainer_spec
+    is_allowed = (
+        trainer.model_type == trainer.UNIGRAM
+        and trainer.split_by_whitespace
+        and proto.normalizer_spec.add_dummy_prefix
+        and not trainer.byte_fallback
+        and not trainer.treat_whitespace_as_suffix
+    )
+    if not is_allowed:
         allowed = "model_type=unigram, split_by_whitespace, add_dummy_prefix, no byte_fallback, no suffixes"
         raise ConfigError(f"{origin} is a SentencePiece model of another kind (allowed: {allowed})")
     return proto
@@ -253,7 +258,8 @@ def as_json(model: bytes, cleaning: Cleaning) -> dict[str, Any]:
     ends = [(token, tokenizer.token_to_id(token)) for token in CONTROL_SYMBOLS[:2]]
     pair = "[CLS] $A [SEP] $B:1 [SEP]:1"
     tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair=pair, special_tokens=ends)
-    content, cleans = json.loads(tokenizer.to_str()), json.loads(cleaning.normalizer.__getstate__())
+    content = json.loads(tokenizer.to_str())
+    cleaning_steps = json.loads(cleaning.normalizer.__getstate__())
     steps = content["normalizer"]["normalizers"]
-    steps[: len(cleans["normalizers"])] = [cleans]  # as one step, for readers
+    steps[: len(cleaning_steps["normalizers"])] = [cleaning_steps]  # as one step, for readers
     return content

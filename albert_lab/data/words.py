@@ -30,5 +30,11 @@ def ngrams(text: str) -> list[int]:
 
 def repeated(document: Sequence[str], known: set[int]) -> list[bool]:
     """Which parts of a document have more than half of their n-grams among known ones, or are of such a document."""
-    whole, *parts = (list(map(known.__contains__, ngrams(text))) for text in (" ".join(document), *document))
-    return [any(2 * sum(found) > len(found) for found in (whole, part)) for part in parts]
+    if _is_mostly_known(" ".join(document), known):
+        return [True] * len(document)
+    return [_is_mostly_known(part, known) for part in document]
+
+
+def _is_mostly_known(text: str, known: set[int]) -> bool:
+    hashes = ngrams(text)
+    return 2 * sum(map(known.__contains__, hashes)) > len(hashes)
