@@ -68,15 +68,20 @@ def row_of(folder: Path, title: str = "") -> dict[str, Any]:
 
 
 def as_text(listed: list[dict[str, Any]]) -> str:
-    """Rows as a table of the columns that have anything, why runs failed, and the number of runs in each state."""
+    """Rows as a table of the columns that have anything, why runs failed, and the number of runs in each state.
+
+    A run has the end of its name, which other commands take in place of the name.
+    """
     from tabulate import tabulate
 
     if not listed:
         return "no runs yet"
     listed = [row | {"title": printable(row["title"]), "reason": visible(row["reason"])} for row in listed]
     shown = [row | {key: form(row[key]) for key, form in _OF_LINE.items() if row[key] is not None} for row in listed]
-    shown = [row | {"fine_tuned": len(row["fine_tuned"]) or None} for row in shown]
-    used = [key for key in listed[0] if key not in ("run", "reason") and any(row[key] for row in shown)]
+    shown = [
+        row | {"fine_tuned": len(row["fine_tuned"]) or None, "run": row["run"].rpartition("_")[2]} for row in shown
+    ]
+    used = [key for key in listed[0] if key != "reason" and any(row[key] for row in shown)]
     table = tabulate([[row[key] for key in used] for row in shown], used, tablefmt="simple", disable_numparse=True)
     reasons = "".join(f"{row['title']}: {row['reason']}\n" for row in listed if row["reason"])
     counts = ", ".join(f"{count} {state}" for state, count in Counter(row["state"] for row in listed).items())

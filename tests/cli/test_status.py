@@ -22,7 +22,9 @@ def test_a_run_that_trains_has_rate_losses_and_time_left(corpus, own_home):
     with storage.locked(folder / runs.LOCK, print):
         row = row_of(folder, "sop seed 0")
     assert row["seconds_left"] == 65
+    digest = folder.name[-12:]
+    assert runs.find(digest) == folder
     line = as_text([row]).splitlines()[2]
-    assert " ".join(line.split()) == "sop seed 0 running 50% 1,200 8,123 5.500 4.800 0.700 65 s"
+    assert " ".join(line.split()) == f"sop seed 0 {digest} running 50% 1,200 8,123 5.500 4.800 0.700 65 s"
     line = as_text([row_of(folder, "sop seed 0")]).splitlines()[2]
-    assert " ".join(line.split()) == "sop seed 0 missing 50% 1,200 5.500 4.800 0.700"
+    assert " ".join(line.split()) == f"sop seed 0 {digest} missing 50% 1,200 5.500 4.800 0.700"
