@@ -101,9 +101,12 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
             text = record.conversion.as_text(config.conversion)
             origin = record.start_from.run if record.start_from else ""
             parts.append(f"Not trained from scratch: made of the weights of {origin}; converted: {text}.")
+        training = f"{config.inter_sentence.name}, {record.training.steps:,} steps, seed {config.seed}"
+        trained = (
+            f"Trained on {config.corpus.name} ({training})" if record.training.steps else "Not trained after that,"
+        )
         parts += [
-            f"Trained on {config.corpus.name} ({config.inter_sentence.name}, {record.training.steps:,} steps, seed"
-            f" {config.seed}) and exported by albert-lab {__version__}. Scores on held-out documents:",
+            f"{trained} and exported by albert-lab {__version__}. Scores on held-out documents of {config.corpus.name}:",
             tabulate(scores, headers="keys", tablefmt="github", floatfmt=".2f"),
         ]
     return "\n\n".join(parts) + "\n"
