@@ -106,7 +106,8 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
             f"Trained on {config.corpus.name} ({training})" if record.training.steps else "Not trained after that,"
         )
         parts += [
-            f"{trained} and exported by albert-lab {__version__}. Scores on held-out documents of {config.corpus.name}:",
+            f"{trained} and exported by albert-lab {__version__}."
+            f" Scores on held-out documents of {config.corpus.name}:",
             tabulate(scores, headers="keys", tablefmt="github", floatfmt=".2f"),
         ]
     return "\n\n".join(parts) + "\n"
