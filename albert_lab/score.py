@@ -59,7 +59,8 @@ def wilson(correct: float, n: int) -> tuple[float, float]:
         correct: number of right answers; for a mean of shares such as F1, their sum.
         n: number of all answers.
     """
-    share, shrunk = correct / n, 1 + _Z**2 / n
+    share = correct / n
+    shrunk = 1 + _Z**2 / n
     center = (share + _Z**2 / (2 * n)) / shrunk
     half = _Z * math.sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2) / shrunk
     return 100 * max(0.0, center - half), 100 * min(1.0, center + half)
@@ -75,9 +76,13 @@ def paired(right: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
         right: whether each answer is right [n] bool.
         other: the same of the answers that are subtracted.
     """
-    more, less, n = (right & ~other).sum() + 0.5, (other & ~right).sum() + 0.5, len(right) + 2
-    center, error = (more - less) / n, math.sqrt(more + less - (more - less) ** 2 / n) / n
-    low, high = max(-1.0, center - _Z * error), min(1.0, center + _Z * error)
+    more = (right & ~other).sum() + 0.5
+    less = (other & ~right).sum() + 0.5
+    n = len(right) + 2
+    center = (more - less) / n
+    error = math.sqrt(more + less - (more - less) ** 2 / n) / n
+    low = max(-1.0, center - _Z * error)
+    high = min(1.0, center + _Z * error)
     return 100 * float(right.mean() - other.mean()), 100 * float(low), 100 * float(high)
 
 

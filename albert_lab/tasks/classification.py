@@ -21,8 +21,9 @@ class Kind(TaskKind):
 
     def make_features(self, examples: Sequence[TextExample], tokenizer: Tokenizer, *, training: bool) -> Features:
         """One row per example: `[CLS] a [SEP] b [SEP]`; the longer of two texts is truncated first."""
-        firsts, seconds = (tokenizer.encode([example.texts[place] for example in examples]) for place in (0, 1))
-        rows = []
+        firsts = tokenizer.encode([example.text_a for example in examples])
+        seconds = tokenizer.encode([example.text_b or "" for example in examples])
+        rows: list[tuple[list[int], int]] = []
         cut = 0
         for example, first, second in zip(examples, firsts, seconds, strict=True):
             is_pair = example.text_b is not None
@@ -30,10 +31,10 @@ class Kind(TaskKind):
             cut += len(first) + len(second) > room
             first, second = cut_pair(first, second, room)
             rows.append(join(tokenizer, first, second if is_pair else None))
-        labels: Any = [example.label for example in examples]
-        if (known := self.form.labels) is not None:
-            labels = [known.index(label) for label in labels]
-        targets = np.array(labels, dtype=np.float32 if known is None else np.int64)
+        if self.form.labels is None:
+            targets = np.array([example.label for example in examples], dtype=np.float32)
+        else:
+            targets = np.array(self._classes([example.label for example in examples]), dtype=np.int64)
         return Features(rows, {"labels": targets}, tokenizer.pad_id, cut=cut)
 
     def build_head(self, shape: EncoderShape) -> PooledHead:
@@ -49,8 +50,10 @@ class Kind(TaskKind):
 
     def predict(self, examples: Sequence[TextExample], scores: Scores) -> Predictions:
         """The most probable label, or the number."""
-        values, labels = scores["values"], self.form.labels
-        return values[:, 0].tolist() if labels is None else [labels[at] for at in values.argmax(axis=1)], None
+        values = scores["values"]
+        if self.form.labels is None:
+            return values[:, 0].tolist(), None
+        return [self.form.labels[number] for number in values.argmax(axis=1)], None
 
     def constant(self, examples: Sequence[TextExample]) -> Sequence[Any]:
         """The label that scores best as the answer to all examples, or the mean of their numbers."""
@@ -58,11 +61,20 @@ class Kind(TaskKind):
         if self.form.labels is None:
             return [float(np.mean(np.array(labels, float)))] * len(examples)
         answers = [[label] * len(examples) for label, _ in Counter(labels).most_common()]
-        return max(answers, key=lambda of: self.task.main_score(self.score(examples, of).values))
+        return max(answers, key=lambda answer: self.task.main_score(self.score(examples, answer).values))
 
     def score(self, examples: Sequence[TextExample], answers: Sequence[Any], na_probs: NaProbs = None) -> Scored:
-        labels, names, known = [example.label for example in examples], self.task.format.scores, self.form.labels
-        sides: Any = [[known.index(label) for label in side] if known else side for side in (labels, answers)]
-        values = {name: metrics.of_glue(name, *sides) for name in names}
-        right = {"accuracy": [float(a == b) for a, b in zip(*sides, strict=True)]} if "accuracy" in names else {}
-        return Scored(answers, values, right)
+        gold: Sequence[Any] = [example.label for example in examples]
+        given = answers
+        if self.form.labels is not None:
+            gold = self._classes(gold)
+            given = self._classes(given)
+        values = {name: metrics.of_glue(name, gold, given) for name in self.form.scores}
+        shares: dict[str, list[float]] = {}
+        if "accuracy" in values:
+            shares["accuracy"] = [float(label == answer) for label, answer in zip(gold, given, strict=True)]
+        return Scored(answers, values, shares)
+
+    def _classes(self, labels: Sequence[str]) -> list[int]:
+        """The place of each label among those of the task."""
+        return [self.form.labels.index(label) for label in labels]

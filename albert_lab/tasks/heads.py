@@ -32,8 +32,11 @@ class PooledHead(nn.Module):
 
     def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         """Cross-entropy of the labels; mean squared error if they are numbers."""
-        logits, labels = self._logits(pooled, batch), batch.targets["labels"]
-        return F.mse_loss(logits[:, 0], labels) if labels.is_floating_point() else F.cross_entropy(logits, labels)
+        logits = self._logits(pooled, batch)
+        labels = batch.targets["labels"]
+        if labels.is_floating_point():
+            return F.mse_loss(logits[:, 0], labels)
+        return F.cross_entropy(logits, labels)
 
     def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
         """values: probabilities [items, labels], 0 for options that an item lacks; or the number [items, 1]."""
@@ -42,8 +45,10 @@ class PooledHead(nn.Module):
 
     def _logits(self, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         logits = self.output(self.dropout(pooled)).float()
-        if (counts := batch.targets.get("options")) is None:
+        counts = batch.targets.get("options")
+        if counts is None:
             return logits
+        # One row an option: items with fewer options have empty rows, whose logits are ignored.
         logits = logits.view(len(counts), -1)
         is_none = torch.arange(logits.shape[1], device=logits.device) >= counts[:, None]
         return logits.masked_fill(is_none, -math.inf)

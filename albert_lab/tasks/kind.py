@@ -42,8 +42,10 @@ class TaskKind(ABC):
     """
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
-        self.task, self.form = task, cast(Any, task.format)  # its format is one of those that the kind reads,
-        self.settings = cast(Any, settings)  # and what the kind reads of its settings is not None
+        self.task = task
+        # The format is one of those that the kind reads, and what it reads of the settings is not None.
+        self.form = cast(Any, task.format)
+        self.settings = cast(Any, settings)
 
     @abstractmethod
     def make_features(self, examples: Sequence[Any], tokenizer: Tokenizer, *, training: bool) -> Features:

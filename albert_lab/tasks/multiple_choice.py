@@ -29,7 +29,8 @@ class Kind(TaskKind):
         """
         passages = dict.fromkeys(example.passage for example in examples)
         tokens = dict(zip(passages, tokenizer.encode(list(passages)), strict=True))
-        asked = iter(tokenizer.encode([fill_in(of.question, option) for of in examples for option in of.options]))
+        filled = [fill_in(example.question, option) for example in examples for option in example.options]
+        asked = iter(tokenizer.encode(filled))
         numbers = np.array([len(example.options) for example in examples], dtype=np.int64)
         most = int(numbers.max())
         length = self.settings.max_sequence_length - NUM_SPECIAL_TOKENS
@@ -62,7 +63,7 @@ class Kind(TaskKind):
         """The place that is right most often, or the last option of a question with fewer."""
         labels, lasts = np.array([(example.label, len(example.options) - 1) for example in examples]).T
         answers = [np.minimum(place, lasts) for place in range(lasts.max() + 1)]
-        return max(answers, key=lambda of: (of == labels).sum()).tolist()
+        return max(answers, key=lambda answer: (answer == labels).sum()).tolist()
 
     def score(self, examples: Sequence[ChoiceExample], answers: Sequence[Any], na_probs: NaProbs = None) -> Scored:
         """The accuracy of all questions, and of those of each of RACE's levels."""
@@ -71,7 +72,8 @@ class Kind(TaskKind):
         for level in levels if len(levels) > 1 else ():
             is_in = [one.id.startswith(f"{level}/") for one in examples]
             shares[f"accuracy_{level}"] = [*compress(shares["accuracy"], is_in)]
-        return Scored(answers, {name: 100 * (sum(of) / len(of)) for name, of in shares.items()}, shares)
+        values = {name: 100 * (sum(credits) / len(credits)) for name, credits in shares.items()}
+        return Scored(answers, values, shares)
 
 
 def fill_in(question: str, option: str) -> str:
