@@ -26,15 +26,15 @@ ALLOCATOR = {"GLIBC_TUNABLES": ":".join(f"glibc.malloc.{tunable}" for tunable in
 
 @dataclass(frozen=True)
 class Rank:
-    """The number of a process among those of one run, and among those of its machine.
+    """The number of a process among all those of its run, and among those of them on its machine.
 
     Process 0 is the leader: only it locks, logs, saves, records and fine-tunes.
     """
 
     number: int = 0
-    of: int = 1
-    local: int = 0
-    of_machine: int = 1
+    total: int = 1
+    number_here: int = 0
+    total_here: int = 1
 
     @property
     def leads(self) -> bool:
@@ -97,7 +97,8 @@ def gpus() -> list[str]:
 
 def gpus_of_jobs(jobs: int, processes: int = 1) -> list[list[str]]:
     """The GPUs of each of `jobs` simultaneous runs, one at least; of 0, as many runs as have `processes` GPUs each."""
-    found = gpus()
-    jobs = jobs or max(1, len(found) // processes)
-    size = max(1, len(found) // jobs)
-    return [(found * jobs)[job * size :][:size] for job in range(jobs)]
+    every = gpus()
+    jobs = jobs or max(1, len(every) // processes)
+    size = max(1, len(every) // jobs)
+    in_turn = every * jobs  # from the first again, if there are more runs than GPUs
+    return [in_turn[job * size :][:size] for job in range(jobs)]

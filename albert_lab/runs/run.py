@@ -150,11 +150,14 @@ def find(text: str) -> Path:
     Raises:
         ConfigError: several runs fit, or none.
     """
-    fitting = sorted(file.parent for file in paths.runs().glob(f"*/{RUN_FILE}") if text in file.parent.name)
-    imported = [folder for folder in fitting if f"_{text}-L" in folder.name and (folder / IMPORT).exists()]
-    if not imported and (folder := paths.expanded(text)).is_dir():
-        return folder
-    if len(fitting := imported or fitting) != 1:
+    every = (file.parent for file in paths.runs().glob(f"*/{RUN_FILE}"))
+    fitting = sorted(folder for folder in every if text in folder.name)
+    imported = [folder for folder in fitting if _is_import_of(text, folder)]
+    path = paths.expanded(text)
+    if not imported and path.is_dir():
+        return path
+    fitting = imported or fitting
+    if len(fitting) != 1:
         shown = f", such as {', '.join(folder.name for folder in fitting[:3])}" if fitting else ""
         where = f"{len(fitting)} runs in {paths.runs()}{shown}"
         raise ConfigError(f"{text} is no folder, and fits {where}: give the name of one folder there")
@@ -171,6 +174,10 @@ def read_import(folder: Path) -> _Import | None:
     """What an imported model lacks; None if the run is none."""
     file = folder / IMPORT
     return files.read_json(file, _Import, "remove the folder, and import the model again") if file.exists() else None
+
+
+def _is_import_of(name: str, folder: Path) -> bool:
+    return f"_{name}-L" in folder.name and (folder / IMPORT).exists()
 
 
 def failure_in(file: Path) -> str:
@@ -245,16 +252,22 @@ def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
 
     If the number of processes on the machine changes, rounding changes anyway, and the cores are divided again.
     """
-    file, processes = folder / MACHINE, config.machine.processes if rank.of == 1 else rank.of_machine
-    remedy = "remove it: the run then resumes with the threads of this machine"
-    kept = {"processes": 1} | files.read_json(file, dict[str, NonNegativeInt], remedy) if file.exists() else {}
+    file = folder / MACHINE
+    processes = config.machine.processes if rank.total == 1 else rank.total_here
     jobs = whole_number(JOBS) or 0
-    if kept:  # the most jobs that it ever trained beside, 0 if that is not known
-        jobs = max(jobs, kept.get("jobs", 0)) if jobs and kept.get("jobs") else 0
-    if not kept.get("threads") or kept["processes"] != processes:
+    began: dict[str, int] = {}
+    if file.exists():
+        remedy = "remove it: the run then resumes with the threads of this machine"
+        began = {"processes": 1} | files.read_json(file, dict[str, NonNegativeInt], remedy)
+        # The most runs that it ever trained beside, 0 if that is not known.
+        jobs_before = began.get("jobs", 0)
+        jobs = max(jobs, jobs_before) if jobs and jobs_before else 0
+    threads = began.get("threads")
+    if not threads or began["processes"] != processes:
         share = whole_number(THREADS) or cores()
-        kept |= {"threads": config.machine.threads or max(1, share // processes), "processes": processes}
+        threads = config.machine.threads or max(1, share // processes)
     if rank.leads:
-        write_atomically(file, json.dumps(kept | {"jobs": jobs}) + "\n")
-    os.environ |= {"OMP_NUM_THREADS": str(kept["threads"]), JOBS: str(jobs)}
-    return kept["threads"]
+        numbers = began | {"threads": threads, "processes": processes, "jobs": jobs}
+        write_atomically(file, json.dumps(numbers) + "\n")
+    os.environ |= {"OMP_NUM_THREADS": str(threads), JOBS: str(jobs)}
+    return threads

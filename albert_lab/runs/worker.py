@@ -142,7 +142,7 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
     Raises:
         LostProcessError: another process of the run was lost.
     """
-    if rank.of == 1 and is_trained(folder):  # several processes tell each other
+    if rank.total == 1 and is_trained(folder):  # several processes tell each other
         return True
     import torch
 

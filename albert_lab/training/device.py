@@ -38,12 +38,12 @@ def choose_device(name: str, rank: Rank = ALONE) -> torch.device:
         raise ConfigError("machine.device=cuda: this machine or this build of torch has no CUDA (allowed: auto, cpu)")
     if name == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
-    if rank.of == 1:
+    if rank.total == 1:
         return torch.device("cuda")
-    if rank.of_machine > torch.cuda.device_count():
-        raise ConfigError(f"machine.processes={rank.of_machine}: each needs a GPU, of {torch.cuda.device_count()} here")
-    torch.cuda.set_device(rank.local)
-    return torch.device("cuda", rank.local)
+    if rank.total_here > torch.cuda.device_count():
+        raise ConfigError(f"machine.processes={rank.total_here}: each needs a GPU, of {torch.cuda.device_count()} here")
+    torch.cuda.set_device(rank.number_here)
+    return torch.device("cuda", rank.number_here)
 
 
 def choose_precision(name: str, device: torch.device) -> str:
@@ -116,7 +116,9 @@ def labels_of(batch: Batch, device: torch.device) -> Targets:
 def tensor_on(array: np.ndarray, device: torch.device) -> torch.Tensor:
     """An array as a tensor; a copy to a GPU is asynchronous, from pinned memory."""
     tensor = torch.from_numpy(array)
-    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
+    if device.type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 def fetch(parts: Sequence[torch.Tensor]) -> np.ndarray:
@@ -138,8 +140,11 @@ class Clock:
     """
 
     def __init__(self, device: torch.device, time: Callable[[], float] = perf_counter):
-        self._device, self._time, self._total_since = device, time, time()
-        self._training_seconds, self._training_since = 0.0, None
+        self._device = device
+        self._time = time
+        self._total_since = time()
+        self._training_seconds = 0.0
+        self._training_since: float | None = None
 
     @contextmanager
     def training(self) -> Iterator[None]:
@@ -151,7 +156,8 @@ class Clock:
             yield
             synchronize(self._device)
         finally:
-            self._training_seconds, self._training_since = self.training_seconds, None
+            self._training_seconds = self.training_seconds
+            self._training_since = None
 
     @property
     def training_seconds(self) -> float:

@@ -36,14 +36,17 @@ class Processes(Rank):
 
     def devices(self, device: torch.device) -> list[str]:
         """The device name of every process, by number."""
-        every = [torch.cuda.get_device_name(device) if device.type == "cuda" else device.type] * self.of
-        if self.of > 1:
-            dist.all_gather_object(every, every[0])
-        return every
+        name = device.type
+        if device.type == "cuda":
+            name = torch.cuda.get_device_name(device)
+        names = [name] * self.total
+        if self.total > 1:
+            dist.all_gather_object(names, name)
+        return names
 
     def add_up(self, tensors: Sequence[torch.Tensor]) -> None:
         """Replace each tensor (all of one type and device) by its sum over the processes, in one message."""
-        if self.of == 1:
+        if self.total == 1:
             return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
         try:
@@ -58,8 +61,8 @@ class Processes(Rank):
         # On the CPU, so that no process waits for a device.
         shared = torch.tensor([is_stopped, self.leads and is_save_due, self.leads * seconds], dtype=torch.float64)
         self.add_up([shared])
-        stopped, due, of_leader = shared.tolist()
-        return Decision(stopped > 0, due > 0, of_leader)
+        num_stopped, is_due, leader_seconds = shared.tolist()
+        return Decision(num_stopped > 0, is_due > 0, leader_seconds)
 
     def any(self, flag: bool) -> bool:
         return self.decide(is_stopped=flag).is_stopped
@@ -77,7 +80,7 @@ class Processes(Rank):
 @contextmanager
 def joined(device: torch.device, rank: Rank) -> Iterator[Processes]:
     """A context with the processes of a run, after all have come."""
-    if rank.of == 1:
+    if rank.total == 1:
         yield Processes()
         return
     dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT)

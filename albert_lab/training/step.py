@@ -55,7 +55,7 @@ class Step:
     @property
     def micro_batch_size(self) -> int:
         """Sequences of a forward pass, by default all that a process computes of a batch."""
-        share = self.config.batch_size // self.processes.of
+        share = self.config.batch_size // self.processes.total
         return min(self.config.machine.micro_batch_size or share, share)
 
     def take(self, batch: Batch, number: int = 0) -> Sums:
@@ -70,7 +70,7 @@ class Step:
         # In a stage of shorter sequences there are more of them.
         size = len(batch) // self.config.batch_size * self.micro_batch_size
         parts = list(enumerate(micro_batches(batch, size)))
-        for index, part in parts[self.processes.number :: self.processes.of]:
+        for index, part in parts[self.processes.number :: self.processes.total]:
             # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no generator state, and
             # any process can compute a micro-batch.
             entropy = np.random.SeedSequence([self.config.seed, number, index])
@@ -78,7 +78,7 @@ class Step:
             inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
             own = self.backward(inputs, labels, max(1, len(batch.masked_labels)), len(batch))
             sums = {key: sums[key] + value if key in sums else value for key, value in own.items()}
-        if self.processes.of > 1:  # a count is exact in float32 up to 2**24
+        if self.processes.total > 1:  # a count is exact in float32 up to 2**24
             # All processes have the same parameters without a gradient.
             gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
             values = torch.stack([value.float() for value in sums.values()])
