@@ -258,6 +258,11 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     for key, point in points.items():
         if numbers[names[key]] > 1:  # of other labels, and one value
             names[key] = _name(point, shown, with_labels=True)
+    taken = Counter[str]()
+    for key, name in names.items():
+        taken[name] += 1
+        if taken[name] > 1:  # a comma in a label, where another row has two labels
+            names[key] = f"{name} ({taken[name]})"
     lines: list[dict[str, str]] = []
     for key, point in points.items():
         axes = {axis: point.labels[axis] for axis in study.axes}
@@ -275,7 +280,8 @@ def _name(point: StudyPoint, axes: Iterable[str], *, with_labels: bool = False) 
         named = f"{AXIS_NAMES.get(axis, axis.rpartition('.')[2])}={value if _is_bare(value) else label}"
         word = named if _is_bare(label) else label
         words.append(f"{word} (paper: {label})" if with_labels and label not in (word, value) else word)
-    return ", ".join(words) or ONLY
+    name = ", ".join(words) or ONLY
+    return f"“{name}”" if name.endswith(RANDOM) else name  # the name without quotes is that of other numbers
 
 
 def _is_bare(label: str) -> bool:

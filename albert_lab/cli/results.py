@@ -89,8 +89,7 @@ def compare(
         "albert-lab plot layer-similarity RUN RUN",
         "albert-lab plot learning-curves lab/reports/laptop-sotu/sop-vs-nsp --out figures",
         "albert-lab plot claims reports --out reports",
-    ),
-    no_args_is_help=True,
+    )
 )
 def plot(
     figure: Annotated[

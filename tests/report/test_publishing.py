@@ -1,17 +1,20 @@
 """A report replaces the files of the report that was there, and touches no other file."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from toy_reports import toy_report
 
-from albert_lab.analysis.frame import as_csv
+from albert_lab.analysis.frame import as_csv, frame
 from albert_lab.errors import ConfigError
 from albert_lab.report import report
 from albert_lab.report.scoreboard import publish
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
+from albert_lab.studies.experiment import Experiment
 
 PLACE = Path("smoke-sotu", "sharing")
 MINE = ("mine.csv", "mine.html", "paper.tex", "other.png", "runs/mine.json", "runs/mine.txt")
@@ -80,3 +83,36 @@ def test_nothing_is_published_where_something_else_is_in_the_way(made, tmp_path,
 def test_text_in_a_table_of_numbers_is_no_formula():
     table = pd.DataFrame({"row": ["=1+1", "@a", "-b", "a=1"], "value": [-1.5, 2.0, 3.0, 4.0]})
     assert as_csv(table).splitlines()[1:] == ["'=1+1,-1.5", "'@a,2.0", "'-b,3.0", "a=1,4.0"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"seed": 10**30}, "seed"),
+        ({"seed": 5}, "seed"),
+        ({"labels": {}}, "values of"),
+        ({"values": {"sharing": "all-shared"}}, "values of"),
+        ({"labels": {"a": "b"}, "values": {"a": "b"}}, "axes"),
+        ({"run": "gone"}, "gone"),
+    ],
+)
+def test_a_study_of_other_rows_than_its_runs_is_refused(made, tmp_path, changes, problem):
+    folder = tmp_path / "sharing"
+    shutil.copytree(made[1], folder)
+    content = json.loads((folder / studies.STUDY).read_text())
+    content["points"][0] |= changes
+    (folder / studies.STUDY).write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=problem):
+        studies.read(folder)
+
+
+def test_rows_have_distinct_names_whatever_their_labels_are():
+    labels = [{"a": "x, y", "b": "z"}, {"a": "x", "b": "y, z"}, {"a": "x", "b": "random weights"}]
+    same = {"seed": 0, "scale": "smoke", "corpus": "sotu", "command": ""}
+    points = [
+        studies.StudyPoint.model_validate({"labels": row, "values": row, "run": f"run{place}", **same})
+        for place, row in enumerate(labels)
+    ]
+    asked = Experiment.model_validate({"name": "own", "title": "Mine", "source": "own", "grid": {"a": {"x": "1"}}})
+    rows = frame(studies.Study(asked, points, ())).rows["row"]
+    assert list(rows) == ["x, y, z", "x, y, z (2)", "“x, random weights”"]

@@ -6,9 +6,11 @@ from records import toy_record
 from toy import toy_overrides, train
 
 from albert_lab.config.compose import load
+from albert_lab.config.schema import RESULTS_VERSION
 from albert_lab.errors import DamagedFileError
 from albert_lab.runs import reported, results
 from albert_lab.runs.reported import ReportedRun
+from albert_lab.runs.run import Run
 from albert_lab.studies.experiment import from_overrides
 from albert_lab.studies.plan import Plan, plan_study
 
@@ -28,6 +30,42 @@ def test_numbers_that_no_run_can_have_are_refused(tmp_path, keys, value):
     (tmp_path / results.RECORD).write_text(json.dumps(content))
     with pytest.raises(DamagedFileError, match=keys[0]):
         results.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (("name",), "another"),
+        (("evaluation_set",), "another"),
+        (("config", "seed"), 7),
+        (("config", "dropout"), 0.3),
+        (("fingerprints", "corpus"), "another"),
+    ],
+)
+def test_a_record_is_refused_if_its_name_is_not_that_of_its_content(tmp_path, keys, value):
+    base = toy_record()
+    run = Run(base.config, base.fingerprints)
+    of_now = {"name": run.name, "results_version": RESULTS_VERSION, "evaluation_set": run.evaluation_set}
+    record = base.model_copy(update=of_now)
+    results.write(tmp_path, record)
+    assert results.read(tmp_path, run.name) == record
+    with pytest.raises(DamagedFileError, match=run.name):
+        results.read(tmp_path, "another-run")
+    content = part = json.loads(record.model_dump_json())
+    for key in keys[:-1]:
+        part = part[key]
+    assert keys[-1] in part
+    part[keys[-1]] = value
+    (tmp_path / results.RECORD).write_text(json.dumps(content))
+    with pytest.raises(DamagedFileError, match="changed by hand"):
+        results.read(tmp_path)
+
+
+def test_a_log_whose_evaluation_lacks_a_number_is_named(tmp_path):
+    for line in ({"event": "evaluation", "step": 1}, {"event": "evaluation", "step": 1, "training_seconds": "x"}):
+        (tmp_path / results.METRICS).write_text(json.dumps(line) + "\n")
+        with pytest.raises(DamagedFileError, match="training_seconds"):
+            reported.curve(tmp_path)
 
 
 def test_a_record_without_timed_inference_and_commit_can_be_read(tmp_path):
