@@ -17,6 +17,7 @@ from toy_training import quick_starts
 
 import albert_lab
 from albert_lab import machine, storage
+from albert_lab.config.schema import RESULTS_VERSION
 from albert_lab.data.files import known_digests
 from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import ConfigError
@@ -120,10 +121,19 @@ def test_a_run_that_waits_for_another_process_reports_it_and_can_be_stopped(corp
         assert child.wait(timeout=10) == code
 
 
-def test_a_run_file_changed_by_hand_is_refused(corpus, own_home):
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("embedding_size: 8", "embedding_size: 9"),
+        (f"results_version: {RESULTS_VERSION}", "results_version: 99"),
+        (f"results_version: {RESULTS_VERSION}", "results_version: [4]"),
+    ],
+)
+def test_a_run_file_changed_by_hand_is_refused(corpus, own_home, before, after):
     folder = runs.create(runs.plan(toy_config(corpus)))
     file = folder / runs.RUN_FILE
-    file.write_text(file.read_text().replace("embedding_size: 8", "embedding_size: 9"))
+    assert before in file.read_text()
+    file.write_text(file.read_text().replace(before, after))
     with pytest.raises(ConfigError, match="run.yaml"):
         runs.read(folder)
 
