@@ -75,6 +75,6 @@ class Kind(TaskKind):
             shares["accuracy"] = [float(label == answer) for label, answer in zip(gold, given, strict=True)]
         return Scored(answers, values, shares)
 
-    def _classes(self, labels: Sequence[str]) -> list[int]:
+    def _classes(self, labels: Sequence[str | float]) -> list[int]:
         """The place of each label among those of the task."""
         return [self.form.labels.index(label) for label in labels]
