@@ -11,7 +11,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from albert_lab.analysis.contrasts import Contrast, contrast, counts, holm
+from albert_lab.analysis.contrasts import Contrast, contrast, counts, holm, seeds_needed
 from albert_lab.analysis.frame import PAPER, Frame, printed
 from albert_lab.measures.catalog import labels, probes, units
 from albert_lab.model.counts import count
@@ -106,6 +106,8 @@ class Verdict:
         p: two-sided, of the claim or against it, after Holm's correction over the claims of the study that are decided
             by this kind of evidence; NaN if it was not tested.
         tells: whether this scale can tell.
+        seeds_needed: how many seeds a row would decide it, if the true effect is the measured one (80 %, before
+            Holm's correction); None if it was not tested, or no number of seeds would.
         reason, details: why it is not decided; None and empty if it is.
     """
 
@@ -117,6 +119,7 @@ class Verdict:
     beside: Effect | None = None
     p: float = math.nan
     tells: Tells = Tells.NO
+    seeds_needed: int | None = None
     reason: Reason | None = None
     details: tuple[str, ...] = ()
 
@@ -260,7 +263,7 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
     reason, details = _nothing_to_tell(claim, metric, rows, table)
     if reason:
         return replace(verdict, reason=reason, details=details)
-    verdict = replace(verdict, tells=_tells(verdict, finding, table))
+    verdict = replace(verdict, tells=_tells(verdict, finding, table), seeds_needed=_seeds_needed(finding))
     if math.isnan(finding.contrast.p):
         is_ratio = math.isnan(finding.contrast.effect)
         return replace(verdict, outcome=Outcome.UNDECIDED, reason=Reason.NO_RATIO if is_ratio else Reason.TOO_FEW_RUNS)
@@ -270,6 +273,12 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
 def _accuracy(metric: str) -> str:
     """The accuracy that belongs to a loss; any other metric itself."""
     return f"{metric.removesuffix('_loss')}_accuracy" if is_loss(metric) else metric
+
+
+def _seeds_needed(finding: _Finding) -> int | None:
+    found, comparison = finding.contrast, finding.comparison
+    distance = min(abs(found.effect - bound) for bound in (comparison.low, comparison.high))
+    return None if math.isnan(found.over_seeds) else seeds_needed(distance, found.over_seeds, found.over_documents)
 
 
 def _decided(verdict: Verdict, finding: _Finding) -> Verdict:

@@ -96,6 +96,8 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
             parts.append(f"paper {numbers.amount(measured, measured.paper, unit)}")
         probed = [row for _, row in measured.rows if (measured.metric, row) in analysis.by_probe]
         parts += [f"{' and '.join(probed)} by a linear probe, for want of a head"] if probed else []
+    if verdict.outcome is Outcome.UNDECIDED and verdict.seeds_needed:
+        parts.append(f"an effect of this size would need {verdict.seeds_needed} seeds a row")
     if verdict.beside:
         unit = analysis.unit(verdict.beside.metric)
         parts.append(f"{analysis.heading(verdict.beside.metric)} {numbers.effect(verdict.beside, unit)}")
