@@ -10,7 +10,8 @@ from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.sentences import Sentence, of_report
 from albert_lab.analysis.verdicts import ALPHA, Effect, Form, Outcome, Reason, Tells, Verdict, is_of_one_set
-from albert_lab.measures.catalog import probes
+from albert_lab.measures.catalog import of_kind, probes
+from albert_lab.measures.measure import Baseline
 from albert_lab.report import numbers
 from albert_lab.runs.reported import AVERAGE
 from albert_lab.studies.claims import BaseClaim, Kind
@@ -103,8 +104,8 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
         parts.append(f"{analysis.heading(verdict.beside.metric)} {numbers.effect(verdict.beside, unit)}")
     if verdict.claim.at_scale:
         parts.append(f"by arithmetic at scale={verdict.claim.at_scale}")
-    if measured and verdict.metric in probes() and measured.form is Form.LEVEL:
-        parts.append("a probe of random weights and a floor of word overlap were not measured")
+    if measured and measured.form is Form.LEVEL:
+        parts += _baselines(analysis, measured)
     if measured and measured.form is Form.LEVEL and not math.isnan(measured.segments):
         parts.append(f"single segments {measured.segments:.1f}")
     return "; ".join([*parts, *([reason] if reason else [])])
@@ -128,6 +129,17 @@ def _compared(measured: Effect, unit: str) -> str:
         plural = unit.replace("%", "points")
         return f"{difference} within {high:g} {plural.removesuffix('s') if high == 1 else plural}".strip()
     return difference
+
+
+def _baselines(analysis: Analysis, measured: Effect) -> list[str]:
+    """What is told of the pairs of a probe's score without what the model learnt, or that it was not measured."""
+    lines, row = [], measured.rows[0][1]
+    for measure in of_kind(Baseline):
+        if measure.pairs_of == probes().get(measured.metric):
+            known = (measure.name, row) in analysis.summary.index
+            mean = f"{analysis.summary.loc[(measure.name, row), 'mean']:.1f}" if known else "was not measured"
+            lines.append(f"{measure.label} {mean}")
+    return lines
 
 
 def _reason(analysis: Analysis, verdict: Verdict) -> str:
