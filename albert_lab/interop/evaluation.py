@@ -58,7 +58,8 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     scores = evaluator.evaluate(opened.model.to(device), opened.missing).scores
     documents = len(data.dev.document_offsets) - 1
     notes = [f"{documents:,} held-out documents, up to {config.evaluation.num_pairs:,} pairs of segments a measure."]
-    if without := [name for name in catalog.labels() if name not in scores]:
+    without = [name for name in catalog.labels() if name not in scores]
+    if without:
         missing = ", ".join(opened.missing) or "text of several sentences a document"
         notes.append(f"Not scored, without {missing}: {', '.join(without)}.")
     if "corpus" not in opened.run.fingerprints:
@@ -75,7 +76,9 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
 
 def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
     """The configuration of the model's run, with the overrides of an evaluation."""
-    own, text = opened.run.config, opened.run.fingerprints.get("corpus")
+    own = opened.run.config
+    text = opened.run.fingerprints.get("corpus")
+    # Of a run with a text: by another split, a document that it was trained on would be held out.
     split = ("dev_share", "split_seed") if text else ()
     content = OmegaConf.create(own.model_dump(mode="json"))
     composed = complete(load([f"scale={own.scale.name}", *overrides, "length_schedule=constant"]))

@@ -68,7 +68,8 @@ def write_tokenizer(config: RunConfig, folder: Path) -> None:
     if file.suffix != ".json":
         written[TOKENIZER] = as_json(tokenizer.model, cleaning_of(corpus))
     (folder / (MODEL_FILE if written else TOKENIZER)).write_bytes(tokenizer.model)
-    tokens, special = tokenizer.tokens(), ("pad", "unk", "cls", "sep", "mask")
+    tokens = tokenizer.tokens()
+    special = ("pad", "unk", "cls", "sep", "mask")
     written[TOKENIZER_CONFIG] = {
         # This class of transformers reads the file; the others build another normalization from the vocabulary.
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -119,7 +120,8 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     Raises:
         ConfigError: they differ; names the part.
     """
-    transformers, config = layout.package("export"), opened.run.config
+    transformers = layout.package("export")
+    config = opened.run.config
     ours = load_tokenizer(find_tokenizer(config), cleaning_of(config.corpus))
     theirs = layout.load(transformers.AutoTokenizer, folder)
     remedy = "nothing was written; please report it"
@@ -142,10 +144,17 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
         state = opened.model.encoder(ids, types, None).last_hidden_state
         output = opened.model(ids, types, None, torch.arange(ids.numel()))
         expected = model(ids, token_type_ids=types)
-    known = dict.fromkeys(("prediction_logits", "logits"), output.mlm_logits.unflatten(0, shape))
-    known |= {"last_hidden_state": state} | dict.fromkeys(("sop_logits", "seq_relationship_logits"), output.pair_logits)
-    for part in [part for part in known if part in expected]:
-        if not (error := (known[part] - expected[part]).abs().max() / expected[part].abs().max()) <= _TOLERANCE:
+    mlm_logits = output.mlm_logits.unflatten(0, shape)
+    ours_by_name = {
+        "prediction_logits": mlm_logits,
+        "logits": mlm_logits,
+        "last_hidden_state": state,
+        "sop_logits": output.pair_logits,
+        "seq_relationship_logits": output.pair_logits,
+    }
+    for part in [name for name in ours_by_name if name in expected]:
+        error = (ours_by_name[part] - expected[part]).abs().max() / expected[part].abs().max()
+        if not error <= _TOLERANCE:  # also where it is not a number
             raise ConfigError(f"{part} differ in transformers by {error:.2g} of their largest: {remedy}")
     number = f"{len(plain) + len(with_special):,} sentences"
     if with_special:

@@ -84,8 +84,10 @@ def modules(shape: EncoderShape, family: str) -> dict[str, str]:
     if not shape.attention_blocks == blocks == theirs:
         shared = f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={shape.ffn_groups}"
         raise ConfigError(f"{shared}: transformers shares whole layers, in runs by its own rounding; {_REMEDY}")
-    column, embeddings = 1 + get_args(Family).index(family), ("word", "token_type", "position")
-    names = {f"encoder.embeddings.{x}_embeddings": f"{family}.embeddings.{x}_embeddings" for x in embeddings}
+    names = {}
+    for kind in ("word", "token_type", "position"):
+        names[f"encoder.embeddings.{kind}_embeddings"] = f"{family}.embeddings.{kind}_embeddings"
+    column = 1 + get_args(Family).index(family)
     names |= {row[0]: row[column] for row in _AROUND}
     for block in set(blocks):
         layer = _LAYERS[family].format(block)
@@ -152,18 +154,22 @@ def read(folder: Path) -> tuple[PretrainingModel, Names, Names]:
     """
     transformers = package(f"the model in {folder}")
     tensors = weights.read(folder)
-    if (kind := read_json(folder / CONFIG_FILE, dict[str, Any]).get("model_type")) not in get_args(Family):
+    # Before transformers reads the file, which would look for the code of a family that it does not know.
+    kind = read_json(folder / CONFIG_FILE, dict[str, Any]).get("model_type")
+    if kind not in get_args(Family):
         raise ConfigError(f"{folder / CONFIG_FILE}: model_type={kind} (allowed: {', '.join(get_args(Family))})")
     config = load(transformers.AutoConfig, folder)
-    family, shape = config.model_type, _shape(config, folder)
+    family = config.model_type
+    shape = _shape(config, folder)
     loader = getattr(transformers, f"{family.title()}ForPreTraining")
     source: dict[str, Any] = {"config": config, "state_dict": tensors, "dtype": torch.float32}
     source |= {"output_loading_info": True, "attn_implementation": "eager"}  # config.json may name code of the hub
     theirs, report = load(loader, folder, **source)
     different = sorted({*report["missing_keys"], *report["unexpected_keys"]})
-    if encoder := [key for key in different if {"encoder", "embeddings"} & {*key.split(".")}]:
-        said = f"{encoder[0]} of its encoder is only in the weights or only in the model of {CONFIG_FILE}"
-        raise ConfigError(f"{folder}: {said}: save both again with the names of transformers")
+    in_encoder = [key for key in different if {"encoder", "embeddings"} & {*key.split(".")}]
+    if in_encoder:
+        message = f"{in_encoder[0]} of its encoder is only in the weights or only in the model of {CONFIG_FILE}"
+        raise ConfigError(f"{folder}: {message}: save both again with the names of transformers")
     missing = tuple(part for part in PARTS if part in map(_part_of, report["missing_keys"]))
     tensors = {name: tensor for name, tensor in theirs.state_dict().items() if _part_of(name) not in missing}
     for name, tensor in tensors.items():
@@ -172,17 +178,19 @@ def read(folder: Path) -> tuple[PretrainingModel, Names, Names]:
     if shape.projection and torch.equal(tensors[f"{PROJECTION}.weight"], torch.eye(shape.hidden_size)):
         shape = replace(shape, projection=bool(tensors[f"{PROJECTION}.bias"].any()))  # as in exports of this package
     state = from_transformers(tensors, shape, family)
-    number, labels = len(state.get("pair_head.bias", ())), getattr(config, "pair_labels", _PAIR_LABELS[family])
-    if number and (not isinstance(labels, list | tuple) or len(labels) != number):
-        raise ConfigError(f"{folder / CONFIG_FILE}: pair_labels={labels}: the pair head has {number} labels")
-    model = PretrainingModel(shape, number, seed=0).eval()
-    model.load_state_dict(state, strict=False)
-    return model, tuple(labels[:number]), missing
+    num_labels = len(state.get("pair_head.bias", ()))
+    labels = getattr(config, "pair_labels", _PAIR_LABELS[family])
+    if num_labels and (not isinstance(labels, list | tuple) or len(labels) != num_labels):
+        raise ConfigError(f"{folder / CONFIG_FILE}: pair_labels={labels}: the pair head has {num_labels} labels")
+    model = PretrainingModel(shape, num_labels, seed=0).eval()
+    model.load_state_dict(state, strict=False)  # missing parts stay random
+    return model, tuple(labels[:num_labels]), missing
 
 
 def _shape(config: Any, folder: Path) -> EncoderShape:
     for key, allowed in _ALLOWED.items():
-        if (value := getattr(config, key, allowed[0])) not in allowed:
+        value = getattr(config, key, allowed[0])
+        if value not in allowed:
             shown = allowed if isinstance(allowed, range) else ", ".join(map(str, allowed))
             raise ConfigError(f"{folder / CONFIG_FILE}: {key}={value} (allowed: {shown})")
     is_albert = config.model_type == "albert"
@@ -209,7 +217,8 @@ def write(model: PretrainingModel, missing: Names, pair_labels: Names, tokenizer
     Raises:
         ConfigError: transformers cannot compute the model; names the part.
     """
-    transformers, shape = package("export"), model.encoder.shape
+    transformers = package("export")
+    shape = model.encoder.shape
     is_shared = shape.num_layers == 1 or len({*shape.ffn_blocks}) < shape.num_layers
     family = "albert" if is_shared or shape.projection or len(pair_labels) > 2 else "bert"
     state = {name: tensor for name, tensor in model.state_dict().items() if name.split(".")[0] not in missing}

@@ -65,7 +65,8 @@ def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
         MissingDataError: weights or tokenizer do not exist, or transformers, which reads its own folders.
     """
     opened = open_folder(str(folder))
-    if random := [part for part in opened.missing if part != "pair_head"]:
+    random = [part for part in opened.missing if part != "pair_head"]
+    if random:
         warnings.warn(f"{folder} has no {' and no '.join(random)}: random weights are used instead", stacklevel=2)
     return opened.model, opened.tokenizer
 
@@ -97,7 +98,8 @@ def open_transformers(folder: Path, overrides: Sequence[str] = (), name: str | N
     name = re.sub(r"[^A-Za-z0-9.]+", "-", name or folder.resolve().name).strip("-.") or "imported"
     config = _configure(shape, _inter_sentence(labels), folder, overrides, name)
     tokenizer = load_tokenizer(config)
-    if (size := tokenizer.vocab_size) != shape.vocab_size:
+    size = tokenizer.vocab_size
+    if size != shape.vocab_size:
         sizes = f"{config.tokenizer.model_file} has {size} tokens, but the model's vocab_size is {shape.vocab_size}"
         raise ConfigError(f"{sizes}: {_REMEDY if size < shape.vocab_size else 'its weights belong to another one'}")
     hashed = hashlib.blake2b(digest_size=6)
@@ -191,14 +193,14 @@ def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
     """The settings of a run that the tokenizer of a folder determines, by their keys; or ConfigError: its file."""
     file = folder / TOKENIZER_CONFIG
     flags = files.read_json(file, _TokenizerConfig) if file.exists() else _TokenizerConfig()
-    strips, has_pieces = flags.strip_accents, (folder / MODEL_FILE).is_file()
-    is_json = not has_pieces and (folder / TOKENIZER).is_file()
-    own = files.read_json(folder / TOKENIZER, dict[str, Any]).get("normalizer") if is_json else None
-    own = own if isinstance(own, dict) and own.get("type") == "BertNormalizer" else {}
+    has_pieces = (folder / MODEL_FILE).is_file()
+    normalizer = {} if has_pieces else _bert_normalizer(folder / TOKENIZER)
     for key, name in (("do_lower_case", "lowercase"), ("strip_accents", "strip_accents")):
-        if key in flags.model_fields_set and name in own and own[name] != getattr(flags, key):
-            said = f"{key}={getattr(flags, key)}, but {TOKENIZER} has {name}={own[name]}"
-            raise ConfigError(f"{file}: {said}: make them the same")
+        value = getattr(flags, key)
+        if key in flags.model_fields_set and name in normalizer and normalizer[name] != value:
+            difference = f"{key}={value}, but {TOKENIZER} has {name}={normalizer[name]}"
+            raise ConfigError(f"{file}: {difference}: make them the same")
+    strips = flags.strip_accents
     if strips is None:  # ALBERT strips accents with either case; in BERT, they follow the case
         is_albert = has_pieces or "keep_accents" in flags.model_fields_set
         strips = not flags.keep_accents if is_albert else bool(flags.do_lower_case)
@@ -207,7 +209,17 @@ def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
         "corpus.strip_accents": strips,
         "max_sequence_length": inf if flags.model_max_length is None else flags.model_max_length,
     }
-    return settings | ({} if flags.language is None else {"corpus.language": flags.language})
+    if flags.language is not None:
+        settings["corpus.language"] = flags.language
+    return settings
+
+
+def _bert_normalizer(file: Path) -> dict[str, Any]:
+    """The settings of BERT's cleaning in a tokenizer.json; empty if it has another one, or there is no file."""
+    normalizer = files.read_json(file, dict[str, Any]).get("normalizer") if file.is_file() else None
+    if isinstance(normalizer, dict) and normalizer.get("type") == "BertNormalizer":
+        return normalizer
+    return {}
 
 
 def open_run(folder: Path) -> Opened:
