@@ -25,12 +25,12 @@ def value(number: float, unit: str) -> str:
 
 def cell(analysis: Analysis, metric: str, row: str, *, spread: bool = True) -> str:
     """A cell of a table: the mean over seeds, its standard deviation, and the paper's number in brackets."""
-    table, unit = analysis.summary, analysis.unit(metric)
+    table = analysis.summary
     printed = analysis.rows_by_name.get(PAPER + metric, {}).get(row)
     brackets = f" ({printed})" if printed else ""
     if (metric, row) not in table.index:
         return MISSING + brackets
-    line = table.loc[(metric, row)]
+    line, unit = table.loc[(metric, row)], analysis.unit(metric)
     probe = BY_PROBE if (metric, row) in analysis.by_probe else ""
     sd = f" ± {value(line['sd'], unit)}" if spread and line["sd"] > 1e-9 * abs(line["mean"]) else ""
     return f"{value(line['mean'], unit)}{sd}{probe}{brackets}"
