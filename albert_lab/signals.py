@@ -86,7 +86,9 @@ def end_with_parent() -> None:
 def _wait_for_end_of(parent: int) -> None:
     while os.getppid() == parent:  # a process whose parent has ended gets another one
         time.sleep(_WATCH_SECONDS)
-    os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(2):  # nobody waits for what has nothing to save
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_WATCH_SECONDS)
 
 
 def _note(number: int, _frame: Any) -> None:
