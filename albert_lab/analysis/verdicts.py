@@ -13,7 +13,8 @@ from typing import Any
 
 from albert_lab.analysis.contrasts import Contrast, contrast, counts, holm, seeds_needed
 from albert_lab.analysis.frame import PAPER, Frame, printed
-from albert_lab.measures.catalog import labels, probes, units
+from albert_lab.measures.catalog import labels, of_kind, probes, units
+from albert_lab.measures.measure import Baseline
 from albert_lab.model.counts import count
 from albert_lab.runs.reported import AVERAGE, ReportedRun
 from albert_lab.score import LINEAR_PROBE, loss_name
@@ -47,6 +48,8 @@ class Reason(Enum):
     NOT_COUNTED = "task does not count"
     NOT_LEARNT = "no row above the floor"
     OWN_TASK_NOT_LEARNT = "row at the floor of its own task"  # the row, the metric that it was trained for
+    BASELINE_NOT_MEASURED = "baseline of a probe not measured"  # the baselines that it lacks
+    BASELINE_AS_HIGH = "baseline of a probe as high"  # the baseline
     NO_RATIO = "numbers not above 0"
     TOO_FEW_RUNS = "too few runs for a spread"
 
@@ -267,7 +270,12 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
     if math.isnan(finding.contrast.p):
         is_ratio = math.isnan(finding.contrast.effect)
         return replace(verdict, outcome=Outcome.UNDECIDED, reason=Reason.NO_RATIO if is_ratio else Reason.TOO_FEW_RUNS)
-    return _decided(verdict, finding)
+    decided = _decided(verdict, finding)
+    if decided.outcome is Outcome.SUPPORTED and claim.level is not None and metric in probes():
+        reason, details = _as_high_as_a_probe(metric, rows[0], table)
+        if reason:
+            return replace(verdict, reason=reason, details=details)
+    return decided
 
 
 def _accuracy(metric: str) -> str:
@@ -407,6 +415,19 @@ def _nothing_to_tell(
     others = list(floors) if claim.level is not None else rows
     is_learnt = any(_is_above_floor(frame, score, row) for row in others)
     return (None, ()) if is_learnt else (Reason.NOT_LEARNT, ())
+
+
+def _as_high_as_a_probe(metric: str, row: str, table: _Table) -> tuple[Reason | None, tuple[str, ...]]:
+    """Why a probe's score shows nothing that the model learnt: what is told without it is not known, or as high."""
+    baselines = [measure.name for measure in of_kind(Baseline) if measure.pairs_of == probes()[metric]]
+    missing = tuple(name for name in baselines if table.lacks(name, [row]))
+    if missing:
+        return Reason.BASELINE_NOT_MEASURED, missing
+    low = contrast(table.frame, metric, {row: 1.0}).low
+    for name in baselines:
+        if not low > _mean(_by_row(table.frame, name, "value")[row]):
+            return Reason.BASELINE_AS_HIGH, (name,)
+    return None, ()
 
 
 def _is_above_floor(frame: Frame, metric: str, row: str) -> bool:

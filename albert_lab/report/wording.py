@@ -36,6 +36,8 @@ REASONS = {
     Reason.NOT_COUNTED: "{heading} does not count: rows are not clearly above random weights and words alone",
     Reason.NOT_LEARNT: "not learnt: no row is clearly above the floor",
     Reason.OWN_TASK_NOT_LEARNT: "not learnt: {0} is at the floor of {1}, its own task",
+    Reason.BASELINE_NOT_MEASURED: "it may need nothing that the model learnt",
+    Reason.BASELINE_AS_HIGH: "it needs nothing that the model learnt: {0} is as high",
     Reason.NO_RATIO: "a ratio needs numbers above 0",
     Reason.TOO_FEW_RUNS: "one seed has no spread",
 }
@@ -149,8 +151,8 @@ def _reason(analysis: Analysis, verdict: Verdict) -> str:
     if verdict.reason is Reason.NOT_MEASURED:
         return _not_measured(analysis, verdict)
     details = [SETTINGS.get(detail, detail) for detail in verdict.details]
-    if verdict.reason is Reason.OWN_TASK_NOT_LEARNT:
-        details[1] = analysis.heading(details[1])
+    if verdict.reason in (Reason.OWN_TASK_NOT_LEARNT, Reason.BASELINE_AS_HIGH):
+        details[-1] = analysis.heading(details[-1])
     heading = analysis.heading(verdict.metric)
     return REASONS[verdict.reason].format(*details, all=", ".join(details), heading=heading)
 

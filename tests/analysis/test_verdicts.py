@@ -164,3 +164,18 @@ def test_a_scale_can_tell_if_half_its_interval_is_at_most_half_the_effect(center
     assert said is (Tells.YES if half <= size / 2 else Tells.NO) or math.isclose(half, size / 2)
     assert tells(center - half, center + half, math.nan) is Tells.NOT_KNOWN
     assert tells(math.nan, math.nan, size) is Tells.NO
+
+
+@pytest.mark.parametrize(
+    ("baselines", "outcome", "reason"),
+    [
+        ({}, Outcome.CANNOT_TELL, Reason.BASELINE_NOT_MEASURED),
+        ({"nsp_by_random_weights": 50.0, "nsp_by_overlap": 68.0}, Outcome.CANNOT_TELL, Reason.BASELINE_AS_HIGH),
+        ({"nsp_by_random_weights": 50.0, "nsp_by_overlap": 56.0}, Outcome.SUPPORTED, None),
+    ],
+)
+def test_a_probe_shows_only_what_neither_random_weights_nor_words_tell(baselines, outcome, reason):
+    values = {"nsp_probe": {"a": MIDDLE}} | {name: {"a": [value] * 3} for name, value in baselines.items()}
+    claim = {"metric": "nsp_probe", "check": "greater", "row": A, "than": 55}
+    (verdict,) = verdicts(asked(claim), toy_frame(values, rows=ROWS, floor=50.0))
+    assert (verdict.outcome, verdict.reason) == (outcome, reason)
