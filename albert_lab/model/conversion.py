@@ -75,7 +75,7 @@ def _convert_blocks(
 
     If these are one block, it is copied: unsharing, and the sharing of equal blocks, change nothing. Of different
     blocks the new one is the mean (average) or the first (lower), or the new blocks are together those of layers at
-    equal distances (stepwise): the ways of Bae et al. 2024, arXiv 2410.20672, section 2.2.
+    equal distances (stepwise): the ways of Bae et al. 2024, arXiv 2410.20672.
     """
     prefix = f"encoder.{kind}_blocks"
     block_of_layer = getattr(source, f"{kind}_blocks")
@@ -120,8 +120,8 @@ def _layers_of_blocks(
 def _layers_at_depth(before: int, after: int, rules: ConversionConfig) -> list[int]:
     """The layer of the source that each layer of the target is.
 
-    Deeper: consecutive copies (A B C becomes A A B B C C) keep a layer's relative depth; the paper (section 4.9) has
-    only the case of all-shared layers. Shallower: layers at equal distances with the first and the last, as
+    Deeper: consecutive copies (A B C becomes A A B B C C) keep a layer's relative depth; the paper
+    (Table 11) has only the case of all-shared layers. Shallower: layers at equal distances with the first and the last, as
     DistilBERT's (Sanh et al. 2019, arXiv 1910.01108; for six of twelve layers its code has 0, 2, 4, 7, 9, 11), or the
     first ones.
     """
@@ -147,8 +147,8 @@ def _convert_embeddings(tensors: Tensors, source: EncoderShape, target: EncoderS
       the projection are drawn as in a new model, or they would have no gradient.
     - A smaller size keeps the directions of x that make most of the variance of the first layer's input, over tokens as
       often as the text has them. The projection and its bias are the least squares of the old input on the new output
-      of the LayerNorm. This is a truncated SVD in the metric of what follows (factorised tables after training: Lan et
-      al. 2020, section 3.1, and Chen et al. 2018, arXiv 1806.06950).
+      of the LayerNorm. This is a truncated SVD in the metric of what follows (tables factorised after training: Chen
+      et al. 2018, arXiv 1806.06950).
 
     One direction of any LayerNorm is taken by its mean: of E units, E - 1 carry information.
     """
