@@ -121,9 +121,9 @@ def _layers_at_depth(before: int, after: int, rules: ConversionConfig) -> list[i
     """The layer of the source that each layer of the target is.
 
     Deeper: consecutive copies (A B C becomes A A B B C C) keep a layer's relative depth; the paper
-    (Table 11) has only the case of all-shared layers. Shallower: layers at equal distances with the first and the last, as
-    DistilBERT's (Sanh et al. 2019, arXiv 1910.01108; for six of twelve layers its code has 0, 2, 4, 7, 9, 11), or the
-    first ones.
+    (Table 11) has only the case of all-shared layers. Shallower: layers at equal distances with the
+    first and the last, as DistilBERT's (Sanh et al. 2019, arXiv 1910.01108; for six of twelve layers
+    its code has 0, 2, 4, 7, 9, 11), or the first ones.
     """
     if after >= before:
         return [layer * before // after for layer in range(after)]
