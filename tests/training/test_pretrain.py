@@ -21,9 +21,9 @@ def test_every_objective_trains_and_gets_every_score(corpus, tmp_path, objective
     assert set(scores) == set(labels())
     assert scores["sop_accuracy"].by == ("linear probe" if objective == "none" else "head")
     assert scores["sop_probe"].by == "linear probe"
-    assert math.isfinite(done.cost["final_loss"])
+    assert math.isfinite(done.cost["final_loss"] or math.nan)
     assert done.cost["steps"] == 3
-    assert done.cost["inference_tokens_per_second"] > 0
+    assert (done.cost["inference_tokens_per_second"] or 0) > 0
 
 
 def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
