@@ -92,31 +92,27 @@ class Frame:
 
     def of(self, metric: str) -> pd.DataFrame:
         """The lines of numbers of one metric."""
-        by_metric: Any = self._by_metric
-        return by_metric.get(metric, self.numbers.iloc[:0])
+        known = self._by_metric
+        return known[metric] if metric in known else self.numbers.iloc[:0]
 
     @cached_property
-    def _by_metric(self) -> dict[str, pd.DataFrame]:
-        numbers: Any = self.numbers
-        return dict(iter(numbers.groupby("metric", sort=False)))
+    def _by_metric(self) -> dict[Any, pd.DataFrame]:
+        return dict(iter(self.numbers.groupby("metric", sort=False)))
 
     def samples(self, metric: str) -> Mapping[str, Sample]:
         """The runs of each row that has a metric."""
-        if metric not in self._samples:
-            numbers = self.of(metric)
-            lines: dict[str, list[tuple[str, str, float]]] = {}
-            for row, *line in zip(*(numbers[name] for name in ("row", "run", "trunk", "value")), strict=True):
-                lines.setdefault(row, []).append(tuple(line))
-            by_row: dict[str, Sample] = {}
-            for row, of_row in lines.items():
-                runs, trunks, values = zip(*of_row, strict=True)
-                by_row[row] = Sample(runs, trunks, np.array(values, float))
-            self._samples[metric] = by_row
-        return self._samples[metric]
+        return self._samples.get(metric, {})
 
     @cached_property
-    def _samples(self) -> dict[str, Mapping[str, Sample]]:
-        return {}
+    def _samples(self) -> dict[str, dict[str, Sample]]:
+        lines: dict[tuple[str, str], list[tuple[str, str, float]]] = {}
+        for metric, row, *line in self.numbers[["metric", "row", "run", "trunk", "value"]].itertuples(index=False):
+            lines.setdefault((metric, row), []).append(tuple(line))
+        samples: dict[str, dict[str, Sample]] = {}
+        for (metric, row), of_row in lines.items():
+            runs, trunks, values = zip(*of_row, strict=True)
+            samples.setdefault(metric, {})[row] = Sample(runs, trunks, np.array(values, float))
+        return samples
 
     def prior(self, metric: str, *, log: bool = False) -> Variance:
         """The variance over seeds that a row of this scale and text has of a metric, or of its logarithm."""
@@ -168,19 +164,12 @@ class Frame:
 
     def row(self, labels: Mapping[str, str]) -> str | None:
         """The name of the only row with these labels of axes; None if there is none, or several."""
-        axes = tuple(labels)
-        if axes not in self._rows_by:
-            rows: Any = self.rows
-            names = self._rows_by.setdefault(axes, {})
-            for name, *values in rows[["row", *axes]].itertuples(index=False):
-                names.setdefault(tuple(values), []).append(name)
-        names = self._rows_by[axes].get(tuple(labels.values()), [])
+        names = [line["row"] for line in self._lines if labels.items() <= line.items()]
         return names[0] if len(names) == 1 else None
 
     @cached_property
-    def _rows_by(self) -> dict[tuple[str, ...], dict[tuple[str, ...], list[str]]]:
-        """The names of rows by their labels of some axes, for each choice of axes that was asked for."""
-        return {}
+    def _lines(self) -> list[dict[Any, str]]:
+        return self.rows.to_dict("records")
 
 
 def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
@@ -195,8 +184,11 @@ def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
     trunks = {name: _trunk(name, known) for name in known}
     numbers = [line for run, row, seed in having for line in _numbers(known[run], trunks[run], row, seed)]
     curves = [line for run, row, seed in having for line in _curve(known[run], row, seed)]
-    placed = {place: dict(zip(("run", "row", "seed"), place, strict=True)) for place in having}
-    layers = [where | layer.model_dump() for place, where in placed.items() for layer in known[place[0]].layers]
+    layers = [
+        {"run": run, "row": row, "seed": seed} | layer.model_dump()
+        for run, row, seed in having
+        for layer in known[run].layers
+    ]
     by_document: dict[tuple[str, str], _Answers] = {}  # rows of one shape share their random weights
     for run in known.values():
         by_document |= _documents(run)

@@ -67,6 +67,14 @@ def row_of(folder: Path, title: str = "") -> dict[str, Any]:
     return named | numbers | {"fine_tuned": tuned, "reason": reason}
 
 
+def _cells(row: dict[str, Any]) -> dict[str, str]:
+    """The texts of a row by column, empty where it has nothing."""
+    cells = {"title": printable(row["title"]), "run": row["run"].rpartition("_")[2], "state": row["state"]}
+    for key, form in _OF_LINE.items():
+        cells[key] = "" if row[key] is None else form(row[key])
+    return cells | {"fine_tuned": str(len(row["fine_tuned"]) or "")}
+
+
 def as_text(listed: list[dict[str, Any]]) -> str:
     """Rows as a table of the columns that have anything, why runs failed, and the number of runs in each state.
 
@@ -76,13 +84,9 @@ def as_text(listed: list[dict[str, Any]]) -> str:
 
     if not listed:
         return "no runs yet"
-    listed = [row | {"title": printable(row["title"]), "reason": visible(row["reason"])} for row in listed]
-    shown = [row | {key: form(row[key]) for key, form in _OF_LINE.items() if row[key] is not None} for row in listed]
-    shown = [
-        row | {"fine_tuned": len(row["fine_tuned"]) or None, "run": row["run"].rpartition("_")[2]} for row in shown
-    ]
-    used = [key for key in listed[0] if key != "reason" and any(row[key] for row in shown)]
+    shown = [_cells(row) for row in listed]
+    used = [key for key in shown[0] if any(row[key] for row in shown)]
     table = tabulate([[row[key] for key in used] for row in shown], used, tablefmt="simple", disable_numparse=True)
-    reasons = "".join(f"{row['title']}: {row['reason']}\n" for row in listed if row["reason"])
+    reasons = "".join(f"{printable(row['title'])}: {visible(row['reason'])}\n" for row in listed if row["reason"])
     counts = ", ".join(f"{count} {state}" for state, count in Counter(row["state"] for row in listed).items())
     return f"{table}\n\n{reasons}{counts}, in {paths.runs()}"

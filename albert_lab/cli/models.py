@@ -20,7 +20,7 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
 
     layers counts each shared block once; heads are those of pre-training.
     """
-    from tabulate import tabulate
+    import tabulate
 
     from albert_lab.config.compose import axes, compose, expand
     from albert_lab.model.counts import count
@@ -35,8 +35,21 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
         row |= {part: getattr(counts, part) for part in ("embeddings", "layers", "pooler", "heads", "total")}
         row |= {"training FLOPs": round(counts.training_flops), "inference FLOPs": round(counts.inference_flops)}
         rows.append(row)
-    headings = {key: key.replace(" ", "\n") for key in rows[0]}  # three rows fit 100 columns
-    to_stdout(json.dumps(rows, indent=2) if as_json else tabulate(rows, headings, "simple", intfmt=","))
+    if as_json:
+        to_stdout(json.dumps(rows, indent=2))
+        return
+    # FLOPs by three digits, and no wider columns than their numbers, so that the sizes of the paper fit 100 columns.
+    texts = [{key: _digits(key, value) for key, value in row.items()} for row in rows]
+    headings = {key: key.replace(" ", "\n") for key in rows[0]}
+    aligned = ("left", *["right"] * (len(headings) - 1))
+    tabulate.MIN_PADDING = 0  # of headings
+    to_stdout(tabulate.tabulate(texts, headings, "simple", disable_numparse=True, colalign=aligned))
+
+
+def _digits(key: str, value: str | int) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:.2e}" if key.endswith("FLOPs") else f"{value:,}"
 
 
 @config_app.command("show", **shown(MODELS, "albert-lab config show", "albert-lab config show scale=paper model=large"))

@@ -130,15 +130,12 @@ def content_of(settings: Settings) -> dict[str, Any]:
         key, remedy = str(error.full_key), "`albert-lab config show` prints every key of the chosen options"
         of = f" of {group}={choices[group]}" if (group := key.rpartition(".")[0]) in choices else ""
         raise ConfigError(f"unknown key {key}{of}; {_nearest(key, composed)}{remedy}") from error
-    except (HydraException, OmegaConfBaseException, ValueError) as error:  # of Hydra: `defaults` that are no list
+    # Of Hydra: `defaults` that are no list, or of an option that name the option.
+    except (HydraException, OmegaConfBaseException, ValueError, RecursionError) as error:
         key = str(getattr(error, "full_key", ""))
         is_text = "${" in str(settings.get(key, ""))
         remedy = f"; if ${{ is text: {_as_one_value(f'{key}={settings[key]}')}" if is_text else ""
         raise ConfigError(_in_one_line(error) + remedy) from error
-    except RecursionError as error:
-        given = " ".join(f"{key}={value}" for key, value in settings.items())
-        message = "too many levels, or `defaults` of an option that name the option"
-        raise ConfigError(f"{given[:200]}: {message}") from error
     for group, choice in choices.items():
         content[group].setdefault("name", choice)
     if missing := sorted(key for key, value in _items(content) if value == "???"):
@@ -253,10 +250,8 @@ def _parse(text: str) -> Override:
     except (HydraException, ValueError, RecursionError) as error:  # ValueError: a number of thousands of digits
         remedy = f"a text with other characters than letters, digits and ._/:- needs quotes: {_as_one_value(text)}"
         raise ConfigError(f"{text[:200]!r} cannot be read as KEY=VALUE: {_in_one_line(error)}; {remedy}") from error
-    if override.is_delete():
-        raise ConfigError(f"{text}: no key can be removed; every key is needed")
-    if override.package is not None:
-        raise ConfigError(f"{text}: no key has a package (@): write {override.key_or_group}=VALUE")
+    if override.is_delete() or override.package is not None:
+        raise ConfigError(f"{text}: no key can be removed or has a package (@): write KEY=VALUE")
     return override
 
 

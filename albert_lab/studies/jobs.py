@@ -51,10 +51,10 @@ def jobs_of(points: Sequence[Point]) -> list[Job]:
     trained = {point.run.folder for point in points}
     jobs = []
     for point in points:
-        parent = point.parent.run.folder if point.parent else None
+        parent = point.parent and point.parent.run.folder
         processes = point.config.machine.processes if point.lacks_pretraining else 1
-        job = Job(point.run.folder, _command(point, processes), processes=processes)
-        jobs.append(job._replace(parent=parent) if parent in trained else job)
+        command = _command(point, processes)
+        jobs.append(Job(point.run.folder, command, parent if parent in trained else None, processes))
     return jobs
 
 
@@ -72,7 +72,7 @@ def _command(point: Point, processes: int) -> list[str]:
 
 def print_commands(jobs: Sequence[Job], unprepared: Sequence[runs.Run]) -> None:
     """Print one line per run on stdout, after one that prepares data, if any is missing."""
-    settings = [f"{key}={text}" for key, text in sorted(os.environ.items()) if _is_ours(key)]
+    settings = [f"{key}={text}" for key, text in sorted(os.environ.items()) if key.startswith("ALBERT_LAB_")]
     start = f"cd {shlex.quote(os.getcwd())} && "
     if settings:
         start += shlex.join(["env", *settings]) + " "
@@ -83,7 +83,3 @@ def print_commands(jobs: Sequence[Job], unprepared: Sequence[runs.Run]) -> None:
         if job.parent:
             to_stdout(f"# after the line of {job.parent.name}:")
         to_stdout(start + shlex.join(job.command))
-
-
-def _is_ours(variable: str) -> bool:
-    return variable.startswith("ALBERT_LAB_")

@@ -73,7 +73,7 @@ class OwnMeasure(Record):
 
 
 class _StudyFile(Record):
-    """The content of study.json.
+    """The content of study.json: the fields of a Study that no other file has.
 
     first_seeds are those that its first command asked for, question says which commands belong to the study
     (studies/plan.py); null in older files.
@@ -155,13 +155,7 @@ def write(folder: Path, study: Study) -> None:
         reported.write(folder, run)
     content = study.experiment.model_dump(mode="json", exclude={"name"})
     write_atomically(folder / EXPERIMENT, OmegaConf.to_yaml(OmegaConf.create(content)))
-    asked = _StudyFile(
-        points=tuple(study.points),
-        ensembles=tuple(study.ensembles),
-        first_seeds=None if study.first_seeds is None else tuple(study.first_seeds),
-        question=study.question,
-        own_measures=dict(study.own_measures),
-    )
+    asked = _StudyFile.model_validate(study, from_attributes=True)
     write_atomically(folder / STUDY, asked.model_dump_json(indent=1) + "\n")
 
 
@@ -186,15 +180,7 @@ def read(folder: Path) -> Study:
     for point in content.points:
         if seeds.get(point.run, point.seed) != point.seed:
             raise DamagedFileError(folder / STUDY, f"{point.run} has not the seed {point.seed}", REMEDY)
-    return Study(
-        experiment=experiment,
-        points=content.points,
-        runs=runs,
-        ensembles=content.ensembles,
-        first_seeds=content.first_seeds,
-        question=content.question,
-        own_measures=content.own_measures,
-    )
+    return Study(experiment=experiment, runs=runs, **dict(content))
 
 
 def read_points(folder: Path) -> _StudyFile:
@@ -282,13 +268,20 @@ def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
     lines = []
     for column, name in planned[0].tasks.items():
         of_runs = ((item, finetunings.finished(item.run, name, item.seeds)) for item in planned)
-        if not (finished := [pair for pair in of_runs if pair[1]]):
+        finished = [(item, records, summarize(records).value) for item, records in of_runs if records]
+        if not finished:
             continue
-        item, records = max(finished, key=lambda pair: summarize(pair[1]).value)
-        task, run = load_task(name), item.run
-        files = [output_folder(run.folder, task.name, record.seed) / "best.npz" for record in records]
-        averaged, singles = ensemble(task, files, paths.tasks_data(), scale=run.config.scale.name, best=members)
-        of_all = {"single": summarize(records).value, "ensemble": task.main_score(averaged.values)}
-        row = {"column": column, "title": task.title, "row": ", ".join(item.labels.values())}
-        lines.append(EnsembleLine.model_validate(row | of_all | {"members": singles}))
+        item, records, median = max(finished, key=lambda of_run: of_run[2])
+        task = load_task(name)
+        files = [output_folder(item.run.folder, task.name, record.seed) / "best.npz" for record in records]
+        averaged, singles = ensemble(task, files, paths.tasks_data(), scale=item.config.scale.name, best=members)
+        line = EnsembleLine(
+            column=column,
+            title=task.title,
+            row=", ".join(item.labels.values()),
+            single=median,
+            members=tuple(singles),
+            ensemble=task.main_score(averaged.values),
+        )
+        lines.append(line)
     return lines
