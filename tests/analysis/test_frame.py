@@ -94,7 +94,10 @@ def test_curves_and_layers_are_lines():
 
 
 def test_documents_have_the_sums_of_runs_and_the_mean_of_their_fine_tunings():
-    tuned = [toy_finetuning("one", "mnli", 50.0, examples=examples) for examples in ([1.0, 0.0], [1.0, 1.0])]
+    tuned = [
+        toy_finetuning("one", "mnli", 50.0, seed=seed, examples=examples)
+        for seed, examples in enumerate(([1.0, 0.0], [1.0, 1.0]))
+    ]
     run = toy_run("one", 0, {}, (toy_column(*tuned),))
     kept = {"mlm_loss": Documents(n=(2, 0), sum=(5.5, 0))}
     run = run.model_copy(update={"record": run.record.model_copy(update={"documents": kept})})
