@@ -250,7 +250,7 @@ def _table(file: Path) -> Records:
     try:
         yield from enumerate(read(file), 1)
     except ImportError as error:
-        raise MissingDataError(f"{file} needs a package: pip install -e '.[parquet]' in the checkout") from error
+        raise MissingDataError(f"{file} needs a package: pip install -e '.[parquet]'") from error
     except ConfigError:
         raise
     except (ValueError, OSError, csv.Error) as error:  # also of the parsers

@@ -124,7 +124,7 @@ def package(purpose: str) -> Any:
     try:
         import transformers
     except ImportError as error:
-        raise MissingDataError(f"{purpose} needs a package: pip install -e '.[transformers]' in the checkout") from error
+        raise MissingDataError(f"{purpose} needs a package: pip install -e '.[transformers]'") from error
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     return transformers

@@ -25,7 +25,7 @@ def check_installed(trackers: Sequence[str]) -> None:
     """Raise MissingDataError for a tracker whose package is not installed."""
     for name in trackers:
         if find_spec(name) is None:
-            raise MissingDataError(f"machine.report_to={name} needs a package: pip install -e '.[{name}]' in the checkout")
+            raise MissingDataError(f"machine.report_to={name} needs a package: pip install -e '.[{name}]'")
 
 
 @contextmanager
