@@ -58,10 +58,8 @@ def queued(folders: Iterable[Path]) -> dict[Path, str]:
     command = ["squeue", "--me", "--array", "--noheader", "--format=%i"]
     try:
         in_queue = {*subprocess.check_output(command, text=True).split()}
-    except FileNotFoundError as error:
-        raise MissingDataError("there is no squeue here: give --slurm where Slurm is, or leave it out") from error
     except (OSError, subprocess.SubprocessError) as error:
-        message = f"squeue does not answer ({error}), and runs may be queued: try again later"
+        message = f"squeue does not answer ({error}), and runs may be queued: try again later, or where Slurm is"
         raise MissingDataError(message) from error
     files = {folder: folder / JOB for folder in folders}
     numbers = {folder: file.read_text().strip() for folder, file in files.items() if file.exists()}

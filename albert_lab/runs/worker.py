@@ -27,11 +27,7 @@ from albert_lab.runs.run import FAILURE, TRACEBACK, Run, check_text, held, is_tr
 from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
-    import torch
-
-    from albert_lab.training.log import MetricsLog
-    from albert_lab.training.pretrain import Inherited, Pretrainer
-    from albert_lab.training.processes import Processes
+    from albert_lab.training.pretrain import Inherited
 
 
 def main(
@@ -146,8 +142,11 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
         return True
     import torch
 
+    from albert_lab.data.batches import StagedBatches
     from albert_lab.training.device import check_memory, choose_device, choose_precision
+    from albert_lab.training.evaluate import Evaluator
     from albert_lab.training.log import MetricsLog, tracked
+    from albert_lab.training.pretrain import Pretrainer
     from albert_lab.training.processes import joined
 
     config = run.config
@@ -168,7 +167,27 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
             trackers = config.machine.report_to
             track = stack.enter_context(tracked(trackers, run.name, folder, config.identity()))
             log = MetricsLog(folder, lambda line: _show(line, say), track)
-        trained = _pretrainer(run, folder, data, device, log, processes, is_stopped, say).run()
+        evaluator = Evaluator(
+            config,
+            data.fitted_on,
+            data.dev,
+            data.tokenizer,
+            data.floors,
+            device,
+            lambda: processes.any(is_stopped()),
+        )
+        trained = Pretrainer(
+            config,
+            run_name=run.name,
+            folder=folder,
+            batches=StagedBatches(data.train, data.tokenizer, config),
+            evaluator=evaluator,
+            log=log,
+            is_stopped=is_stopped,
+            say=say,
+            start=_start(run),
+            processes=processes,
+        ).run()
         if trained is None:
             return False
         devices = processes.devices(device)
@@ -188,43 +207,6 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
             scores = {name: score.value for name, score in record.scores.items()}
             track({"event": "final", "step": trained.progress.steps} | scores)
     return True
-
-
-def _pretrainer(
-    run: Run,
-    folder: Path,
-    data: preparing.Data,
-    device: "torch.device",
-    log: "MetricsLog | None",
-    processes: "Processes",
-    is_stopped: Callable[[], bool],
-    say: Say,
-) -> "Pretrainer":
-    from albert_lab.data.batches import StagedBatches
-    from albert_lab.training.evaluate import Evaluator
-    from albert_lab.training.pretrain import Pretrainer
-
-    evaluator = Evaluator(
-        run.config,
-        data.fitted_on,
-        data.dev,
-        data.tokenizer,
-        data.floors,
-        device,
-        lambda: processes.any(is_stopped()),
-    )
-    return Pretrainer(
-        run.config,
-        run_name=run.name,
-        folder=folder,
-        batches=StagedBatches(data.train, data.tokenizer, run.config),
-        evaluator=evaluator,
-        log=log,
-        is_stopped=is_stopped,
-        say=say,
-        start=_start(run),
-        processes=processes,
-    )
 
 
 def _show(line: dict[str, Any], say: Say) -> None:

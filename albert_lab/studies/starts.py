@@ -122,8 +122,8 @@ def _shape(content: dict[str, Any], there: dict[str, Any], given: Collection[str
         elif "sharing" not in given and is_of_each_layer:
             sharing[key] = model["num_layers"]
     shape = {"model": model, "sharing": sharing}
-    shape["embedding_size"] = content["embedding_size"] if "embedding_size" in given else there["embedding_size"]
-    shape["projection"] = content["projection"] if "projection" in given else there["projection"]
+    for key in ("embedding_size", "projection"):
+        shape[key] = (content if key in given else there)[key]
     hidden_size = model["hidden_size"]
     if "projection" not in given and shape["embedding_size"] == hidden_size != there["embedding_size"]:
         shape["projection"] = "always"  # equal sizes have no projection by default, but the weights do

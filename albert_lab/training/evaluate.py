@@ -215,7 +215,7 @@ class Evaluator:
         _, counts = np.unique(batch.masked_labels, return_counts=True)
         most_frequent = 100 * float(counts.max()) / n
         done.scores[measure.name] = share(int(right.sum()), n, floor=most_frequent, by=HEAD, loss=mean)
-        source = self._sources(measure)[batch.masked_positions // batch.input_ids.shape[1]]
+        source = self._sources(measure.name)[batch.masked_positions // batch.input_ids.shape[1]]
         done.documents[measure.name] = by_document(source, right)
         done.documents[loss_name(measure.name)] = by_document(source, loss)
 
@@ -244,9 +244,8 @@ class Evaluator:
             done.scores[name] = score.model_copy(update={"segments_floor": segments})
         right = {name: (log_odds > 0) == batch.pair_labels for name, (log_odds, _) in answers.items()}
         # Changed pairs belong to the documents of those that they were made of, if they are as many.
-        made_of = {pairs.name: pairs for pairs in catalog.of_kind(PairMeasure)}
-        is_changed = measure.changed and measure.fitted_as in made_of
-        source = self._sources(made_of[measure.fitted_as or ""] if is_changed else measure)
+        made_of = measure.fitted_as if measure.changed and measure.fitted_as in self.pairs else None
+        source = self._sources(made_of or measure.name)
         for name, is_right in right.items():
             if len(is_right) == len(source):
                 done.documents[name] = by_document(source, is_right)
@@ -263,11 +262,11 @@ class Evaluator:
             log_odds = word_overlap.log_odds(self.train, self.probes[pair_measure.name], self.dev, held_out)
         done.scores[measure.name] = _score(log_odds, held_out.label, measure.by)
         is_right = (log_odds > 0) == held_out.label
-        done.documents[measure.name] = by_document(self._sources(pair_measure), is_right)
+        done.documents[measure.name] = by_document(self._sources(pair_measure.name), is_right)
 
-    def _sources(self, measure: HeldOutPairs) -> np.ndarray:
+    def _sources(self, measure: str) -> np.ndarray:
         """The source document of the first segment of each pair of a measure [pairs]."""
-        return self.dev.source_of(self.dev.document_at(self.pairs[measure.name].a_start))
+        return self.dev.source_of(self.dev.document_at(self.pairs[measure].a_start))
 
     def _fit_probes(self, model: PretrainingModel, measures: Sequence[Measure]) -> "dict[str, Pipeline]":
         """The linear probe of each measure that has one, fitted on pairs of training documents."""
