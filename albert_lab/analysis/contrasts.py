@@ -14,6 +14,7 @@ from albert_lab.runs.reported import AVERAGE, AVERAGED
 
 LEVEL = 0.95
 MOST_SEEDS = 1000
+POWER = 0.8  # the share of studies that would decide an effect
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ def _runs(group: _Group) -> Iterable[str]:
     return (run for sample in group.samples.values() for run in sample.runs)
 
 
-def seeds_needed(distance: float, over_seeds: float, over_documents: float = 0.0, power: float = 0.8) -> int | None:
+def seeds_needed(distance: float, over_seeds: float, over_documents: float = 0.0) -> int | None:
     """The fewest seeds a row with which an effect would be decided in four of five studies; None if none would do.
 
     The test is two-sided at 5 %, as that of a claim before Holm's correction, of two rows or more, each of its own
@@ -223,7 +224,7 @@ def seeds_needed(distance: float, over_seeds: float, over_documents: float = 0.0
         # Documents are many, so their variance is taken as known.
         df = min((variance * seeds / over_seeds**2) ** 2 * (seeds - 1), 1e6) if over_seeds else 1e6
         critical = float(stdtrit(df, (1 + LEVEL) / 2))
-        if nct.sf(critical, df, abs(distance) / math.sqrt(variance)) >= power:
+        if nct.sf(critical, df, abs(distance) / math.sqrt(variance)) >= POWER:
             return seeds
     return None
 

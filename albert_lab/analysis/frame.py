@@ -241,7 +241,8 @@ def printed(cell: str) -> float:
 
 def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     """The table of rows, and the row of each point."""
-    points = {(*point.values.values(), *point.labels.values()): point for point in study.points}
+    keys = [(*point.values.values(), *point.labels.values()) for point in study.points]
+    points = dict(zip(keys, study.points, strict=True))
     grid = study.experiment.grid
     known = {axis: {*grid.get(axis, ()), *(point.labels[axis] for point in study.points)} for axis in study.axes}
     shown = [axis for axis in study.axes if axis not in grid or len(known[axis]) > 1] or study.axes
@@ -257,11 +258,10 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
             names[key] = f"{name} ({taken[name]})"
     lines: list[dict[str, str]] = []
     for key, point in points.items():
-        axes = {axis: point.labels[axis] for axis in study.axes}
-        paper = {PAPER + metric: cell for metric, cell in _paper(study.experiment, axes).items()}
-        lines.append({"row": names[key], **axes, **{HERE + axis: point.values[axis] for axis in axes}, **paper})
-    order = [names[(*point.values.values(), *point.labels.values())] for point in study.points]
-    return pd.DataFrame(lines).fillna(""), order
+        here = {HERE + axis: value for axis, value in point.values.items()}
+        paper = {PAPER + metric: cell for metric, cell in _paper(study.experiment, point.labels).items()}
+        lines.append({"row": names[key], **point.labels, **here, **paper})
+    return pd.DataFrame(lines).fillna(""), [names[key] for key in keys]
 
 
 def _name(point: StudyPoint, axes: Iterable[str], *, with_labels: bool = False) -> str:

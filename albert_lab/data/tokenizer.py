@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import sentencepiece
 import tokenizers
-from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
 from albert_lab.config.data import CorpusConfig
@@ -206,6 +205,8 @@ class SentencePieceTokenizer(Tokenizer):
 
 def _plain(model: bytes, origin: str) -> Any:
     """The content of a SentencePiece model; ConfigError unless it has the rules that _unigram() has."""
+    from sentencepiece import sentencepiece_model_pb2  # protobuf takes a while, and only exports read it
+
     proto = sentencepiece_model_pb2.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]
     proto.ParseFromString(model)
     trainer = proto.trainer_spec

@@ -48,23 +48,17 @@ def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
     todo = [*finetunings.values(), *counted]
     flops = sum(done * min(point.config.model.hidden_size, _WIDEST) for point, done in todo)
     seconds = sum(map(work, timed)) / _ASSUMED_SPEED
-    if todo:
+    speed = last_speed(device)
+    if todo and speed:
         evaluated = sum(_training(point.config) for point in runs.values())
-        others = _seconds(sum(done for _, done in todo), evaluated, device)
-        seconds = None if others is None else seconds + others
+        seconds += sum(done for _, done in todo) / speed[0] + speed[1] * evaluated
     disk = sum(_disk_bytes(point.config) for point in runs.values())
-    return Price(len(runs), len(finetunings), flops, seconds, disk, device)
+    return Price(len(runs), len(finetunings), flops, seconds if speed or not todo else None, disk, device)
 
 
 def _device(config: RunConfig, slurm: str | None) -> str:
     has_gpu = bool(gpus()) if slurm is None else "gpu" in slurm
     return "cuda" if has_gpu and config.machine.device != "cpu" else "cpu"
-
-
-def _seconds(work: float, evaluated: float, device: str) -> float | None:
-    """The time of work, and of evaluations of runs by their work of a token; None where no speed is known."""
-    speed = last_speed(device)
-    return None if speed is None else work / speed[0] + speed[1] * evaluated
 
 
 def last_speed(device: str) -> tuple[float, float] | None:
