@@ -35,7 +35,7 @@ META = torch.device("meta")
 def no_fused_adamw(monkeypatch):
     """The meta device has no fused AdamW."""
     for module in (finetune, optimizer):
-        monkeypatch.setattr(module, "AdamW", lambda *args, fused, **options: AdamW(*args, **options))
+        monkeypatch.setattr(module, "PlainAdamW", lambda *args, fused, **options: AdamW(*args, **options))
 
 
 def on_meta(config):
