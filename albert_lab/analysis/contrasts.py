@@ -14,6 +14,8 @@ from albert_lab.runs.reported import AVERAGE, AVERAGED
 
 LEVEL = 0.95
 MOST_SEEDS = 1000
+_Text = tuple[str, bytes]  # that a row was scored on: the metric, and the n by document
+_Errors = dict[_Text, np.ndarray]
 POWER = 0.8  # the share of studies that would decide an effect
 
 
@@ -163,7 +165,7 @@ def _over_documents(
     There are none if the answers of a row were not kept by document.
     """
     members = AVERAGED if metric == AVERAGE else (metric,)
-    errors: dict[tuple[str, bytes], np.ndarray] = {}
+    errors: _Errors = {}
     chance = [0.0 for _ in groups]
     for place, group in enumerate(groups):
         for text, by_trunk in _errors(frame, members, group, log=log).items():
@@ -176,9 +178,9 @@ def _over_documents(
     return [part for part in variances if part.df > 0], chance
 
 
-def _errors(frame: Frame, members: Sequence[str], group: _Group, *, log: bool) -> dict[tuple[str, bytes], np.ndarray]:
+def _errors(frame: Frame, members: Sequence[str], group: _Group, *, log: bool) -> _Errors:
     """A group's weighted errors by document, for each text that its rows were scored on. [trunks, documents]"""
-    errors: dict[tuple[str, bytes], np.ndarray] = {}
+    errors: _Errors = {}
     for member in members:
         documents = frame.documents_of(member)
         scale = (1.0 if member.endswith("_loss") else 100.0) / len(members)
@@ -196,7 +198,7 @@ def _errors(frame: Frame, members: Sequence[str], group: _Group, *, log: bool) -
     return errors
 
 
-def _clustered(text: tuple[str, bytes], errors: np.ndarray) -> Variance:
+def _clustered(text: _Text, errors: np.ndarray) -> Variance:
     """The variance of the sum of some errors by document, of a text whose n by document are the bytes."""
     count = np.count_nonzero(np.frombuffer(text[1]))
     return Variance(count / (count - 1) * float((errors**2).sum()), count - 1.0) if count > 1 else Variance(0.0)

@@ -28,6 +28,8 @@ HERE = "here_"  # before an axis: the value that the row was run with
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 ONLY = "run"  # the row of a study without axes
 _Answers = tuple[Sequence[int], Sequence[float]]  # n and the sum, by document
+_OfRuns = dict[tuple[str, str], _Answers]  # by the run's name and the metric
+_Arrays = tuple[np.ndarray, np.ndarray]  # as _Answers
 RANDOM = ", random weights"  # after a row: fine-tuned from random weights of the same shape
 
 
@@ -150,13 +152,13 @@ class Frame:
         known = {**dict.fromkeys((*task_names(), *self.tasks, AVERAGE), "%"), **self.own_units, **units()}
         return "nats" if metric.endswith("_loss") else known.get(metric, "")
 
-    def documents_of(self, metric: str) -> Mapping[str, tuple[np.ndarray, np.ndarray]]:
+    def documents_of(self, metric: str) -> Mapping[str, _Arrays]:
         """The n and the sum of a metric by document, for each run that has them. [documents]"""
         return self._documents.get(metric, {})
 
     @cached_property
-    def _documents(self) -> dict[str, dict[str, tuple[np.ndarray, np.ndarray]]]:
-        found: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
+    def _documents(self) -> dict[str, dict[str, _Arrays]]:
+        found: dict[str, dict[str, _Arrays]] = {}
         documents: Any = self.documents
         for (metric, run), lines in documents.groupby(["metric", "run"], sort=False):
             found.setdefault(metric, {})[run] = lines["n"].to_numpy(float), lines["sum"].to_numpy(float)
@@ -189,7 +191,7 @@ def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
         for run, row, seed in having
         for layer in known[run].layers
     ]
-    by_document: dict[tuple[str, str], _Answers] = {}  # rows of one shape share their random weights
+    by_document: _OfRuns = {}  # rows of one shape share their random weights
     for run in known.values():
         by_document |= _documents(run)
     documents = [_of_documents(*key, *kept) for key, kept in by_document.items()]
@@ -315,9 +317,9 @@ def _curve(run: ReportedRun, row: str, seed: int) -> Iterator[dict[str, Any]]:
                 yield {**place, "metric": metric, "value": value, "n": values.get(f"{metric}_n")}
 
 
-def _documents(run: ReportedRun) -> dict[tuple[str, str], _Answers]:
+def _documents(run: ReportedRun) -> _OfRuns:
     """The n and the sum of each metric by document, by the run's name and the metric."""
-    by_document: dict[tuple[str, str], _Answers] = {}
+    by_document: _OfRuns = {}
     for metric, kept in run.record.documents.items():
         by_document[run.name, metric] = kept.n, kept.sum
     for column in run.columns:

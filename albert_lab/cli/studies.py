@@ -33,9 +33,8 @@ def in_order() -> list[Path]:
     """The experiment files by table of the paper, then those that are only a figure."""
 
     def place(file: Path) -> tuple[bool, int, str]:
-        table, figure = (re.search(rf"{kind}s? (\d+)", _line(file, "source")) for kind in ("Table", "Figure"))
-        number = table or figure
-        return table is None, int(number.group(1)) if number else 0, file.stem
+        first = re.search(r"(Table|Figure)s? (\d+)", _line(file, "source"))  # a table stands before its figure
+        return first is None or first[1] == "Figure", int(first[2]) if first else 0, file.stem
 
     return sorted(paths.EXPERIMENTS.glob("*.yaml"), key=place)
 

@@ -18,10 +18,11 @@ from albert_lab.measures.catalog import labels
 from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
-from albert_lab.studies.claims import Claim, check_known, number_in
+from albert_lab.studies.claims import Claim, Labels, check_known, number_in
 from albert_lab.tasks.task import COLUMNS, NUMBERS, task_names
 from albert_lab.training.layers import LAYER_NUMBERS
 
+Texts = tuple[str, ...]
 # The columns on held-out text of an experiment that names none.
 INTRINSIC = ("mlm_accuracy", "nsp_accuracy", "sop_accuracy")
 # This figure needs measurements of the layers of runs.
@@ -65,7 +66,7 @@ class PaperFigure(Record):
 
 
 # The replacement of a value of the paper: one override's value for the axis, or overrides of several keys.
-Choice = str | tuple[str, ...]
+Choice = str | Texts
 
 
 def _choices(values: Any) -> Any:
@@ -85,7 +86,7 @@ class BeyondPaper(Record):
     """Values of an axis that the paper does not print: rows at some scales, at others on request."""
 
     values: Values
-    scales: tuple[str, ...]
+    scales: Texts
 
 
 class Link(Record):
@@ -95,8 +96,8 @@ class Link(Record):
     axis is a trunk: it is no row of the table and has no parent.
     """
 
-    row: dict[str, str]
-    parent: dict[str, str]
+    row: Labels
+    parent: Labels
     keep: Keep
 
 
@@ -111,8 +112,8 @@ class Answer(Record):
     """The sentence that answers the question of a table if these claims, named by their `short`, are decided so."""
 
     say: str = Field(min_length=1)
-    holds: tuple[str, ...] = ()
-    fails: tuple[str, ...] = ()
+    holds: Texts = ()
+    fails: Texts = ()
 
 
 class Experiment(Record):
@@ -128,11 +129,11 @@ class Experiment(Record):
     name: Name
     title: str = Field(min_length=1)
     source: str
-    fixed: tuple[str, ...] = ()
+    fixed: Texts = ()
     grid: dict[str, Values]
     beyond_paper: dict[str, BeyondPaper] = Field(default={})
     start_from: str | tuple[Link, ...] = ()
-    columns: Annotated[tuple[str, ...], Distinct] = (*INTRINSIC, *AVERAGED, AVERAGE)
+    columns: Annotated[Texts, Distinct] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
     finetuning_seeds: Annotated[tuple[Annotated[int, Seed], ...] | None, Distinct] = Field(default=None, min_length=1)
     ensemble: EnsembleRow | None = None
@@ -140,8 +141,8 @@ class Experiment(Record):
     answers: tuple[Answer, ...] = ()
     figures: Annotated[tuple[FigureName, ...], Distinct] = ("learning-curves",)
     paper_figure: PaperFigure | None = None
-    notes: tuple[str, ...] = ()
-    include: tuple[str, ...] = Field(default=(), exclude_if=lambda files: not files)
+    notes: Texts = ()
+    include: Texts = Field(default=(), exclude_if=lambda files: not files)
     is_record: bool = Field(default=False, exclude_if=lambda is_record: not is_record)
 
     @model_validator(mode="after")

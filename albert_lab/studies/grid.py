@@ -10,7 +10,7 @@ from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
 from albert_lab.errors import ConfigError
 from albert_lab.runs import states
 from albert_lab.runs.run import Run
-from albert_lab.studies.claims import number_in
+from albert_lab.studies.claims import Labels, number_in
 from albert_lab.studies.experiment import Choice, Experiment, Link
 from albert_lab.studies.starts import adopt, is_convertible, scale_for, sizes_of
 
@@ -24,13 +24,13 @@ class Variant:
     parent is the variant, or the run from elsewhere, that it starts from, of which it keeps `keep`.
     """
 
-    labels: dict[str, str]
+    labels: Labels
     config: RunConfig
     parent: "Variant | Run | None" = None
     keep: Keep = "weights"
 
     @property
-    def values(self) -> dict[str, str]:
+    def values(self) -> Labels:
         """The value of each axis in the configuration; its label if the axis is no key but sets several."""
         values = {axis: self.config.value(axis) for axis in self.labels}
         return {axis: self.labels[axis] if value is None else value for axis, value in values.items()}
@@ -188,7 +188,7 @@ def check(grid: Grid, swept: Iterable[str], given: Mapping[str, Iterable[str]]) 
             raise ConfigError(f"{key}={','.join(given[key])}: rows of the table set this key; {choose_rows}")
 
 
-def make(grid: Grid, labels: dict[str, str], seed: Value, children: Sequence[dict[str, str]] = ()) -> Variant:
+def make(grid: Grid, labels: Labels, seed: Value, children: Sequence[Labels] = ()) -> Variant:
     """The variant of a row and a seed, with those that it starts from; children are rows that start from it.
 
     Raises:

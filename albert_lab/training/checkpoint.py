@@ -22,6 +22,7 @@ from albert_lab.storage import PARTIAL, remove, replacing
 
 MODEL, OPTIMIZER, STATE, DIGESTS = "model.safetensors", "optimizer.safetensors", "state.json", "B2SUMS"
 KEPT = 2
+NamedTensors = dict[str, Tensor]
 REMEDY = "remove the folder of the run, and make it again"
 
 
@@ -88,7 +89,7 @@ def last_weights(folder: Path, run_name: str) -> Path:
     return checkpoints[-1] / MODEL
 
 
-def set_weights(model: nn.Module, tensors: dict[str, Tensor], origin: str) -> None:
+def set_weights(model: nn.Module, tensors: NamedTensors, origin: str) -> None:
     """Load weights from memory into a model; origin names them in errors.
 
     Raises:
@@ -114,7 +115,7 @@ def save_weights(path: Path, model: nn.Module) -> None:
         _write_tensors(partial, _weights(model))
 
 
-def read_weights(path: Path) -> dict[str, Tensor]:
+def read_weights(path: Path) -> NamedTensors:
     """The weights of a file by name.
 
     Raises:
@@ -153,21 +154,21 @@ def _read_state(path: Path, run_name: str) -> dict[str, Any]:
     return state
 
 
-def _weights(model: nn.Module) -> dict[str, Tensor]:
+def _weights(model: nn.Module) -> NamedTensors:
     """Parameters and buffers of a model by name; a tensor with several names is listed under its first name."""
     named = model.state_dict(keep_vars=True)
     first = {id(tensor): name for name, tensor in reversed(named.items())}
     return {name: tensor.detach() for name, tensor in named.items() if first[id(tensor)] == name}
 
 
-def _moments(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
+def _moments(model: nn.Module, optimizer: Optimizer) -> NamedTensors:
     """State of an optimizer as `<parameter>/<entry>`."""
     names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {f"{names[parameter]}/{key}": t for parameter, entry in optimizer.state.items() for key, t in entry.items()}
 
 
-def _set_moments(tensors: dict[str, Tensor], model: nn.Module, optimizer: Optimizer) -> None:
-    entries: dict[str, dict[str, Tensor]] = {}
+def _set_moments(tensors: NamedTensors, model: nn.Module, optimizer: Optimizer) -> None:
+    entries: dict[str, NamedTensors] = {}
     for flat_name, tensor in tensors.items():
         name, _, key = flat_name.rpartition("/")
         # A copy, because the tensors are mapped from the file, and vector instructions, and so the bits of a resumed
@@ -200,5 +201,5 @@ def _digest_line(path: Path) -> str:
         return f"{hashlib.file_digest(file, 'blake2b').hexdigest()}  {path.name}\n"
 
 
-def _write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+def _write_tensors(path: Path, tensors: NamedTensors) -> None:
     path.write_bytes(safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()}))

@@ -25,10 +25,11 @@ _A, _B, _C = 3.4445, -4.7750, 2.0315
 _EPS = 1e-7
 # Root mean square of an update of AdamW: Liu et al. 2025, section 2.2.
 _RMS_OF_ADAMW = 0.2
+Group = dict[str, Any]  # of parameters, as in torch.optim
 # From groups of parameters, as in torch.optim (matrices of the blocks; other parameters with weight decay; LayerNorm
 # and biases, with a weight_decay of 0), the settings of `optimizer`, and the first learning rate. A group's rate is set
 # at every step.
-Build = Callable[[Sequence[dict[str, Any]], OptimizerConfig, float], Optimizer]
+Build = Callable[[Sequence[Group], OptimizerConfig, float], Optimizer]
 
 
 class PlainOptimizer(Optimizer):
@@ -71,7 +72,7 @@ class Lamb(PlainOptimizer):
             if parameters:
                 self._update(parameters, group)
 
-    def _update(self, parameters: list[Tensor], group: dict) -> None:
+    def _update(self, parameters: list[Tensor], group: Group) -> None:
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         means = _moments(self, parameters, "exp_avg")
         squares = _moments(self, parameters, "exp_avg_sq")
@@ -108,7 +109,7 @@ class Muon(PlainOptimizer):
     Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/; Liu et al. 2025, arXiv 2502.16982.
     """
 
-    def __init__(self, groups: list[dict[str, Any]], *, lr: float, weight_decay: float, **options: Any) -> None:
+    def __init__(self, groups: list[Group], *, lr: float, weight_decay: float, **options: Any) -> None:
         """Takes the options of AdamW."""
         super().__init__(groups, {"lr": lr, "weight_decay": weight_decay})
         self._adamw = PlainAdamW(self._others(), lr=lr, weight_decay=weight_decay, **options)
@@ -123,10 +124,10 @@ class Muon(PlainOptimizer):
             if "momentum" in group and matrices:
                 self._update(matrices, group)
 
-    def _others(self) -> list[dict[str, Any]]:
+    def _others(self) -> list[Group]:
         return [group for group in self.param_groups if "momentum" not in group]
 
-    def _update(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
+    def _update(self, matrices: list[Tensor], group: Group) -> None:
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         means = _moments(self, matrices, "momentum_buffer")
         torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
@@ -142,7 +143,7 @@ class Muon(PlainOptimizer):
         for pairs in by_shape.values():
             self._step_along([matrix for matrix, _ in pairs], [update for _, update in pairs], group)
 
-    def _step_along(self, matrices: list[Tensor], updates: list[Tensor], group: dict[str, Any]) -> None:
+    def _step_along(self, matrices: list[Tensor], updates: list[Tensor], group: Group) -> None:
         """Move matrices of one shape along their updates, orthogonalised in bf16 where the device has it."""
         first = matrices[0]
         is_bf16 = choose_precision("auto", first.device) == "bf16"
@@ -181,16 +182,16 @@ def _options(config: OptimizerConfig, learning_rate: float) -> dict[str, Any]:
     return {"lr": learning_rate, "betas": config.betas, "eps": config.eps, "weight_decay": config.weight_decay}
 
 
-def _lamb(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_rate: float) -> Optimizer:
+def _lamb(groups: Sequence[Group], config: OptimizerConfig, learning_rate: float) -> Optimizer:
     *adapted, excluded = groups
     return Lamb([*adapted, excluded | {"trust_ratio": False}], **_options(config, learning_rate))
 
 
-def _adamw(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_rate: float) -> Optimizer:
+def _adamw(groups: Sequence[Group], config: OptimizerConfig, learning_rate: float) -> Optimizer:
     return PlainAdamW([*groups], **_options(config, learning_rate), fused=True)  # one kernel for all tensors
 
 
-def _muon(groups: Sequence[dict[str, Any]], config: OptimizerConfig, learning_rate: float) -> Optimizer:
+def _muon(groups: Sequence[Group], config: OptimizerConfig, learning_rate: float) -> Optimizer:
     blocks, *others = groups
     blocks |= {"momentum": config.momentum, "newton_schulz_steps": config.newton_schulz_steps}
     return Muon([blocks, *others], **_options(config, learning_rate), fused=True)
