@@ -158,8 +158,8 @@ def find(text: str) -> Path:
         return path
     fitting = imported or fitting
     if len(fitting) != 1:
-        shown = f", such as {', '.join(folder.name for folder in fitting[:3])}" if fitting else ""
-        where = f"{len(fitting)} runs in {paths.runs()}{shown}"
+        shown = ", ".join(folder.name for folder in fitting[:3])
+        where = f"{len(fitting)} runs in {paths.runs()} ({shown or 'none'})"
         raise ConfigError(f"{text} is no folder, and fits {where}: give the name of one folder there")
     return fitting[0]
 

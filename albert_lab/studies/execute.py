@@ -82,8 +82,7 @@ def _code_of_failures(plan: Plan, outcome: Outcome) -> int:
     """The exit code of a study of which runs failed."""
     if any(look(point).state == "done" for point in plan.points):
         return SOME_FAILED
-    are_fixable = outcome.codes <= {2, 4}
-    return max(outcome.codes) if are_fixable else 1
+    return max(outcome.codes) if outcome.codes <= {2, 4} else 1
 
 
 def _train(points: Sequence[Point], options: Options) -> Outcome:
@@ -149,5 +148,4 @@ def _failures(point: Point, code: int) -> dict[str, str]:
         return {f"{name}, {tuning}": reason for tuning, reason in failures.items()}
     if point.state == "done":
         return {}
-    killed = " (-9 and 137 may mean out of memory)"
-    return {name: f"exit code {code}{killed}; the same command resumes it"}
+    return {name: f"exit code {code} (-9 and 137 may mean out of memory); the same command resumes it"}

@@ -194,9 +194,7 @@ def _question(points: Sequence[Point], fixed: Settings, file: Path | None) -> st
     A text is known by its fingerprint, not by its path; the machine decides nothing.
     """
     elsewhere = ("seed", "machine", "corpus.path", "added_corpus.path", "tokenizer.model_file")
-    settings = {
-        key: value for key, value in fixed.items() if key not in elsewhere and key.partition(".")[0] not in elsewhere
-    }
+    settings = {key: value for key, value in fixed.items() if not {key, key.partition(".")[0]} & {*elsewhere}}
     texts = {point.run.fingerprints.get("corpus") for point in points}
     text = texts.pop() if len(texts) == 1 else ""
     return digest([str(file and file.resolve()), [*points[0].labels], settings, text])

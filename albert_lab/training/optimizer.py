@@ -68,12 +68,11 @@ class Lamb(PlainOptimizer):
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         for group in self.param_groups:
-            parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
+            parameters, gradients = _with_gradients(group)
             if parameters:
-                self._update(parameters, group)
+                self._update(parameters, gradients, group)
 
-    def _update(self, parameters: list[Tensor], group: Group) -> None:
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    def _update(self, parameters: list[Tensor], gradients: list[Tensor], group: Group) -> None:
         means = _moments(self, parameters, "exp_avg")
         squares = _moments(self, parameters, "exp_avg_sq")
         beta1, beta2 = group["betas"]
@@ -120,15 +119,14 @@ class Muon(PlainOptimizer):
         self._adamw.state = self.state
         self._adamw.step()
         for group in self.param_groups:
-            matrices = [parameter for parameter in group["params"] if parameter.grad is not None]
+            matrices, gradients = _with_gradients(group)
             if "momentum" in group and matrices:
-                self._update(matrices, group)
+                self._update(matrices, gradients, group)
 
     def _others(self) -> list[Group]:
         return [group for group in self.param_groups if "momentum" not in group]
 
-    def _update(self, matrices: list[Tensor], group: Group) -> None:
-        gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
+    def _update(self, matrices: list[Tensor], gradients: list[Tensor], group: Group) -> None:
         means = _moments(self, matrices, "momentum_buffer")
         torch._foreach_lerp_(means, gradients, 1 - group["momentum"])
         updates = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov's
@@ -167,6 +165,12 @@ def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
         gram = whitened @ whitened.mT
         whitened = torch.baddbmm(whitened, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), whitened, beta=_A)
     return whitened
+
+
+def _with_gradients(group: Group) -> tuple[list[Tensor], list[Tensor]]:
+    """The parameters of a group that have a gradient, and these gradients."""
+    parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
+    return parameters, [parameter.grad for parameter in parameters]
 
 
 def _moments(optimizer: Optimizer, parameters: Sequence[Tensor], name: str) -> list[Tensor]:
