@@ -22,7 +22,6 @@ from albert_lab import files, paths
 from albert_lab.analysis import analysis
 from albert_lab.cli.housekeeping import as_text, row_of
 from albert_lab.data.shards import SPLITS, open_shards, read_meta
-from albert_lab.errors import FIXABLE
 from albert_lab.interop import layout, loading
 from albert_lab.report import markdown, report
 from albert_lab.runs import layers, reported, results
@@ -31,7 +30,6 @@ from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
 from albert_lab.tasks import records
 from albert_lab.tasks.task import load_task
-from albert_lab.training import checkpoint
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
 
@@ -94,16 +92,6 @@ def test_a_damaged_file_of_a_run_is_named_and_other_commands_continue(run_folder
     with holding(file, data.draw(accidents(files.read_yaml(file) if content is None else content))):
         assert is_read_or_named(name, lambda: read(run_folder))
         assert as_text([row_of(run_folder)])
-
-
-@examples(10)
-@given(data=st.data(), name=st.sampled_from([checkpoint.MODEL, checkpoint.STATE, checkpoint.DIGESTS]))
-def test_a_damaged_checkpoint_is_never_loaded(run_folder, data, name):
-    (step,) = (run_folder / "checkpoint").glob("step-*")
-    whole = (step / name).read_bytes()
-    other = damaged(whole).filter(lambda after: after.strip() != whole.strip())
-    with holding(step / name, data.draw(other)), pytest.raises(FIXABLE):
-        loading.open_run(run_folder)
 
 
 # Other files that stand alone

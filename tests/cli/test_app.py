@@ -7,14 +7,11 @@ from pathlib import Path
 
 import pytest
 from command import here
-from records import toy_record
 from toy import toy_overrides
 from toy_reports import toy_report
 
 from albert_lab.cli import app
-from albert_lab.runs import results
 from albert_lab.studies import experiment
-from albert_lab.studies.plan import plan_study
 
 
 @pytest.mark.parametrize(
@@ -113,27 +110,6 @@ def test_a_study_is_finished_without_the_tasks_that_have_no_files(corpus, own_ho
     assert here(*study, "--dry-run").stdout.startswith("mine: 0 runs, ")
     next(own_home.glob("runs/*/results.json")).write_text("{")
     assert here(*study).returncode == 2
-
-
-def test_json_has_the_verdicts_of_a_study_and_compare_its_rows(corpus, own_home, tmp_path, empty_figures):
-    file = tmp_path / "mine.yaml"
-    file.write_text(
-        "title: Mine\nsource: none\ngrid: {sharing: [all-shared]}\ncolumns: [mlm_accuracy]\n"
-        "claims: [{quote: many, section: '1', metric: parameters, check: greater,"
-        " row: {sharing: all-shared}, than: 1.0e+12}]\n"
-    )
-    overrides = toy_overrides(corpus, "seed=0,1,2")
-    for planned in plan_study(experiment.read(file), overrides).points:
-        planned.run.folder.mkdir(parents=True)
-        results.write(planned.run.folder, toy_record(planned.run.config, name=planned.run.name))
-    command = ["run", str(file), *overrides]
-    done = here(*command, "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["verdicts"][0]["outcome"] == "not supported"
-    folder = str(own_home / "reports" / "smoke-files" / "mine")
-    beside = here("compare", folder, folder)
-    assert beside.returncode == 0, beside.stderr
-    assert "all-shared" in beside.stdout
 
 
 def test_a_closed_pipe_gives_no_traceback():

@@ -2,9 +2,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from command import here
-from parity import BERT, make_bert
+from parity import BERT
 from toy import write_corpus
 from toy_folders import toy_run, toy_tokenizer_file
 
@@ -26,19 +25,3 @@ def test_a_run_is_exported_imported_and_scored(own_home, tmp_path):
     scored = here("evaluate", Path(imported.stdout.strip()).name, *options)
     assert scored.returncode == 0, scored.stderr
     assert {"head", "linear probe"} <= {score["by"] for score in json.loads(scored.stdout)["scores"].values()}
-
-
-@pytest.mark.parametrize("command", ["import", "evaluate"])
-def test_a_folder_with_pickled_code_is_refused_with_exit_code_2_and_nothing_is_executed(own_home, command):
-    make_bert(BERT).save_pretrained(own_home / "bad")
-    (own_home / "bad" / "model.safetensors").unlink()
-    toy_tokenizer_file(own_home / "bad")
-    # Its pickle would create a file when read.
-    (own_home / "bad" / "pytorch_model.bin").write_bytes(
-        b"cbuiltins\nopen\n(S'%b'\nS'w'\ntR." % bytes(own_home / "ran")
-    )
-    done = here(command, str(own_home / "bad"))
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert not (own_home / "ran").exists()
-    assert not (own_home / "runs").exists()

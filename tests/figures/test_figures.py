@@ -114,13 +114,6 @@ def test_the_picture_of_claims_has_those_that_a_report_asks_and_is_filled_where_
         scoreboard.draw(tmp_path / "empty", tmp_path)
 
 
-def test_the_newest_report_with_a_figure_is_found_or_its_study_named(own_home):
-    with pytest.raises(MissingDataError, match="albert-lab sharing"):
-        figures.newest("sharing-tradeoff")
-    folder = toy_report(own_home / "reports" / "smoke-sotu" / "sharing", experiment.named("sharing"), 1)
-    assert figures.newest("sharing-tradeoff") == folder
-
-
 def test_layers_of_two_models_are_drawn_with_their_table(tmp_path, empty_figures):
     numbers = {"l2_distance": 3.0, "cosine_similarity": 0.9, "degrees": 20.0}
     layers = [

@@ -14,8 +14,6 @@ from albert_lab.interop.loading import import_folder, open_folder
 from albert_lab.runs import finetunings, states
 from albert_lab.runs import run as runs
 from albert_lab.runs.states import state
-from albert_lab.studies.experiment import Experiment
-from albert_lab.studies.plan import plan_study
 
 
 @pytest.fixture
@@ -73,13 +71,6 @@ def test_missing_parts_of_a_checkpoint_are_noted(published, own_home):
     assert runs.read(folder).config.inter_sentence.name == "none"
     assert any("mlm_head" in line for line in said)
     assert open_folder(str(folder)).missing == ("mlm_head", "pair_head")
-
-
-def test_a_study_can_start_from_an_import_whose_name_stays_that_of_the_import(published, own_home):
-    folder = import_folder(published(make_albert, ALBERT), [], None, silent)
-    content = {"name": "study", "title": "A study", "source": "own", "grid": {}, "start_from": folder.name}
-    plan = plan_study(Experiment.model_validate(content), ["scale=smoke", "max_sequence_length=16"], tasks=[])
-    assert plan.points[0].run.start_from == runs.StartFrom(run=folder.name, keep="weights")
 
 
 def test_an_imported_run_can_be_fine_tuned(published, own_home, monkeypatch):

@@ -55,11 +55,6 @@ def test_a_bert_of_transformers_computes_the_same_here(tmp_path, hidden_act):
     assert_equal_outputs_and_gradients(model, theirs, "bert", shape)
 
 
-def test_the_missing_heads_of_a_bare_encoder_are_reported(tmp_path):
-    model, labels, missing = read(save(make_albert(ALBERT).base_model, tmp_path))
-    assert (model.pair_head, labels, missing) == (None, (), ("mlm_head", "pair_head"))
-
-
 def test_groups_that_transformers_would_round_otherwise_are_refused():
     with pytest.raises(ConfigError, match="its own rounding"):
         modules(dataclasses.replace(ALBERT, num_layers=18, attention_groups=14, ffn_groups=14), "albert")

@@ -9,7 +9,6 @@ from albert_lab.config.compose import load
 from albert_lab.config.schema import ConversionConfig
 from albert_lab.errors import ConfigError
 from albert_lab.model.conversion import POSITIONS, Converted, convert
-from albert_lab.model.counts import count
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape
 
@@ -191,14 +190,6 @@ def test_more_positions_are_copies_of_the_last():
 
 
 # Shapes
-
-
-def test_a_converted_model_has_the_parameters_that_are_counted():
-    config = load(["scale=smoke", "embedding_size=5", "sharing=shared-ffn", "model.num_layers=3"])
-    model, _ = converted(
-        model_of(shape(2, 2, 2, vocab_size=config.tokenizer.vocab_size)), EncoderShape.from_config(config)
-    )
-    assert sum(parameter.numel() for parameter in model.parameters()) == count(config).total
 
 
 @pytest.mark.parametrize(

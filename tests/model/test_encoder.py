@@ -47,51 +47,6 @@ def test_blocks_of_layers_are_exact_where_the_released_float_formula_is_wrong():
             assert set(blocks) == set(range(groups))
 
 
-@pytest.mark.parametrize("kind", ["attention_blocks", "ffn_blocks"])
-def test_the_gradient_of_a_shared_block_is_the_sum_over_its_layers(kind):
-    shared = PretrainingModel(LOUD, 2, seed=0).double()
-    groups = {"attention_blocks": "attention_groups", "ffn_blocks": "ffn_groups"}[kind]
-    apart = PretrainingModel(dataclasses.replace(LOUD, **{groups: LOUD.num_layers}), 2, seed=0).double()
-    state = shared.state_dict()
-    apart.load_state_dict({name: state[_first_block(name, kind)] for name in apart.state_dict()})
-    for model in (shared, apart):
-        loss_of(model(*make_batch())).backward()
-    blocks = getattr(apart.encoder, kind)
-    assert len(blocks) == LOUD.num_layers
-    for name, parameter in getattr(shared.encoder, kind)[0].named_parameters():
-        parts = torch.stack([gradient_of(block.get_parameter(name)) for block in blocks])
-        torch.testing.assert_close(gradient_of(parameter), parts.sum(dim=0))
-        # Each layer contributes a gradient, except to the bias of the key, which does not change the softmax.
-        assert name == "key.bias" or (parts.flatten(1).abs().amax(dim=1) > 1e-6).all()
-
-
-def _first_block(name, kind):
-    parts = name.split(".")
-    if kind in parts:
-        parts[parts.index(kind) + 1] = "0"
-    return ".".join(parts)
-
-
-def test_padding_does_not_change_real_tokens():
-    model = PretrainingModel(LOUD, 2, seed=0).eval()
-    input_ids, token_type_ids, attention_mask, _ = make_batch()
-    other = torch.where(attention_mask, input_ids, 30 - input_ids)
-    first = model.encoder(input_ids, token_type_ids, attention_mask).last_hidden_state
-    second = model.encoder(other, token_type_ids, attention_mask).last_hidden_state
-    assert torch.equal(first[attention_mask], second[attention_mask])
-    assert not torch.equal(first, second)
-    short = model.encoder(input_ids[1:, :7], token_type_ids[1:, :7], attention_mask[1:, :7]).last_hidden_state
-    torch.testing.assert_close(first[1:, :7], short, rtol=0, atol=1e-5)
-
-
-def test_logits_are_those_of_the_masked_positions():
-    model = PretrainingModel(LOUD, 2, seed=0).eval()
-    input_ids, token_type_ids, attention_mask, masked_positions = make_batch()
-    everywhere = model(input_ids, token_type_ids, attention_mask, torch.arange(input_ids.numel())).mlm_logits
-    some = model(input_ids, token_type_ids, attention_mask, masked_positions).mlm_logits
-    torch.testing.assert_close(everywhere[masked_positions], some)
-
-
 def test_the_decoder_is_tied_and_saved_once():
     model = PretrainingModel(SHAPE, 2, seed=0)
     tables = [name for name, tensor in model.state_dict().items() if SHAPE.vocab_size in tensor.shape]

@@ -129,18 +129,11 @@ def tasks_of_the_docs(tmp_path):
     return [str(tmp_path / name) for name in shown]
 
 
-def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_and_work(tasks_of_the_docs, corpus, own_home, runs_here):
+def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_that_read_their_data(tasks_of_the_docs, own_home):
     names = ["anli", "mctest", "winogrande", "newsqa"]
     assert [load_task(file).name for file in tasks_of_the_docs] == names
-    tasks = ",".join(tasks_of_the_docs)
     read = [load_task(file).read(own_home, "train") for file in tasks_of_the_docs]
     assert [(len(examples), issues) for examples, issues in read] == [(12, ""), (8, ""), (8, ""), (10, "")]
-    ended = here("pretrain", *toy_overrides(corpus, "budget.value=1"), "--tasks", tasks)
-    assert ended.returncode == 0, ended.stderr
-    (file,) = paths.reports().glob("*/*/results.csv")
-    floors = pd.read_csv(file).groupby("metric")["floor"].first().to_dict()
-    # Scores of a constant answer: each of three, four and two options is right equally often.
-    assert [round(floors[name], 1) for name in names[:3]] == [33.3, 50.0, 50.0]
 
 
 def test_errors_of_a_file_name_the_file_and_their_keys(tmp_path):

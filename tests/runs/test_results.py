@@ -3,7 +3,6 @@ import subprocess
 
 import pytest
 from records import toy_record
-from toy import toy_overrides, train
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RESULTS_VERSION
@@ -11,14 +10,6 @@ from albert_lab.errors import DamagedFileError
 from albert_lab.runs import reported, results
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.run import Run
-from albert_lab.studies.experiment import from_overrides
-from albert_lab.studies.plan import Plan, plan_study
-
-
-def test_a_record_is_read_back_as_written(tmp_path):
-    record = toy_record()
-    results.write(tmp_path, record)
-    assert results.read(tmp_path) == record
 
 
 @pytest.mark.parametrize(("keys", "value"), [(("scores", "mlm_accuracy", "n"), 10**40), (("training", "steps"), -5)])
@@ -121,21 +112,3 @@ def test_a_checkout_has_its_commit_which_is_marked_if_it_has_changed(tmp_path):
     assert results.commit_of(tmp_path) == git("rev-parse", "HEAD").strip()
     (tmp_path / "a.yaml").write_text("a: 1")
     assert results.commit_of(tmp_path) == git("rev-parse", "HEAD").strip() + "-dirty"
-
-
-def planned(*overrides: str) -> Plan:
-    """The plan of `albert-lab pretrain`."""
-    experiment, rest = from_overrides([*overrides], is_one=True)
-    return plan_study(experiment, rest, tasks=[])
-
-
-def test_a_run_that_starts_from_weights_records_the_steps_that_they_had_before(corpus, own_home, runs_here):
-    settings = toy_overrides(corpus, "budget.value=2")
-    short = planned(*settings)
-    assert train(short).code == 0
-    settings.remove("tokenizer.vocab_size=56")  # the weights determine it
-    longer = planned(*settings, "budget.value=3", f"start_from={short.points[0].run.name}")
-    assert train(longer).code == 0
-    record = results.read(longer.points[0].run.folder)
-    assert record
-    assert (record.training.steps, record.data.earlier_steps) == (3, 2)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 from command import own_signals
 from safetensors.numpy import load_file
-from toy import toy_overrides, toy_plan, train, write_corpus
+from toy import toy_overrides, toy_plan, write_corpus
 
 from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import open_run as load_run
@@ -68,20 +68,6 @@ def test_a_study_of_an_encoder_names_it_and_has_random_weights_beside_its_first_
     assert [point.with_random for point in plan.points] == [True, False, False, False]
 
 
-def test_weights_without_a_pair_head_get_a_new_one_and_another_pair_head_is_refused(corpus, own_home, runs_here):
-    (item,) = toy_plan(corpus, "inter_sentence=none").points
-    train(toy_plan(corpus, "inter_sentence=none"))
-    before = load_file(max((item.run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
-    settings = ("inter_sentence=sop", "budget.value=1", "optimizer.learning_rate=1e-9")
-    (sop,) = planned(item.run, corpus, *settings).points
-    assert worker.main(runs.create(sop.run)) == 0
-    after = load_file(max((sop.run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
-    assert after.keys() - before.keys() == {"pair_head.weight", "pair_head.bias"}
-    assert max(abs(after[name] - tensor).max() for name, tensor in before.items()) < 1e-7
-    with pytest.raises(ConfigError, match="pair head"):
-        planned(sop.run, corpus, "inter_sentence=three-way")
-
-
 def test_a_continued_run_keeps_shape_and_tokenizer_and_takes_overrides(corpus, finished):
     (item,) = planned(finished, corpus, "batch_size=2", "seed=3").points
     config = item.run.config
@@ -132,11 +118,17 @@ def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
     assert item.run.config.tokenizer.vocab_size == finished.config.tokenizer.vocab_size
     assert runs.read(runs.create(item.run)) == item.run
     assert worker.main(item.run.folder) == 0
+    record = results.read(item.run.folder)
+    assert record is not None
+    assert record.data.earlier_steps == 2, "those of the run that it starts from"
 
 
-@pytest.mark.parametrize("override", ["model.hidden_size=96", "model=base"])
-def test_keys_that_the_weights_determine_cannot_be_set(corpus, finished, override):
-    with pytest.raises(ConfigError, match=override.split("=")[0]):
+@pytest.mark.parametrize(
+    ("override", "what"),
+    [("model.hidden_size=96", "hidden_size"), ("model=base", "model"), ("inter_sentence=three-way", "pair head")],
+)
+def test_what_the_weights_determine_cannot_be_set(corpus, finished, override, what):
+    with pytest.raises(ConfigError, match=what):
         planned(finished, corpus, override)
 
 

@@ -38,16 +38,6 @@ def test_a_study_stops_at_the_first_run_that_finds_the_disk_full_names_other_rea
     assert states_of(plan) == ["done", "done"]
 
 
-def test_finished_runs_are_skipped_and_only_missing_ones_are_trained(corpus, own_home, runs_here):
-    plan = toy_plan(corpus, "embedding_size=4,8")
-    assert train(plan).code == 0
-    written = {point.run.name: (point.run.folder / results.RECORD).stat().st_mtime_ns for point in plan.points}
-    wider = toy_plan(corpus, "embedding_size=4,8,16")
-    assert wider.to_train == [wider.points[2]]
-    assert train(wider).code == 0
-    assert {name: (runs.paths.runs() / name / results.RECORD).stat().st_mtime_ns for name in written} == written
-
-
 def test_a_failed_run_does_not_stop_the_others_and_the_same_command_tries_it_again(corpus, own_home, runs_here):
     plan = toy_plan(corpus, "optimizer.learning_rate=0.01,1e30", "optimizer.warmup=0", "machine.log_every_steps=1")
     outcome = train(plan)

@@ -133,11 +133,6 @@ def test_a_runs_name_depends_on_its_parent_and_on_what_is_kept(corpus):
     assert len(started) == 4
 
 
-def test_a_run_is_read_back_with_its_parent(corpus, own_home):
-    run = planned(CHAIN, corpus).points[1].run
-    assert runs.read(runs.create(run)) == run
-
-
 def test_only_missing_runs_are_needed_and_parents_only_for_missing_children(corpus, own_home):
     plan = planned(CHAIN, corpus)
     one, two, four = (item.run for item in plan.points)
@@ -235,10 +230,3 @@ def test_an_arm_without_changes_equals_a_run_without_a_trunk(corpus, own_home):
     arm = planned(ARMS, corpus, *overrides).points[0]
     weights_of(arm.lineage[0].run)
     assert_same(weights_of(arm.run), weights_of(runs.plan(arm.run.config)))
-
-
-def test_a_model_started_from_a_shallower_one_has_its_weights(corpus, own_home):
-    plan = planned(CHAIN, corpus, "budget.value=2", "optimizer.learning_rate=1e-30")
-    before, after = (weights_of(item.run) for item in plan.points[:2])
-    assert before.keys() == after.keys()
-    assert not [name for name, tensor in before.items() if abs(tensor - after[name]).max() > 1e-20]

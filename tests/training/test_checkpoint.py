@@ -1,14 +1,9 @@
 import errno
-import multiprocessing
 import os
-import signal
-import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -161,47 +156,6 @@ def test_a_disk_that_becomes_full_at_any_write_leaves_the_last_complete_state(
         save(tmp_path, model, optimizer, {"run_name": RUN, "step": 4})
     assert names(tmp_path) == ["step-00000002"]
     assert load(tmp_path) == (2, saved[2])
-
-
-def save_until_killed(folder: Path, saved: Connection) -> None:
-    model, optimizer = make()
-    state = load_latest(folder, model, optimizer, RUN, pytest.fail)
-    step = state["step"] if state else 0
-    while True:
-        train(model, optimizer, range(step, step + 1))
-        step += 1
-        save(folder, model, optimizer, {"run_name": RUN, "step": step})
-        saved.send(step)
-
-
-def test_a_run_killed_at_any_moment_has_a_complete_checkpoint(tmp_path: Path):
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["pytest", "torch._dynamo", "albert_lab.training.checkpoint"])
-    random = np.random.Generator(np.random.Philox(0))
-    last_saved = 0
-    for _ in range(10):
-        receiver, sender = processes.Pipe(duplex=False)
-        child = processes.Process(target=save_until_killed, args=(tmp_path, sender))
-        child.start()
-        sender.close()
-        assert receiver.poll(60)
-        time.sleep(random.uniform(0, 0.05))
-        assert child.pid
-        os.kill(child.pid, signal.SIGKILL)
-        child.join()
-        assert child.exitcode == -signal.SIGKILL
-        while receiver.poll():
-            try:
-                last_saved = receiver.recv()
-            except EOFError:
-                break
-        loaded = load(tmp_path)
-        assert loaded is not None
-        step, result = loaded
-        assert step - last_saved in (0, 1)  # the newest may have been complete before the child reported it
-        never_stopped = make()
-        train(*never_stopped, range(step))
-        assert result == content(*never_stopped)
 
 
 def test_the_weights_of_a_finished_run_are_only_those_of_its_last_step(tmp_path: Path):
