@@ -14,7 +14,7 @@ from albert_lab.training.pretrain import Inherited
 def test_every_objective_trains(corpus, tmp_path, objective):
     done = pretrainer(toy_config(corpus, f"inter_sentence={objective}", "budget.value=3"), tmp_path).run()
     assert done is not None
-    assert math.isfinite(done.cost["final_loss"])
+    assert math.isfinite(done.cost["final_loss"] or math.nan)
     assert done.evaluation.scores["sop_accuracy"].by == "head"
     assert (done.cost["inference_tokens_per_second"] or 0) > 0
 
