@@ -84,21 +84,19 @@ def _named(variant: Variant) -> Point:
         ConfigError: it cannot start from its parent.
         MissingDataError: text is missing.
     """
-    parent, start_from = None, None
+    if variant.parent is None:
+        return Point(labels=variant.labels, config=variant.config, run=runs.plan(variant.config))
     if isinstance(variant.parent, Variant):
         parent = _named(variant.parent)
-    elif variant.parent:
+    else:
         elsewhere = variant.parent
         parent = Point(labels={"run": elsewhere.name}, config=elsewhere.config, run=elsewhere)
-    if parent:
-        start_from = runs.StartFrom(run=parent.run.name, keep=variant.keep)
-    run = runs.plan(variant.config, start_from)
-    if parent:
-        try:
-            check_start(run, parent.run, variant.keep)
-        except ConfigError as error:
-            row = variant.label or "the run"
-            raise ConfigError(f"{row} cannot start from {parent.label}: {error}") from error
+    run = runs.plan(variant.config, runs.StartFrom(run=parent.run.name, keep=variant.keep))
+    try:
+        check_start(run, parent.run, variant.keep)
+    except ConfigError as error:
+        row = variant.label or "the run"
+        raise ConfigError(f"{row} cannot start from {parent.label}: {error}") from error
     return Point(labels=variant.labels, config=variant.config, parent=parent, keep=variant.keep, run=run)
 
 
