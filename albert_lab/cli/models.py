@@ -20,7 +20,7 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
 
     layers counts each shared block once; heads are those of pre-training.
     """
-    import tabulate
+    from tabulate import tabulate
 
     from albert_lab.config.compose import axes, compose, expand
     from albert_lab.model.counts import count
@@ -38,12 +38,11 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
     if as_json:
         to_stdout(json.dumps(rows, indent=2))
         return
-    # FLOPs by three digits, and no wider columns than their numbers, so that the sizes of the paper fit 100 columns.
-    texts = [{key: _digits(key, value) for key, value in row.items()} for row in rows]
-    headings = {key: key.replace(" ", "\n") for key in rows[0]}
-    aligned = ("left", *["right"] * (len(headings) - 1))
-    tabulate.MIN_PADDING = 0  # of headings
-    to_stdout(tabulate.tabulate(texts, headings, "simple", disable_numparse=True, colalign=aligned))
+    # FLOPs by three digits, and headings as a row, which tabulate does not pad: three rows fit 100 columns.
+    lines = [[key.replace(" ", "\n") for key in rows[0]]]
+    lines += [[_digits(key, value) for key, value in row.items()] for row in rows]
+    aligned = ("left", *["right"] * (len(rows[0]) - 1))
+    to_stdout(tabulate(lines, tablefmt="plain", disable_numparse=True, colalign=aligned))
 
 
 def _digits(key: str, value: str | int) -> str:

@@ -77,6 +77,12 @@ def test_a_sweep_says_first_that_an_embedding_size_is_above_the_width(own_home):
     assert "embedding_size=128,256,768 above model.hidden_size=72" in said
 
 
+def test_the_parameters_of_three_rows_of_the_paper_fit_a_hundred_columns():
+    printed = here("params", "scale=paper", "sharing=all-shared,not-shared,shared-attention").stdout
+    assert "89,780,402" in printed
+    assert max(map(len, printed.splitlines())) <= 100
+
+
 def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home, runs_here, empty_figures):
     overrides = toy_overrides(corpus, "budget.value=3")
     done = here("sop-vs-nsp", *overrides, "--tasks", "none")
