@@ -116,7 +116,7 @@ def test_nothing_is_written_if_transformers_computes_something_else(spiece, own_
 
 def test_without_transformers_the_package_is_named_before_anything_is_read(own_home, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingDataError, match=r"albert-lab\[transformers\]"):
+    with pytest.raises(MissingDataError, match=r"'\.\[transformers\]'"):
         export("no-such-run", own_home / "out", silent)
 
 
