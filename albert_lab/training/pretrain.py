@@ -139,7 +139,8 @@ class Pretrainer:
         self.step = Step(config, self.model, self.optimizer, self.device, self.processes)
         self.clock = Clock(self.device)
         self.progress = Progress()
-        self.saved_at = 0  # the step of the last checkpoint
+        # The step of the last checkpoint. Before a step there is nothing to save, but for a run without steps.
+        self.saved_at: int | None = 0 if config.budget.value else None
         self.next_save = 0.0  # its time
         self.earlier_peak = 0
 
@@ -289,7 +290,8 @@ class Pretrainer:
         """Continue from the last checkpoint, or else from the run that this one starts from, or else at the start."""
         with self.processes.leader_first():  # the leader renames damaged checkpoints
             state = checkpoint.load_latest(self.checkpoints, self.model, self.optimizer, self.run_name, self.say)
-        self.saved_at = state["step"] if state else 0
+        if state:
+            self.saved_at = state["step"]
         if state is None and self.start:
             state = self._inherit(self.start)
         if state:
@@ -333,8 +335,7 @@ class Pretrainer:
         return {"changes": changed, "unexplained": self.progress.unexplained} if changed else None
 
     def _save(self) -> None:
-        has_news = self.saved_at != self.progress.steps or not self.config.budget.value
-        if self.log and has_news:
+        if self.log and self.saved_at != self.progress.steps:
             state = {
                 **self.progress.state_dict(),
                 "log_bytes": self.log.flush(),

@@ -145,6 +145,12 @@ def test_a_run_of_no_steps_has_the_converted_weights_and_says_what_was_converted
     assert (record.training.steps, record.training.final_loss, record.untrained) == (0, None, ())
     assert "mlm_accuracy" in record.scores
     assert load_run(item.run.folder).missing == ()
+    # As after a kill between the last checkpoint and the record.
+    (item.run.folder / results.RECORD).unlink()
+    assert worker.main(item.run.folder) == 0
+    resumed = results.read(item.run.folder)
+    assert resumed is not None
+    assert (resumed.scores, resumed.conversion) == (record.scores, record.conversion)
     with pytest.raises(ConfigError, match=r"budget.value=0 trains nothing"):
         toy_plan(corpus, "budget.value=0")
 
