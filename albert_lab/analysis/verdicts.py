@@ -4,7 +4,7 @@ A claim on performance has two verdicts, by a loss and by tasks; any other claim
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from albert_lab.analysis.contrasts import Contrast, contrast, counts, holm, seeds_needed
+from albert_lab.analysis.findings import ALPHA, Finding, decisive, exact, tested
 from albert_lab.analysis.frame import PAPER, Frame, printed
 from albert_lab.measures.catalog import labels, of_kind, probes, units
 from albert_lab.measures.measure import Baseline
@@ -23,7 +24,6 @@ from albert_lab.studies.grid import variants
 from albert_lab.studies.study import Study
 from albert_lab.tasks.task import task_names
 
-ALPHA = 0.05
 EXACT = ("parameters", "encoder_parameters")  # of a configuration: the same for all seeds, so one is enough
 
 
@@ -125,16 +125,6 @@ class Verdict:
     seeds_needed: int | None = None
     reason: Reason | None = None
     details: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Finding:
-    """A comparison with its contrast, whose effect is in logarithms for a ratio; p-values are two-sided."""
-
-    comparison: Comparison
-    contrast: Contrast
-    support: float
-    denial: float
 
 
 @dataclass(frozen=True)
@@ -254,14 +244,14 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
         return replace(verdict, reason=Reason.OTHER_SETS)
     comparisons = claim.comparisons_of(metric, table.study.experiment.grid)
     contrast_of = _contrast_of(metric, rows, frame)
-    finding = _decisive([_finding(item, table.name, contrast_of) for item in comparisons])
+    finding = decisive([tested(item, table.name, contrast_of) for item in comparisons])
     accuracy = _accuracy(metric)
     verdict = replace(verdict, effect=_effect(finding, metric, table))
     if accuracy != metric and not table.lacks(accuracy, rows):
         # Signed as accuracies are, and of the rows that decide the claim.
         signs = tuple((-weight, labels) for weight, labels in finding.comparison.weights)
         beside = Comparison(signs if claim.by else finding.comparison.weights)
-        shown = _finding(beside, table.name, partial(contrast, frame, accuracy))
+        shown = tested(beside, table.name, partial(contrast, frame, accuracy))
         verdict = replace(verdict, beside=_effect(shown, accuracy, table))
     reason, details = _nothing_to_tell(claim, metric, rows, table)
     if reason:
@@ -272,7 +262,7 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
         return replace(verdict, outcome=Outcome.UNDECIDED, reason=Reason.NO_RATIO if is_ratio else Reason.TOO_FEW_RUNS)
     decided = _decided(verdict, finding)
     if decided.outcome is Outcome.SUPPORTED and claim.level is not None and metric in probes():
-        reason, details = _as_high_as_a_probe(metric, rows[0], table)
+        reason, details = _why_a_probe_shows_nothing(metric, rows[0], table)
         if reason:
             return replace(verdict, reason=reason, details=details)
     return decided
@@ -283,13 +273,13 @@ def _accuracy(metric: str) -> str:
     return f"{metric.removesuffix('_loss')}_accuracy" if is_loss(metric) else metric
 
 
-def _seeds_needed(finding: _Finding) -> int | None:
+def _seeds_needed(finding: Finding) -> int | None:
     found, comparison = finding.contrast, finding.comparison
     distance = min(abs(found.effect - bound) for bound in (comparison.low, comparison.high))
     return None if math.isnan(found.over_seeds) else seeds_needed(distance, found.over_seeds, found.over_documents)
 
 
-def _decided(verdict: Verdict, finding: _Finding) -> Verdict:
+def _decided(verdict: Verdict, finding: Finding) -> Verdict:
     if finding.denial < finding.support:
         return replace(verdict, outcome=Outcome.NOT_SUPPORTED, p=finding.denial)
     return replace(verdict, outcome=Outcome.SUPPORTED, p=finding.support)
@@ -304,57 +294,20 @@ def _by_arithmetic(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
         (variant,) = variants(experiment, [f"scale={claim.at_scale}", "seed=0", *overrides])
         sizes[table.name(row)] = count(variant.config).total
     tests = claim.comparisons(experiment.grid)
-    finding = _decisive([_finding(item, table.name, partial(_exact, sizes)) for item in tests])
+    finding = decisive([tested(item, table.name, partial(exact, sizes)) for item in tests])
     effect = _effect(finding, metric, table)
     return _decided(Verdict(claim, kind, metric, Outcome.CANNOT_TELL, effect, tells=Tells.YES), finding)
-
-
-def _decisive(findings: Sequence[_Finding]) -> _Finding:
-    """The comparison that decides a claim, with the p-values of the whole claim.
-
-    It is true if all required comparisons are, so that the weakest decides; each of them can deny it (Bonferroni), and
-    one that is clearly false does, whatever the others say.
-    """
-    weakest = max((item for item in findings if item.comparison.is_required), key=lambda item: _rounded(item.support))
-    against = min(findings, key=lambda item: _rounded(item.denial))
-    denial = min(1.0, len(findings) * against.denial)
-    support = 1.0 if against.denial < ALPHA else weakest.support
-    shown = against if denial < support else weakest
-    return _Finding(shown.comparison, shown.contrast, support, denial)
-
-
-def _rounded(p: float) -> float:
-    # The last bits of a tiny p differ from one processor to another; of equal evidence, all then show the first.
-    return round(p, 12)
 
 
 def _contrast_of(metric: str, rows: Collection[str], frame: Frame) -> Callable[..., Contrast]:
     """What computes contrasts of a metric: exact numbers, if all seeds of the rows agree, have no spread."""
     values = _by_row(frame, metric, "value")
     if metric in EXACT and all(len({*values[row]}) == 1 for row in rows):
-        return partial(_exact, {row: values[row][0] for row in rows})
+        return partial(exact, {row: values[row][0] for row in rows})
     return partial(contrast, frame, metric)
 
 
-def _exact(sizes: Mapping[str, float], weights: Mapping[str, float], bound: float, *, log: bool) -> Contrast:
-    effect = sum(weight * (math.log(sizes[row]) if log else sizes[row]) for row, weight in weights.items())
-    return Contrast(effect, effect, effect, float(effect <= bound), float(effect >= bound))
-
-
-def _finding(comparison: Comparison, name: Callable[[Labels], str], contrast_of: Callable[..., Contrast]) -> _Finding:
-    """A comparison with its contrast, tested against each of its bounds."""
-    weights = dict[str, float]()
-    for weight, row in comparison.weights:  # an interaction may have one row twice
-        weights[name(row)] = weights.get(name(row), 0.0) + weight
-    # A comparison beside another one has no bound: it is shown, and tested against nothing.
-    bounds = [bound for bound in (comparison.low, comparison.high) if math.isfinite(bound)] or [0.0]
-    found = [contrast_of(weights, bound, log=comparison.is_log) for bound in bounds]
-    inside = [item.p if bound == comparison.low else item.p_against for bound, item in zip(bounds, found, strict=True)]
-    support, denial = 2 * max(inside), 2 * min(1 - p for p in inside)
-    return _Finding(comparison, found[0], min(1.0, support), min(1.0, denial))
-
-
-def _effect(finding: _Finding, metric: str, table: _Table) -> Effect:
+def _effect(finding: Finding, metric: str, table: _Table) -> Effect:
     comparison, found = finding.comparison, finding.contrast
     rows = tuple((weight, table.name(labels)) for weight, labels in comparison.weights)
     numbers = [found.effect, found.low, found.high, _paper(comparison, metric, table)]
@@ -384,7 +337,7 @@ def _papers_number(labels: Labels, metric: str, table: _Table) -> float:
     return next((read_off[label] for label in labels.values() if label in read_off), math.nan)
 
 
-def _tells(verdict: Verdict, finding: _Finding, table: _Table) -> Tells:
+def _tells(verdict: Verdict, finding: Finding, table: _Table) -> Tells:
     """Whether the scale can tell the claim: of a loss, for which the paper has no number, by its accuracy."""
     comparison, found, beside = finding.comparison, finding.contrast, verdict.beside
     if math.isfinite(comparison.high - comparison.low):
@@ -417,7 +370,7 @@ def _nothing_to_tell(
     return (None, ()) if is_learnt else (Reason.NOT_LEARNT, ())
 
 
-def _as_high_as_a_probe(metric: str, row: str, table: _Table) -> tuple[Reason | None, tuple[str, ...]]:
+def _why_a_probe_shows_nothing(metric: str, row: str, table: _Table) -> tuple[Reason | None, tuple[str, ...]]:
     """Why a probe's score shows nothing that the model learnt: what is told without it is not known, or as high."""
     baselines = [measure.name for measure in of_kind(Baseline) if measure.pairs_of == probes()[metric]]
     missing = tuple(name for name in baselines if table.lacks(name, [row]))
