@@ -167,9 +167,8 @@ def of_verdicts(kind: str, spec: str, page: Path) -> str:
 
 
 def shown(words: Any) -> str:
-    return f"**{words.word}** {words.kind}" + (
-        f" ({words.number}{' (!)' * bool(words.warning)})" if words.number else ""
-    )
+    number = f" ({words.number})" if words.number else ""
+    return f"**{words.word}** {words.kind}{number}"
 
 
 def paper(experiment: str, column: str, label: str) -> str:

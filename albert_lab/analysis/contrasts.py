@@ -117,7 +117,7 @@ def contrast(
         effect + half,
         p=float(stdtr(df, -t)),
         p_against=float(stdtr(df, t)),
-        over_seeds=math.sqrt(seeds * of_seeds),
+        over_seeds=math.sqrt(seeds * of_seeds) if over_seeds else math.nan,
         over_documents=math.sqrt(max(0.0, of_documents - sum(chance))),
         seeds=seeds,
     )

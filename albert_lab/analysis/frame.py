@@ -132,7 +132,10 @@ class Frame:
 
     @cached_property
     def pooled(self) -> "Frame":
-        """The tasks of this table and its neighbours as one table, in which a row has the number of its table."""
+        """The tasks of this table and its neighbours as one, which says whether a task counts (contrasts.counts).
+
+        The name of a row begins with the number of its table; rows are those of this table.
+        """
         numbers, documents = [], []
         for place, table in enumerate((self, *self.neighbours)):
             tasks = table.numbers[table.numbers["metric"].isin(self.tasks)]

@@ -48,6 +48,7 @@ class Reason(Enum):
     NOT_COUNTED = "task does not count"
     NOT_LEARNT = "no row above the floor"
     OWN_TASK_NOT_LEARNT = "row at the floor of its own task"  # the row, the metric that it was trained for
+    SEGMENTS_AS_HIGH = "single segments as high"
     BASELINE_NOT_MEASURED = "baseline of a probe not measured"  # the baselines that it lacks
     BASELINE_AS_HIGH = "baseline of a probe as high"  # the baseline
     NO_RATIO = "numbers not above 0"
@@ -134,6 +135,11 @@ class _Table:
     study: Study
     frame: Frame
 
+    @property
+    def measured(self) -> set[str]:
+        """The scores on held-out text of its runs, those of own code among them."""
+        return {name for run in self.study.runs for name in run.record.scores}
+
     def name(self, labels: Labels) -> str:
         return self.frame.row(labels) or ", ".join(labels.values())
 
@@ -158,8 +164,8 @@ def verdicts(study: Study, frame: Frame) -> list[Verdict]:
     can be told if a row or score is missing, no row has learnt the score, or it is a task that does not count.
     """
     table = _Table(study, frame)
-    measured = {name for run in study.runs for name in run.record.scores}
-    tested = [_verdict(claim, kind, table) for claim in study.experiment.claims for kind in kinds(claim, measured)]
+    claims = study.experiment.claims
+    tested = [_verdict(claim, kind, table) for claim in claims for kind in kinds(claim, table.measured)]
     corrected = dict[int, Verdict]()
     for kind in Kind:
         places = [place for place, verdict in enumerate(tested) if verdict.kind is kind]
@@ -184,7 +190,7 @@ def _kind(metric: str, measured: Collection[str] = ()) -> Kind:
     return Kind.LOSS if metric in labels() or metric in measured or is_loss(metric) else Kind.NUMBER
 
 
-def tells(low: float, high: float, size: float) -> Tells:
+def can_tell(low: float, high: float, size: float) -> Tells:
     """Whether a scale can tell a claim on a score that counts: half of its interval is at most half of the size.
 
     Args:
@@ -209,7 +215,7 @@ def _verdict(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
     """The verdict before Holm's correction."""
     if claim.at_scale:
         return _by_arithmetic(claim, kind, table)
-    metrics = [metric for metric in claim.metrics if claim.by is None or _kind(metric) is kind]
+    metrics = [metric for metric in claim.metrics if claim.by is None or _kind(metric, table.measured) is kind]
     open_verdict = Verdict(claim, kind, metrics[0], Outcome.CANNOT_TELL)
     grid = table.study.experiment.grid
     added = [axis for axis in table.study.axes if axis not in grid] if table.study.points else []
@@ -261,10 +267,11 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
         is_ratio = math.isnan(finding.contrast.effect)
         return replace(verdict, outcome=Outcome.UNDECIDED, reason=Reason.NO_RATIO if is_ratio else Reason.TOO_FEW_RUNS)
     decided = _decided(verdict, finding)
-    if decided.outcome is Outcome.SUPPORTED and claim.level is not None and metric in probes():
-        reason, details = _why_a_probe_shows_nothing(metric, rows[0], table)
+    is_above_level = claim.level is not None and math.isinf(finding.comparison.high)
+    if decided.outcome is Outcome.SUPPORTED and is_above_level:
+        reason, details = _why_a_level_shows_nothing(metric, rows[0], finding.contrast.low, table)
         if reason:
-            return replace(verdict, reason=reason, details=details)
+            return replace(decided, outcome=Outcome.CANNOT_TELL, tells=Tells.NO, reason=reason, details=details)
     return decided
 
 
@@ -341,10 +348,10 @@ def _tells(verdict: Verdict, finding: Finding, table: _Table) -> Tells:
     """Whether the scale can tell the claim: of a loss, for which the paper has no number, by its accuracy."""
     comparison, found, beside = finding.comparison, finding.contrast, verdict.beside
     if math.isfinite(comparison.high - comparison.low):
-        return tells(found.low, found.high, (comparison.high - comparison.low) / 2)
+        return can_tell(found.low, found.high, (comparison.high - comparison.low) / 2)
     bound = comparison.low if math.isfinite(comparison.low) else comparison.high
-    said = tells(found.low, found.high, _paper(comparison, verdict.metric, table) - bound)
-    return tells(beside.low, beside.high, beside.paper) if said is Tells.NOT_KNOWN and beside else said
+    said = can_tell(found.low, found.high, _paper(comparison, verdict.metric, table) - bound)
+    return can_tell(beside.low, beside.high, beside.paper) if said is Tells.NOT_KNOWN and beside else said
 
 
 def _nothing_to_tell(
@@ -370,15 +377,24 @@ def _nothing_to_tell(
     return (None, ()) if is_learnt else (Reason.NOT_LEARNT, ())
 
 
-def _why_a_probe_shows_nothing(metric: str, row: str, table: _Table) -> tuple[Reason | None, tuple[str, ...]]:
-    """Why a probe's score shows nothing that the model learnt: what is told without it is not known, or as high."""
-    baselines = [measure.name for measure in of_kind(Baseline) if measure.pairs_of == probes()[metric]]
+def _why_a_level_shows_nothing(
+    metric: str, row: str, low: float, table: _Table
+) -> tuple[Reason | None, tuple[str, ...]]:
+    """Why a score that is above its bar shows nothing that was learnt of two segments; None if it does.
+
+    Args:
+        low: the lower end of its interval, which has to be above what is told without the model, or without the
+            relation of the segments.
+    """
+    if _mean(_by_row(table.frame, metric, "segments")[row]) >= low:
+        return Reason.SEGMENTS_AS_HIGH, ()
+    pairs_of_probe = probes().get(metric)
+    baselines = [measure.name for measure in of_kind(Baseline) if measure.pairs_of == pairs_of_probe]
     missing = tuple(name for name in baselines if table.lacks(name, [row]))
     if missing:
         return Reason.BASELINE_NOT_MEASURED, missing
-    low = contrast(table.frame, metric, {row: 1.0}).low
     for name in baselines:
-        if not low > _mean(_by_row(table.frame, name, "value")[row]):
+        if _mean(_by_row(table.frame, name, "value")[row]) >= low:
             return Reason.BASELINE_AS_HIGH, (name,)
     return None, ()
 

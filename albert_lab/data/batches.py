@@ -187,11 +187,11 @@ class StagedBatches:
                 needs them, like any other error in the thread.
         """
         while True:
-            batches = self._at(step, share())
+            batches = self._enter_stage(step, share())
             pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
             try:
                 ahead = deque(pool.submit(batches.batch, step + number) for number in range(PREFETCHED_BATCHES))
-                while self._at(step, share()) is batches:
+                while self._enter_stage(step, share()) is batches:
                     batch = ahead.popleft().result()
                     ahead.append(pool.submit(batches.batch, step + PREFETCHED_BATCHES))
                     yield batch
@@ -201,7 +201,7 @@ class StagedBatches:
 
     def first_tokens(self, count: int) -> np.ndarray:
         """The tokens of the first batches, special ones and those of masked positions too; at least `count`."""
-        batches, tokens = self._at(0, 0.0), list[np.ndarray]()
+        batches, tokens = self._enter_stage(0, 0.0), list[np.ndarray]()
         while sum(map(len, tokens)) < count:
             batch = batches.batch(len(tokens))
             tokens.append(batch.input_ids[batch.attention_mask])
@@ -237,7 +237,8 @@ class StagedBatches:
                 self._passed.append(self._data(step, state["current"]["stats"]))
                 self._counted_from = step
 
-    def _at(self, step: int, share: float) -> Batches:
+    def _enter_stage(self, step: int, share: float) -> Batches:
+        """The batches at a step; if it is the first of a stage, notes the one before and enters this one."""
         number = bisect.bisect_right(self._config.stage_starts, share + _TOLERANCE) - 1
         if number != self._number:
             if self._number >= 0:

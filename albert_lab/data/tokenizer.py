@@ -49,7 +49,7 @@ class Cleaning:
 
     def __call__(self, text: str) -> str:
         """The cleaned text."""
-        if text.isascii() and not self._is_turkic:  # the same, in a fraction of the time
+        if text.isascii() and not self._is_turkic:  # as below but for runs of spaces, in a fraction of the time
             text = " ".join(text.split())
             return text.lower() if self.lower_case else text
         return self.normalizer.normalize_str(text)

@@ -63,9 +63,12 @@ def claims(
             y += 1
     for word, (colour, marker) in looks.items():
         panel.plot([], [], linestyle="none", marker=marker, color=colour, label=word)
-    legend = Line2D([], [], linestyle="none", marker="o", markerfacecolor="none", color=drawing.FLOOR)
-    legend.set_label("hollow: nothing is told at this scale")
-    panel.add_line(legend)
+    hollow = Line2D([], [], linestyle="none", marker="o", markerfacecolor="none", color=drawing.FLOOR)
+    hollow.set_label("hollow: nothing is told at this scale")
+    panel.add_line(hollow)
+    corrected = Line2D([], [], linestyle="none")
+    corrected.set_label("undecided beside an interval without 0: p is corrected for the number of claims")
+    panel.add_line(corrected)
     figure.set_label(as_text(rows, title))
     return drawing.finish(figure, title, [panel])
 

@@ -84,16 +84,12 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
 
 
 def claim_line(claim: BaseClaim, said: Sequence[Words]) -> str:
-    """A claim with its verdict by each kind of evidence, what was measured, and a mark at what is to be known of it."""
+    """A claim with its verdict by each kind of evidence, and what was measured."""
     verdicts = ", ".join(f"**{words.word}** {words.kind}" for words in said)
-    evidence = [plain(words.evidence) + _marked(words) for words in said]
+    evidence = [plain(words.evidence) for words in said]
     if len(said) > 1:
         evidence = [f"{words.kind.capitalize()}: {text}" for words, text in zip(said, evidence, strict=True)]
     return f"{verdicts}: “{plain(claim.quote)}” {'. '.join(evidence)}"
-
-
-def _marked(words: Words) -> str:
-    return f" (!) {plain(words.warning)}" if words.warning else ""
 
 
 def _note(text: str) -> str:

@@ -106,7 +106,9 @@ def render(found: Mapping[Path, Analysis], root: Path) -> str:
         TITLE,
         "A line is a claim of the paper, at the largest scale that can tell it: by loss (on held-out text), and by"
         " tasks, of which only those count that are above random weights and words alone. After the verdict stands"
-        " what was measured, with its 95 % interval over seeds and held-out documents. Scale: can it tell?",
+        " what was measured, with its 95 % interval over seeds and held-out documents. A claim can be undecided beside"
+        " an interval that leaves out 0, since p-values are corrected for the number of claims of a table. Precise"
+        " enough: is the interval no wider than the paper's effect?",
         wording.of_sentences(lines),
         f"![The paper's claims and what we measured]({PICTURE})" if (root / PICTURE).is_file() else "",
         "## On performance",
@@ -130,7 +132,7 @@ def _table(lines: Sequence[Sentence], kinds: Sequence[Kind], root: Path) -> str:
     asked = [line for line in lines if {*line.kinds} & {*kinds}]
     header = ["claim", "where"]
     for kind in kinds:
-        header += [wording.KINDS[kind], "scale"]
+        header += [wording.KINDS[kind], "precise enough"]
     body = []
     for line in asked:
         cells = [plain(wording.short(line.claim)), _where(line)]
@@ -144,9 +146,8 @@ def _table(lines: Sequence[Sentence], kinds: Sequence[Kind], root: Path) -> str:
 
 def _cells(words: Words, found: Found | None, root: Path) -> list[str]:
     """A verdict with its evidence and its report, and whether the scale can tell."""
-    mark = f" (!) {plain(words.warning)}" if words.warning else ""
     link = f" ({_link(found.folder, found.analysis, root)}, {versions(found.analysis)})" if found else ""
-    return [f"**{words.word}**: {plain(words.evidence)}{mark}{link}", words.tells if found else "no"]
+    return [f"**{words.word}**: {plain(words.evidence)}{link}", words.tells if found else "no"]
 
 
 def draw(root: Path, out: Path) -> list[Path]:

@@ -37,6 +37,7 @@ REASONS = {
     Reason.NOT_COUNTED: "{heading} does not count: rows are not clearly above random weights and words alone",
     Reason.NOT_LEARNT: "not learnt: no row is clearly above the floor",
     Reason.OWN_TASK_NOT_LEARNT: "not learnt: {0} is at the floor of {1}, its own task",
+    Reason.SEGMENTS_AS_HIGH: "it needs no relation of the two segments: single ones are as high",
     Reason.BASELINE_NOT_MEASURED: "it may need nothing that the model learnt",
     Reason.BASELINE_AS_HIGH: "it needs nothing that the model learnt: {0} is as high",
     Reason.NO_RATIO: "a ratio needs numbers above 0",
@@ -54,23 +55,23 @@ class Words:
         word: yes, NO, undecided or cannot tell.
         evidence: what was tested, the number with its interval, and the paper's; or why nothing can be told.
         number: the effect with its interval; empty without one.
-        warning: a floor that the score is not above; empty without one.
         tells: whether the scale can tell: yes, no, not known.
+        reason: why nothing is decided; empty if something is, or if the numbers say it.
     """
 
     kind: str
     word: str
     evidence: str
     number: str = ""
-    warning: str = ""
     tells: str = TELLS[Tells.NO]
+    reason: str = ""
 
 
 def words(analysis: Analysis, verdict: Verdict) -> Words:
     measured = verdict.effect
     number = numbers.effect(measured, analysis.unit(measured.metric)) if measured else ""
     said = (KINDS[verdict.kind], WORDS[verdict.outcome], _evidence(analysis, verdict), number)
-    return Words(*said, warning=_warning(verdict), tells=TELLS[verdict.tells])
+    return Words(*said, tells=TELLS[verdict.tells], reason=_reason(analysis, verdict))
 
 
 def words_of(sentence: Sentence) -> dict[Kind, Words]:
@@ -115,7 +116,7 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
 
 
 def _compared(measured: Effect, unit: str) -> str:
-    """A comparison in words: a above b, a within 1 point of b, a / b between 1.4 and 2."""
+    """A comparison in words: a − b, a − b within 1 point, a above 55 %, a / b above 1.4 and below 2."""
     names = [name for _, name in measured.rows]
     low, high = measured.low_bound, measured.high_bound
     if measured.form is Form.SLOPE:
@@ -168,16 +169,6 @@ def _not_measured(analysis: Analysis, verdict: Verdict) -> str:
     return f"{listed} was not measured for all of its rows"
 
 
-def _warning(verdict: Verdict) -> str:
-    """Whether single segments give as much as the one row of a claim that it is above a level; empty if they do not."""
-    measured = verdict.effect
-    if verdict.outcome is not Outcome.SUPPORTED or measured is None or math.isfinite(measured.high_bound):
-        return ""
-    if not measured.segments >= measured.low:
-        return ""
-    return f"single segments by themselves give {measured.segments:.1f} %: this score needs no relation of the two"
-
-
 def answer(analysis: Analysis) -> str:
     """The answer to a study's question in one sentence, made of its verdicts; without claims its best and worst row."""
     if not analysis.study.runs:
@@ -210,7 +201,8 @@ def counted(analysis: Analysis) -> str:
     number = len(analysis.experiment.claims)
     whose = " of the paper" * analysis.experiment.is_of_paper
     by_kind = tally([(verdict.kind, verdict.outcome) for verdict in analysis.verdicts])
-    return f"{number} claim{'s' * (number > 1)}{whose}: {by_kind}." if number else ""
+    corrected = " p-values are corrected for their number." if number > 1 else ""
+    return f"{number} claim{'s' * (number > 1)}{whose}: {by_kind}.{corrected}" if number else ""
 
 
 def of_sentences(lines: Sequence[Sentence]) -> str:

@@ -181,7 +181,11 @@ def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) 
 def _maker(
     todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool] = lambda: False
 ) -> Callable[[Finetuning], FinetuningRecord]:
-    """A function that makes one of these fine-tunings if it is missing, and returns its record, or StoppedError."""
+    """A function that makes one of these fine-tunings if it is missing, and returns its record.
+
+    Raises:
+        StoppedError: it was stopped; filelock.Timeout, while it waited for the same random weights.
+    """
     from albert_lab.tasks.finetune import finetune
 
     models: dict[str, InitialModel] = {}

@@ -27,7 +27,8 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], None]
     error ends this function.
 
     Args:
-        jobs: the runs; one that starts from another of them waits for it.
+        jobs: the runs; one that starts from another of them waits for it, and is left out, without a call of on_end, if
+            that fails.
         on_end: called with a run that was not stopped and the exit code of its process, or minus the
             number of the signal that killed it.
 

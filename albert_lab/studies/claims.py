@@ -255,7 +255,10 @@ class Ordered(BaseClaim):
 
     @model_validator(mode="after")
     def _of_one_form(self) -> "Ordered":
-        if (len(self.order) > 1, self.direction is not None, self.peak is not None).count(True) != 1:
+        if (
+            len(self.order) == 1
+            or (bool(self.order), self.direction is not None, self.peak is not None).count(True) != 1
+        ):
             raise ValueError("needs one of order (two rows or more), direction (rising or falling) and peak (a label)")
         if bool(self.order) == (self.axis is not None):
             raise ValueError("axis: a direction or peak needs the axis it is along; rows in order have none")

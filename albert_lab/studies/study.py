@@ -226,7 +226,10 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
 
 
 def _first_seeds(plan: Plan) -> tuple[int, ...] | None:
-    """The seeds that the first command of this study asked for; the plan has runs of it. Else those of the plan."""
+    """The seeds that the first command of this study asked for, which other commands may have added to.
+
+    They are in the report if it has runs of the plan (None in older ones); else they are those of the plan.
+    """
     with suppress(ConfigError):  # there is no report yet, or a damaged one, which is written anew
         before = read_points(plan.report_folder)
         if {point.run for point in before.points} & {point.run.name for point in plan.points}:

@@ -1,4 +1,4 @@
-"""The last screen of a study: its answer, the paper's table beside ours, a line a claim, one warning, two paths."""
+"""The last screen of a study: its answer, the paper's table beside ours, a line a claim, one reason, two paths."""
 
 import os
 import sys
@@ -46,14 +46,14 @@ def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | 
     table, shown, rows_left = _table(analysis, width)
     below = _below(analysis, shown, rows_left, width)
     said = wording.claims_of(analysis)
-    warning = _warning(said, width)
+    reason = _reason(said, width)
     paths = _paths(folder)
-    fixed = [*title, *counted, *below, *warning, *paths, *analysis.rows[:MOST_ROWS]]
+    fixed = [*title, *counted, *below, *reason, *paths, *analysis.rows[:MOST_ROWS]]
     claims = _claims(said, width, LINES - len(fixed) - 5)  # the head of the table, empty lines
     parts: list[Text | Table] = [*(Text(line, style="bold") for line in title), *map(Text, counted), Text(), table]
     parts += [Text(line, style="dim") for line in below]
     parts += [Text(), *claims] if claims else []
-    parts += [Text(line, style="yellow") for line in warning]
+    parts += [Text(line, style="yellow") for line in reason]
     return [*parts, Text(), *map(Text, paths)]
 
 
@@ -107,20 +107,20 @@ def _claims(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int, 
             word = next((words[kind].word for kind in COLUMNS[column] if kind in words), "")
             text.append(word.ljust(WORD), style=f"bold {COLOURS.get(word, '')}")
         text.append(first.ljust(LONGEST_SHORT + 1))
-        number = next((_number(item) for item in words.values() if item.number), "")
+        number = next((item.number for item in words.values() if item.number), "")
         text.append(number if len(text) + len(number) <= width else "", style="dim")
         text.rstrip()
         lines += [text, *(Text(" " * WORD * len(used) + line) for line in rest)]
     return lines if len(lines) <= room else [*lines[: room - 1], Text("and more in the report", style="dim")]
 
 
-def _number(words: Words) -> str:
-    return words.number + " (!)" * bool(words.warning)
-
-
-def _warning(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int) -> list[str]:
-    warnings = [f"(!) {wording.short(claim)}: {of.warning}" for claim, by in said for of in by.values() if of.warning]
-    return textwrap.wrap(warnings[0], width) if warnings else []
+def _reason(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int) -> list[str]:
+    """Why nothing can be told of the first claim that has a number although nothing can."""
+    for claim, by_kind in said:
+        for words in by_kind.values():
+            if words.reason and words.number:
+                return textwrap.wrap(f"{wording.short(claim)}: {words.reason}", width)
+    return []
 
 
 def _seeds(analysis: Analysis) -> str:

@@ -293,7 +293,7 @@ class Pretrainer:
         if state:
             self.saved_at = state["step"]
         if state is None and self.start:
-            state = self._inherit(self.start)
+            state = self._inherit(self.start)  # None if only weights are kept: then they are set already
         if state:
             self.progress.load_state_dict(state)
             self.clock.load_state_dict(state["clock"])

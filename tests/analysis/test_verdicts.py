@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from toy_frames import toy_frame
 
 from albert_lab.analysis.frame import PAPER
-from albert_lab.analysis.verdicts import Form, Outcome, Reason, Tells, Verdict, tells, verdicts
+from albert_lab.analysis.verdicts import Form, Outcome, Reason, Tells, Verdict, can_tell, verdicts
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study
 
@@ -160,10 +160,10 @@ def test_claims_without_effects_are_supported_as_rarely_as_the_level_says():
 @settings(max_examples=50)
 @given(st.floats(-5, 5), st.floats(0.01, 5), st.floats(0.01, 5))
 def test_a_scale_can_tell_if_half_its_interval_is_at_most_half_the_effect(center, half, size):
-    said = tells(center - half, center + half, size)
+    said = can_tell(center - half, center + half, size)
     assert said is (Tells.YES if half <= size / 2 else Tells.NO) or math.isclose(half, size / 2)
-    assert tells(center - half, center + half, math.nan) is Tells.NOT_KNOWN
-    assert tells(math.nan, math.nan, size) is Tells.NO
+    assert can_tell(center - half, center + half, math.nan) is Tells.NOT_KNOWN
+    assert can_tell(math.nan, math.nan, size) is Tells.NO
 
 
 @pytest.mark.parametrize(
@@ -179,3 +179,10 @@ def test_a_probe_shows_only_what_neither_random_weights_nor_words_tell(baselines
     claim = {"metric": "nsp_probe", "check": "greater", "row": A, "than": 55}
     (verdict,) = verdicts(asked(claim), toy_frame(values, rows=ROWS, floor=50.0))
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
+
+
+@pytest.mark.parametrize(("segments", "outcome"), [(60.0, Outcome.SUPPORTED), (68.0, Outcome.CANNOT_TELL)])
+def test_a_pair_score_shows_order_only_above_what_single_segments_give(segments, outcome):
+    verdict = decide({"check": "greater", "row": B, "than": 55}, LOW, MIDDLE, HIGH, segments=segments)
+    assert verdict.outcome is outcome
+    assert (verdict.reason is Reason.SEGMENTS_AS_HIGH) == (outcome is Outcome.CANNOT_TELL)

@@ -110,17 +110,18 @@ def test_the_answer_is_the_first_whose_claims_are_decided_so_and_one_seed_makes_
     assert answer(single) not in [known.say for known in single.experiment.answers]
 
 
-def test_a_score_that_single_segments_reach_is_marked(tmp_path):
+def test_a_score_that_single_segments_reach_decides_nothing(tmp_path):
     folder = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 3)
     for file in (folder / "runs").glob("*.json"):
         content = json.loads(file.read_text())
         content["record"]["scores"]["sop_accuracy"] |= {"value": 90.0 + content["record"]["config"]["seed"] / 10}
         content["record"]["scores"]["sop_accuracy"] |= {"segments_floor": 95.0}
         file.write_text(json.dumps(content))
-    said = claims_of(analysis.read(folder))
-    marked = [words for _, by in said for words in by.values() if words.warning]
-    assert [words.word for words in marked] == ["yes"]
-    assert "95.0" in marked[0].warning
+    said = {claim.short: by for claim, by in claims_of(analysis.read(folder))}
+    reached = said["SOP teaches order"][Kind.LOSS]
+    assert reached.word == "cannot tell"
+    assert reached.reason
+    assert "95.0" in reached.evidence
 
 
 def test_text_of_records_is_shown_as_it_is_and_never_followed(tmp_path, empty_figures):

@@ -38,6 +38,7 @@ def comparisons(tmp_path, claim: str) -> list[Comparison]:
         ("check: ordered, axis: embedding_size, direction: upwards, where: {sharing: all-shared}", "direction"),
         ("check: ordered, axis: sharing, direction: rising, where: {embedding_size: 64}", "sharing=all-shared"),
         (f"check: ordered, order: [{ROW}, {OTHER}, {ROW}]", "given twice"),
+        (f"check: ordered, order: [{ROW}], axis: embedding_size, direction: rising", "two rows"),
         (f"check: ratio, row: {ROW}, to: {OTHER}, low: 2, high: 1", "low=2"),
         (f"check: within, row: {ROW}, of: {OTHER}, margin: 0", "margin"),
         (f"check: within, row: {ROW}, of: {ROW}, margin: 1", "itself"),
