@@ -1,9 +1,11 @@
 """Ablation studies of encoder pre-training: ALBERT's experiments at any scale.
 
-`read_report(path)` has the numbers of a report as pandas tables, `load(folder)` a model and its tokenizer.
+`read_report(path)` has the numbers of a report as pandas tables, `load(folder)` a model and its
+tokenizer.
 """
 
-TYPE_CHECKING = False  # not that of typing, whose import takes longer than to handle signals (albert_lab/cli)
+# not that of typing, whose import takes longer than to handle signals (albert_lab/cli)
+TYPE_CHECKING = False
 if TYPE_CHECKING:  # they load torch and pandas, which most commands do not need
     from albert_lab.interop.loading import load
     from albert_lab.report import read_report

@@ -18,7 +18,8 @@ class ConfigError(ValueError):
 class DamagedFileError(ConfigError):
     """A file that this package wrote, or a file in one of its formats, cannot be read.
 
-    It is made from the file, the problem, and advice for the user, if the remedy is not to correct the file.
+    It is made from the file, the problem, and advice for the user, if the remedy is not to correct
+    the file.
     """
 
     def __init__(self, file: Path, problem: str, remedy: str = "") -> None:
@@ -26,14 +27,19 @@ class DamagedFileError(ConfigError):
 
 
 class MissingDataError(RuntimeError):
-    """Text, a package or a file that a command needs does not exist. The command line exits with code 4."""
+    """Text, a package or a file that a command needs does not exist. The command line exits with
+    code 4.
+    """
 
 
 class LostProcessError(RuntimeError):
-    """Another process of the run ended, which is not a failure of the run. This process exits with code 75."""
+    """Another process of the run ended, which is not a failure of the run. This process exits with
+    code 75.
+    """
 
 
-# Errors that a user can fix, then the same command resumes; and those of them that the system finds.
+# Errors that a user can fix, then the same command resumes; and those of them that the system
+# finds.
 FIXABLE = (ConfigError, MissingDataError)
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 REFUSED += (errno.ELOOP, errno.ENAMETOOLONG)

@@ -1,7 +1,8 @@
-"""Our files: what all records share, and readers that report any damage by one error with file, place and remedy.
+"""Our files: what all records share, and readers that report any damage by one error with file,
+place and remedy.
 
-The formats are JSON, YAML and arrays of numbers. A file may be truncated, overwritten or malicious: none of these leads
-to a traceback, and no content of a file is executed.
+The formats are JSON, YAML and arrays of numbers. A file may be truncated, overwritten or malicious:
+none of these leads to a traceback, and no content of a file is executed.
 """
 
 import hashlib
@@ -13,7 +14,14 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
 
 from albert_lab.errors import DamagedFileError
 
@@ -35,8 +43,11 @@ def check_distinct(values: Sequence[Hashable] | None) -> Sequence[Hashable] | No
     return values
 
 
-# A visible path component that cannot lead into another folder. File systems allow 255 bytes, and suffixes are added.
-Name = Annotated[str, StringConstraints(pattern=r"^[^./\\\x00-\x1f][^/\\\x00-\x1f]*$", max_length=150)]
+# A visible path component that cannot lead into another folder. File systems allow 255 bytes, and
+# suffixes are added.
+Name = Annotated[
+    str, StringConstraints(pattern=r"^[^./\\\x00-\x1f][^/\\\x00-\x1f]*$", max_length=150)
+]
 Distinct = AfterValidator(check_distinct)
 
 
@@ -44,14 +55,17 @@ def read_bytes(file: Path, remedy: str = "") -> bytes:
     """The content of a file.
 
     Raises:
-        DamagedFileError: the file cannot be read, or is none, but a folder, a pipe or a device, which may have no end.
+        DamagedFileError: the file cannot be read, or is none, but a folder, a pipe or a device,
+            which may have no end.
     """
     if file.exists() and (not file.is_file() or file.absolute().parts[:2] == ("/", "proc")):
         raise DamagedFileError(file, "is no ordinary file", remedy)
     try:
         return file.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-        raise DamagedFileError(file, f"cannot be read: {getattr(error, 'strerror', error)}", remedy) from error
+        raise DamagedFileError(
+            file, f"cannot be read: {getattr(error, 'strerror', error)}", remedy
+        ) from error
 
 
 def digest_of(content: bytes) -> str:
@@ -70,8 +84,8 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
     OmegaConf reads the file, since PyYAML reads 1e-4 as text.
 
     Raises:
-        DamagedFileError: the file cannot be read, is not YAML, has no keys, too many levels, or an alias: a few could
-            mean billions of values.
+        DamagedFileError: the file cannot be read, is not YAML, has no keys, too many levels, or an
+            alias: a few could mean billions of values.
     """
     import yaml
     from omegaconf import OmegaConf
@@ -80,15 +94,23 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
     content, depth, values = read_bytes(file, remedy), 0, 0
     try:
         for event in yaml.parse(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+                event, yaml.CollectionEndEvent
+            )
             if depth > _DEEPEST or isinstance(event, yaml.AliasEvent):
-                raise ValueError(f"an alias, or more than {_DEEPEST} levels: write values in their place")
+                raise ValueError(
+                    f"an alias, or more than {_DEEPEST} levels: write values in their place"
+                )
             values += isinstance(event, yaml.ScalarEvent)
             if values > _MOST_VALUES:
                 raise ValueError(f"it has more than {_MOST_VALUES:,} keys and values")
-        content = OmegaConf.to_container(OmegaConf.load(io.StringIO(content.decode())), resolve=False)
+        content = OmegaConf.to_container(
+            OmegaConf.load(io.StringIO(content.decode())), resolve=False
+        )
     except (yaml.YAMLError, OmegaConfBaseException, ValueError, OSError, RecursionError) as error:
-        raise DamagedFileError(file, f"cannot be read as YAML: {_in_one_line(error)}", remedy) from error
+        raise DamagedFileError(
+            file, f"cannot be read as YAML: {_in_one_line(error)}", remedy
+        ) from error
     if not (content and isinstance(content, dict)):
         raise DamagedFileError(file, "has no keys", remedy)
     return cast(dict[str, Any], content)
@@ -103,33 +125,50 @@ def read_arrays(file: Path, remedy: str = "") -> dict[str, Any]:
         with np.load(content, allow_pickle=False) as arrays:  # a single array is no context
             return dict(arrays)
     except Exception as error:  # numpy does not say which there are
-        raise DamagedFileError(file, f"not an .npz file of arrays: {_in_one_line(error)}", remedy) from error
+        raise DamagedFileError(
+            file, f"not an .npz file of arrays: {_in_one_line(error)}", remedy
+        ) from error
 
 
 def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
-    """Checks JSON (bytes) or plain data from a file against a form: a pydantic model, or a type such as dict[str, int].
+    """Checks JSON (bytes) or plain data from a file against a form: a pydantic model, or a type
+    such as dict[str, int].
 
     Raises:
         DamagedFileError: the content is truncated, or has another form.
     """
     adapter = TypeAdapter(form)
     try:
-        return adapter.validate_json(content) if isinstance(content, bytes) else adapter.validate_python(content)
+        return (
+            adapter.validate_json(content)
+            if isinstance(content, bytes)
+            else adapter.validate_python(content)
+        )
     except ValidationError as error:
-        errors = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")  # a typo comes first
+        # a typo comes first
+        errors = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
         first, *more = map(describe, errors)
-        raise DamagedFileError(file, first + f" (and {len(more)} more)" * bool(more), remedy) from error
+        raise DamagedFileError(
+            file, first + f" (and {len(more)} more)" * bool(more), remedy
+        ) from error
 
 
 def describe(detail: Any) -> str:
-    """A detail of a pydantic.ValidationError in one line: the key, its value and the allowed values."""
+    """A detail of a pydantic.ValidationError in one line: the key, its value and the allowed
+    values.
+    """
     key = ".".join(str(part) for part in detail["loc"])
-    said = detail["msg"].removeprefix("Value error, ").replace("Extra inputs are not permitted", "there is no such key")
+    said = (
+        detail["msg"]
+        .removeprefix("Value error, ")
+        .replace("Extra inputs are not permitted", "there is no such key")
+    )
     if not key or said.startswith((f"{key}=", f"{key}.")):
         return said
     if detail["type"] in ("value_error", "missing"):  # its value is that of the whole part
         return f"{key}: {said}"
-    value = json.dumps(detail["input"], ensure_ascii=False, default=str).strip('"')  # null and true, as in YAML
+    # null and true, as in YAML
+    value = json.dumps(detail["input"], ensure_ascii=False, default=str).strip('"')
     return f"{key}={value if len(value) <= 60 else value[:57] + '...'}: {said}"
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from albert_lab.errors import is_full
 
 Say = Callable[[str], None]
-_HARMLESS = "\u200c\u200d\u00a0\u202f"  # what joins letters and emoji, and spaces at which no line ends
+# what joins letters and emoji, and spaces at which no line ends
+_HARMLESS = "\u200c\u200d\u00a0\u202f"
 
 
 def to_stdout(text: str) -> None:
@@ -16,7 +17,9 @@ def to_stdout(text: str) -> None:
 
 
 def to_stderr(line: str) -> None:
-    """Print a line on stderr; a log on a full disk lacks it, which is no reason to end what goes on."""
+    """Print a line on stderr; a log on a full disk lacks it, which is no reason to end what goes
+    on.
+    """
     try:
         print(visible(line), file=sys.stderr, flush=True)
     except OSError as error:
@@ -25,16 +28,25 @@ def to_stderr(line: str) -> None:
 
 
 def visible(text: str) -> str:
-    """Text in which every character can be seen: one that controls a terminal or turns the text around is an escape.
+    """Text in which every character can be seen: one that controls a terminal or turns the text
+    around is an escape.
 
-    Titles, labels, reasons and names of folders come from others, so nothing is printed without this. An escape such
-    as \\u001b is valid in JSON too.
+    Titles, labels, reasons and names of folders come from others, so nothing is printed without
+    this. An escape such as \\u001b is valid in JSON too.
     """
-    return "".join(char if char.isprintable() or char in _HARMLESS else _escape(char) for char in text)
+    return "".join(
+        char if char.isprintable() or char in _HARMLESS else _escape(char) for char in text
+    )
 
 
 def _escape(char: str) -> str:
-    return "\\n" if char == "\n" else f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
+    return (
+        "\\n"
+        if char == "\n"
+        else f"\\u{ord(char):04x}"
+        if ord(char) < 0x10000
+        else f"\\U{ord(char):08x}"
+    )
 
 
 def visible_lines(text: str) -> str:

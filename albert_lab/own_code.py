@@ -1,4 +1,6 @@
-"""Own code: a file that a user names is executed, and puts its functions and classes into the dicts of this package."""
+"""Own code: a file that a user names is executed, and puts its functions and classes into the dicts
+of this package.
+"""
 
 import sys
 from collections.abc import Mapping
@@ -9,7 +11,8 @@ from types import ModuleType
 from albert_lab.errors import FIXABLE, ConfigError
 from albert_lab.files import digest_of, read_bytes
 
-# The dicts that a file can add to, by the setting that chooses from them; those of whole tasks and studies come last.
+# The dicts that a file can add to, by the setting that chooses from them; those of whole tasks and
+# studies come last.
 DICTS = {
     "model.hidden_act": "model.blocks.ACTIVATIONS",
     "attention_block": "model.blocks.ATTENTION_BLOCKS",
@@ -22,18 +25,23 @@ DICTS = {
     "kind": "tasks.task.KINDS",
     "check": "studies.claims.CHECKS",
 }
-_included: dict[str, tuple[Path, bytes]] = {}  # what this process executed, by the names of the files
+# what this process executed, by the names of the files
+_included: dict[str, tuple[Path, bytes]] = {}
 
 
 def include(path: Path) -> None:
-    """Execute a file, but not twice; ConfigError if it cannot be read or fails, or another file of its name was."""
+    """Execute a file, but not twice; ConfigError if it cannot be read or fails, or another file of
+    its name was.
+    """
     path = path.absolute()
     content = read_bytes(path)
     earlier, executed = _included.get(path.name, (path, None))
     if executed == content:
         return
     if executed is not None:
-        raise ConfigError(f"--include {path}: another file of this name is included ({earlier}); rename one")
+        raise ConfigError(
+            f"--include {path}: another file of this name is included ({earlier}); rename one"
+        )
     module = ModuleType(f"own_code_{digest_of(content)}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
@@ -50,21 +58,32 @@ def included() -> dict[str, str]:
 
 
 def names(key: str) -> list[str]:
-    """The names that a setting can have, if own code is included; its module is loaded, and with it maybe torch."""
+    """The names that a setting can have, if own code is included; its module is loaded, and with it
+    maybe torch.
+    """
     module, _, name = DICTS[key].rpartition(".")
     return list(getattr(import_module(f"albert_lab.{module}"), name)) if _included else []
 
 
 def missing_option(key: str, name: str, file: str) -> str:
-    """That a name which own code adds to a dict also needs a file of options; empty if none does."""
-    return f"; own code has {name}: write its settings to FOLDER/{file}, and give --conf FOLDER" * (name in names(key))
+    """That a name which own code adds to a dict also needs a file of options; empty if none
+    does.
+    """
+    return f"; own code has {name}: write its settings to FOLDER/{file}, and give --conf FOLDER" * (
+        name in names(key)
+    )
 
 
 def check(digests: Mapping[str, str], what: str) -> None:
-    """Raises ConfigError if a file with which something was made is not included, or has other content."""
+    """Raises ConfigError if a file with which something was made is not included, or has other
+    content.
+    """
     for name, digest in digests.items():
         if included().get(name) != digest:
-            raise ConfigError(f"{what} was made with own code: add --include FILE, with {name} as it was ({digest})")
+            raise ConfigError(
+                f"{what} was made with own code: add --include FILE, with {name} as it was "
+                f"({digest})"
+            )
 
 
 def options() -> list[str]:
@@ -73,9 +92,19 @@ def options() -> list[str]:
 
 
 def suspected(error: BaseException) -> str | None:
-    """An error in one line that own code may have made, itself or by what it put into a dict; None for any other."""
-    of_machine = type(error) is not RuntimeError and isinstance(error, (RuntimeError, OSError))  # plain: wrong shapes
-    if not _included or not isinstance(error, Exception) or isinstance(error, FIXABLE) or of_machine:
+    """An error in one line that own code may have made, itself or by what it put into a dict; None
+    for any other.
+    """
+    # plain: wrong shapes
+    of_machine = type(error) is not RuntimeError and isinstance(error, (RuntimeError, OSError))
+    if (
+        not _included
+        or not isinstance(error, Exception)
+        or isinstance(error, FIXABLE)
+        or of_machine
+    ):
         return None
     place = "ALBERT_LAB_TRACEBACK=1 or the run's folder has the place"
-    return f"own code ({', '.join(_included)}) may be wrong: {' '.join(repr(error).split())}; {place}"
+    return (
+        f"own code ({', '.join(_included)}) may be wrong: {' '.join(repr(error).split())}; {place}"
+    )

@@ -10,7 +10,8 @@ from albert_lab.errors import ConfigError
 from albert_lab.files import read_yaml
 
 PACKAGE = Path(__file__).resolve().parent
-_SHIPPED = PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent  # in a wheel inside, in a checkout beside it
+# in a wheel inside, in a checkout beside it
+_SHIPPED = PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent
 CONF, EXPERIMENTS = _SHIPPED / "conf", _SHIPPED / "experiments"
 own_conf: list[Path] = []  # the user's folders
 _forget: list[Callable[[], None]] = []
@@ -18,7 +19,9 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def cache_until_use_conf(read: F) -> F:
-    """Caches what a function reads of the configuration files, until use_conf() names folders anew."""
+    """Caches what a function reads of the configuration files, until use_conf() names folders
+    anew.
+    """
     cached = lru_cache(maxsize=None)(read)
     _forget.append(cached.cache_clear)
     return cast(F, cached)
@@ -34,20 +37,32 @@ def use_conf(folders: Iterable[Path]) -> None:
             raise ConfigError(f"--conf {folder}: there is no such folder")
         for file in sorted(folder.rglob("*.yaml")):
             option = file.relative_to(folder)
-            if not (CONF / option.parent).is_dir() or option.parent == Path() or (CONF / option).exists():
+            if (
+                not (CONF / option.parent).is_dir()
+                or option.parent == Path()
+                or (CONF / option).exists()
+            ):
                 groups = ", ".join(sorted(place.name for place in CONF.iterdir() if place.is_dir()))
-                raise ConfigError(f"{file} is no new option: name it {folder}/GROUP/NAME.yaml (groups: {groups})")
+                raise ConfigError(
+                    f"{file} is no new option: name it {folder}/GROUP/NAME.yaml (groups: {groups})"
+                )
             read_yaml(file)  # Hydra's own errors do not name every damaged file
 
 
 def conf_files(pattern: str) -> list[Path]:
-    """The configuration files of a pattern, such as task/*.yaml: those of conf/, then those of the user's folders."""
+    """The configuration files of a pattern, such as task/*.yaml: those of conf/, then those of the
+    user's folders.
+    """
     return [file for folder in (CONF, *own_conf) for file in sorted(folder.glob(pattern))]
 
 
 def conf_file(name: str) -> Path:
-    """A configuration file, such as task/sst2.yaml; that of conf/, which need not exist, if no folder has it."""
-    return next((folder / name for folder in (CONF, *own_conf) if (folder / name).is_file()), CONF / name)
+    """A configuration file, such as task/sst2.yaml; that of conf/, which need not exist, if no
+    folder has it.
+    """
+    return next(
+        (folder / name for folder in (CONF, *own_conf) if (folder / name).is_file()), CONF / name
+    )
 
 
 def expanded(text: str) -> Path:
@@ -78,7 +93,9 @@ def published() -> Path:
 
 
 def tasks_data() -> Path:
-    """Folder of the downstream tasks' data (glue, squad, race): $ALBERT_LAB_TASKS, else data/ in home()."""
+    """Folder of the downstream tasks' data (glue, squad, race): $ALBERT_LAB_TASKS, else data/ in
+    home().
+    """
     return _output("ALBERT_LAB_TASKS", home() / "data")
 
 

@@ -1,4 +1,6 @@
-"""A score, from evaluation to the cell of a table: percent, with n, interval, floors and method; and its documents."""
+"""A score, from evaluation to the cell of a table: percent, with n, interval, floors and method;
+and its documents.
+"""
 
 import math
 from collections.abc import Sequence
@@ -11,12 +13,14 @@ from pydantic import Field, model_validator
 from albert_lab.files import Record
 
 _Z = NormalDist().inv_cdf(0.975)  # standard errors on each side of a 95 % interval
-_Percent = Annotated[float, Field(strict=True, ge=-100, le=100)]  # a correlation can be below 0; a boolean is no number
+# a correlation can be below 0; a boolean is no number
+_Percent = Annotated[float, Field(strict=True, ge=-100, le=100)]
 _LeftOut = Field(exclude_if=lambda value: value is None)  # of a record, where there is none
 
 _MOST = 1 << 53  # up to which a float counts exactly
 BLOCKS = 64
-MOST_DOCUMENTS = 128  # more are joined to blocks of consecutive ones: a spread over so many is known well enough
+# more are joined to blocks of consecutive ones: a spread over so many is known well enough
+MOST_DOCUMENTS = 128
 LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model
 
 
@@ -29,11 +33,13 @@ class Score(Record, extra="ignore"):  # records from before have an interval of 
         low, high: its 95 % interval over those answers, or None if its metric has none.
         floor: the score of the best constant answer on the same examples.
         lexical_floor: the score of bags of words, of a fine-tuned task (tasks/metrics.py).
-        segments_floor: the score of each segment by itself, by a classifier that cannot relate the two (see
-            measures/segments_floor.py); None if it does not apply.
-        auc: the area under the ROC curve of the answers in percent, which does not depend on their threshold.
+        segments_floor: the score of each segment by itself, by a classifier that cannot relate the
+            two (see measures/segments_floor.py); None if it does not apply.
+        auc: the area under the ROC curve of the answers in percent, which does not depend on their
+            threshold.
         by: the method that gave the answers, such as "head" or "linear probe".
-        loss: mean negative log-likelihood of the right answers in nats; None if the answers have no likelihood.
+        loss: mean negative log-likelihood of the right answers in nats; None if the answers have no
+            likelihood.
     """
 
     value: _Percent
@@ -53,7 +59,8 @@ def loss_name(name: str) -> str:
 
 
 def wilson(correct: float, n: int) -> tuple[float, float]:
-    """The 95 % Wilson interval of a share of n answers, in percent. That of scipy takes whole numbers alone.
+    """The 95 % Wilson interval of a share of n answers, in percent. That of scipy takes whole
+    numbers alone.
 
     Args:
         correct: number of right answers; for a mean of shares such as F1, their sum.
@@ -67,10 +74,12 @@ def wilson(correct: float, n: int) -> tuple[float, float]:
 
 
 def paired(right: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
-    """The difference of two shares of right answers to the same questions in points, and its 95 % interval.
+    """The difference of two shares of right answers to the same questions in points, and its 95 %
+    interval.
 
-    The interval is that of Agresti and Min (2005, "Simple improved confidence intervals for comparing matched
-    proportions"): of the pairs that one of both answers correctly, half a pair more on each side.
+    The interval is that of Agresti and Min (2005, "Simple improved confidence intervals for
+    comparing matched proportions"): of the pairs that one of both answers correctly, half a pair
+    more on each side.
 
     Args:
         right: whether each answer is right [n] bool.
@@ -87,13 +96,16 @@ def paired(right: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
 
 
 def share(correct: int, n: int, *, floor: float, by: str, loss: float | None = None) -> Score:
-    """The score of `correct` right answers of n; the floor is in percent, the loss in nats per answer."""
+    """The score of `correct` right answers of n; the floor is in percent, the loss in nats per
+    answer.
+    """
     low, high = wilson(correct, n)
     return Score(value=100 * correct / n, n=n, low=low, high=high, floor=floor, by=by, loss=loss)
 
 
 class Documents(Record):
-    """A score by document of the held-out text, by its number there; of a task by block of consecutive examples.
+    """A score by document of the held-out text, by its number there; of a task by block of
+    consecutive examples.
 
     Attributes:
         n: the number of answers; 0 for a document without any.
@@ -106,31 +118,42 @@ class Documents(Record):
     @model_validator(mode="after")
     def _parts_fit(self) -> "Documents":
         if len(self.n) != len(self.sum):
-            raise ValueError(f"numbers of answers of {len(self.n)} documents, but sums of {len(self.sum)}")
+            raise ValueError(
+                f"numbers of answers of {len(self.n)} documents, but sums of {len(self.sum)}"
+            )
         if not any(self.n):
             raise ValueError("no document has an answer")
         without = [number for number, count in enumerate(self.n) if not count and self.sum[number]]
         if without:
-            raise ValueError(f"document {without[0]} has no answers, but a sum of {self.sum[without[0]]:g}")
+            raise ValueError(
+                f"document {without[0]} has no answers, but a sum of {self.sum[without[0]]:g}"
+            )
         return self
 
     def minus(self, other: "Documents") -> "Documents":
         """The difference of two scores of the same pairs."""
-        return Documents(n=self.n, sum=tuple(a - b for a, b in zip(self.sum, other.sum, strict=True)))
+        return Documents(
+            n=self.n, sum=tuple(a - b for a, b in zip(self.sum, other.sum, strict=True))
+        )
 
 
 def by_document(source: np.ndarray, values: np.ndarray) -> Documents:
     """The number and the sum of values by their source document. [values]
 
     Args:
-        source: the number of the document of each value; of many documents, consecutive ones are joined.
+        source: the number of the document of each value; of many documents, consecutive ones are
+            joined.
     """
     number = int(source.max()) + 1
     source = source if number <= MOST_DOCUMENTS else source.astype(int) * MOST_DOCUMENTS // number
-    return Documents(n=np.bincount(source).tolist(), sum=np.bincount(source, values).round(3).tolist())
+    return Documents(
+        n=np.bincount(source).tolist(), sum=np.bincount(source, values).round(3).tolist()
+    )
 
 
 def by_block(shares: Sequence[float]) -> Documents:
-    """Sums of the shares of examples by at most 64 blocks of consecutive ones, which come from the same texts."""
+    """Sums of the shares of examples by at most 64 blocks of consecutive ones, which come from the
+    same texts.
+    """
     blocks = np.arange(len(shares)) * min(BLOCKS, len(shares)) // len(shares)
     return by_document(blocks, np.array(shares, float))

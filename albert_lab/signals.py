@@ -1,4 +1,5 @@
-"""Requests to stop this process: a signal sets a flag, which decides the exit code whatever error follows.
+"""Requests to stop this process: a signal sets a flag, which decides the exit code whatever error
+follows.
 
 A signal may arrive at any instruction: within an import, a callback, a destructor. The exception
 that it raises there can be replaced by another error or swallowed, so the flag counts.
@@ -17,7 +18,8 @@ from albert_lab.errors import INTERRUPTED, STOPPED
 # A closed terminal stops a command as SIGTERM does, unless it was started with nohup.
 _HANGS_UP = signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
 NUMBERS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if _HANGS_UP else []))
-PARENT = "ALBERT_LAB_PARENT"  # of the environment: the number of the process that waits for this one
+# of the environment: the number of the process that waits for this one
+PARENT = "ALBERT_LAB_PARENT"
 _WATCH_SECONDS = 1.0
 _received: list[int] = []
 _unsaved: list[object] = []  # an entry for each state that is in memory alone

@@ -17,16 +17,20 @@ LOCK = ".lock"  # of the lock of a file or folder of the same name
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file atomically, text as UTF-8; after an error, an earlier file is unchanged, and no other remains."""
+    """Write a file atomically, text as UTF-8; after an error, an earlier file is unchanged, and no
+    other remains.
+    """
     with replacing(path) as partial:
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path at which to write a file or folder, which takes the place of `path` at the end of this context.
+    """A path at which to write a file or folder, which takes the place of `path` at the end of this
+    context.
 
-    A folder takes that of an empty one only. If the process is killed, a partial file or folder may remain beside it.
+    A folder takes that of an empty one only. If the process is killed, a partial file or folder may
+    remain beside it.
 
     Raises:
         OSError: the disk is full or fails; `path` is unchanged, and nothing else remains.
@@ -40,7 +44,8 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.replace(path)
         _sync(path.parent)
     except OSError as error:
-        error.filename = error.filename or str(path)  # the system does not name the file that found the disk full
+        # the system does not name the file that found the disk full
+        error.filename = error.filename or str(path)
         raise
     finally:
         remove(partial)
@@ -61,8 +66,11 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def locked(file: Path, say: Say, is_stopped: Callable[[], bool] | None = None) -> AbstractContextManager[object]:
-    """Holds the lock of a file, which stays, within this context; the system releases it when the process ends.
+def locked(
+    file: Path, say: Say, is_stopped: Callable[[], bool] | None = None
+) -> AbstractContextManager[object]:
+    """Holds the lock of a file, which stays, within this context; the system releases it when the
+    process ends.
 
     Raises:
         filelock.Timeout: stopped while waiting for another process.

@@ -1,13 +1,15 @@
-"""Seconds of training until a held-out MLM loss, of albert-lab and of stock transformers, as Markdown.
+"""Seconds of training until a held-out MLM loss, of albert-lab and of stock transformers, as
+Markdown.
 
-`python benchmarks/time_to_loss.py [LOSS,LOSS...|end] [KEY=VALUE]...`; end: the loss of albert-lab at the end of its
-budget, in steps. The same model with the same initial weights reads the same text (transformers projects embeddings
-also where E = H: there it keeps the identity, untrained). albert-lab trains as configured: its optimizer, its stages
-of lengths. transformers trains at full length with AdamW (fused, as its Trainer does) at the same rate and schedule; at
-its default, float32 and eager; and at its best, bf16 and compiled. It has SLOWER times as many steps, since it needs
-more: what counts is the time to a loss. The three train by turns of one interval each, in processes of their own, one
-at a time. Seconds are those of optimizer steps, without compilation and evaluation; all are evaluated by the same code
-on the same held-out text.
+`python benchmarks/time_to_loss.py [LOSS,LOSS...|end] [KEY=VALUE]...`; end: the loss of albert-lab
+at the end of its budget, in steps. The same model with the same initial weights reads the same text
+(transformers projects embeddings also where E = H: there it keeps the identity, untrained).
+albert-lab trains as configured: its optimizer, its stages of lengths. transformers trains at full
+length with AdamW (fused, as its Trainer does) at the same rate and schedule; at its default,
+float32 and eager; and at its best, bf16 and compiled. It has SLOWER times as many steps, since it
+needs more: what counts is the time to a loss. The three train by turns of one interval each, in
+processes of their own, one at a time. Seconds are those of optimizer steps, without compilation and
+evaluation; all are evaluated by the same code on the same held-out text.
 """
 
 import json
@@ -53,7 +55,11 @@ COMMON = [
     "evaluation.num_curve_points=24",
     "evaluation.num_curve_pairs=2048",
 ]
-COMMON += ["evaluation.num_pairs=2048", "evaluation.num_probe_pairs=64", "machine.checkpoint_seconds=1000000"]
+COMMON += [
+    "evaluation.num_pairs=2048",
+    "evaluation.num_probe_pairs=64",
+    "machine.checkpoint_seconds=1000000",
+]
 THEIRS = ["optimizer=adamw", "length_schedule=constant"]
 MLM = "mlm_accuracy"
 SAME_LOSS = 0.01  # nats between the same weights in two libraries
@@ -62,7 +68,8 @@ Point = tuple[float, int, float]  # training seconds, steps, held-out MLM loss
 
 
 def main(losses: Sequence[float], overrides: list[str]) -> None:
-    """Train by turns until each library has reached the lowest loss or its budget, and print the table.
+    """Train by turns until each library has reached the lowest loss or its budget, and print the
+    table.
 
     Without losses, the one is that of albert-lab at its end.
     """
@@ -83,14 +90,20 @@ def main(losses: Sequence[float], overrides: list[str]) -> None:
                     goal = curves[OURS][-1][2]
                 continue
             curves[library].append(point)
-            print(f"{library}: {point[0]:.0f} s, step {point[1]:,}, loss {point[2]:.3f}", file=sys.stderr, flush=True)
+            print(
+                f"{library}: {point[0]:.0f} s, step {point[1]:,}, loss {point[2]:.3f}",
+                file=sys.stderr,
+                flush=True,
+            )
             if point[2] <= goal:
                 running.discard(library)
     for child in children.values():
         child.kill()
     print(table(curves, losses or [goal]))
     print(
-        f"\n{cores()} cores, load {os.getloadavg()[0]:.1f} at the end, text of {load(overrides).corpus.name}:", end=""
+        f"\n{cores()} cores, load {os.getloadavg()[0]:.1f} at the end, text of "
+        f"{load(overrides).corpus.name}:",
+        end="",
     )
     print(f" {' '.join(overrides) or 'scale=laptop'}")
 
@@ -103,7 +116,9 @@ def table(curves: dict[str, list[Point]], losses: Sequence[float]) -> str:
         for loss in losses:
             own, ours = seconds_to(curve, loss), seconds_to(curves[OURS], loss)
             line.append(f"{own:,.0f}" if own else f"not in {curve[-1][0]:,.0f}")
-            line.append(f"{(own or curve[-1][0]) / ours:.1f}{'' if own else ' or more'}" if ours else "")
+            line.append(
+                f"{(own or curve[-1][0]) / ours:.1f}{'' if own else ' or more'}" if ours else ""
+            )
         lines.append([*line, f"{1000 * curve[-1][0] / max(curve[-1][1], 1):.1f}"])
     header = ["library"]
     for loss in losses:
@@ -112,7 +127,9 @@ def table(curves: dict[str, list[Point]], losses: Sequence[float]) -> str:
 
 
 def seconds_to(curve: Sequence[Point], loss: float) -> float | None:
-    """Training seconds at which a curve first reaches a loss, on straight lines between its points; None if never."""
+    """Training seconds at which a curve first reaches a loss, on straight lines between its points;
+    None if never.
+    """
     for (before, _, higher), (after, _, lower) in pairwise(curve):
         if lower <= loss:
             return before + (after - before) * max(0.0, (higher - loss) / (higher - lower))
@@ -122,7 +139,9 @@ def seconds_to(curve: Sequence[Point], loss: float) -> float | None:
 def _child(library: str, overrides: list[str]) -> subprocess.Popen[str]:
     own = ALLOCATOR if library == OURS else {}
     command = [sys.executable, __file__, "--one", library, *overrides]
-    return subprocess.Popen(command, env=os.environ | own, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return subprocess.Popen(
+        command, env=os.environ | own, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
 
 
 def _turn(child: subprocess.Popen[str]) -> Point | None:
@@ -152,7 +171,11 @@ def train(library: str, overrides: list[str]) -> None:
         else:
             rate, value = config.learning_rate, SLOWER * config.budget.value
             betas = ",".join(map(str, config.optimizer.betas))
-            same = [f"optimizer.learning_rate={rate}", f"optimizer.betas=[{betas}]", f"budget.value={value}"]
+            same = [
+                f"optimizer.learning_rate={rate}",
+                f"optimizer.betas=[{betas}]",
+                f"budget.value={value}",
+            ]
             theirs = load([*COMMON, *overrides, *THEIRS, *same])
             _train_transformers(_pretrainer(theirs, Path(folder)), library == LIBRARIES[2])
 
@@ -195,18 +218,25 @@ def _pretrainer(config: RunConfig, folder: Path) -> Pretrainer:
 
 
 def _train_transformers(trainer: Pretrainer, is_best: bool) -> None:
-    """Train transformers' model from the initial weights of a pre-training, on its batches, with its evaluation."""
+    """Train transformers' model from the initial weights of a pre-training, on its batches, with
+    its evaluation.
+    """
     config, device, shape = trainer.config, trainer.device, EncoderShape.from_config(trainer.config)
     model = build(config).to(device)
     missing, unexpected = model.load_state_dict(
         to_transformers(trainer.model.state_dict(), shape, "albert"), strict=False
     )
-    assert all("pooler" in name for name in unexpected), unexpected  # without a pair loss it has none
-    assert all("predictions.decoder" in name for name in missing), missing  # tied to the word embeddings and the bias
+    # without a pair loss it has none
+    assert all("pooler" in name for name in unexpected), unexpected
+    # tied to the word embeddings and the bias
+    assert all("predictions.decoder" in name for name in missing), missing
     model.get_submodule(PROJECTION).requires_grad_(shape.projection)
     decayed, rest = split_parameters(model)
     options = {"betas": config.optimizer.betas, "eps": config.optimizer.eps, "fused": True}
-    groups = [{"params": decayed, "weight_decay": config.optimizer.weight_decay}, {"params": rest, "weight_decay": 0.0}]
+    groups = [
+        {"params": decayed, "weight_decay": config.optimizer.weight_decay},
+        {"params": rest, "weight_decay": 0.0},
+    ]
     optimizer = torch.optim.AdamW(groups, lr=0.0, **options)
     forward = torch.compile(model) if is_best else model
     context = trainer.evaluator.autocast if is_best else nullcontext
@@ -228,7 +258,9 @@ def _train_transformers(trainer: Pretrainer, is_best: bool) -> None:
             with _timed(device) as took:
                 for step in range(first, end):
                     for group in optimizer.param_groups:
-                        factor = learning_rate_factor(step / steps, config.optimizer.warmup, config.optimizer.decay)
+                        factor = learning_rate_factor(
+                            step / steps, config.optimizer.warmup, config.optimizer.decay
+                        )
                         group["lr"] = config.learning_rate * factor
                     losses(next(stream)).backward()
                     nn.utils.clip_grad_norm_(model.parameters(), config.optimizer.max_grad_norm)
@@ -259,6 +291,9 @@ if __name__ == "__main__":
     if arguments[:1] == ["--one"]:
         train(arguments[1], arguments[2:])
     elif arguments and "=" not in arguments[0]:
-        main([] if arguments[0] == "end" else [float(word) for word in arguments[0].split(",")], arguments[1:])
+        main(
+            [] if arguments[0] == "end" else [float(word) for word in arguments[0].split(",")],
+            arguments[1:],
+        )
     else:
         main(LOSSES, arguments)

@@ -1,9 +1,11 @@
-"""Training and inference of albert-lab and of stock transformers on the same batches, in turns, as Markdown.
+"""Training and inference of albert-lab and of stock transformers on the same batches, in turns, as
+Markdown.
 
-`python benchmarks/transformers_step.py [ROUNDS] [KEY=VALUE]...`. The model and losses of transformers, with torch's
-default AdamW: at its default, float32 and eager; and at its best, in the precision of albert-lab and compiled (which
-needs a C++ compiler on a CPU). Each measurement has a process of its own; only those of albert-lab have the settings
-of the memory allocator that runs have.
+`python benchmarks/transformers_step.py [ROUNDS] [KEY=VALUE]...`. The model and losses of
+transformers, with torch's default AdamW: at its default, float32 and eager; and at its best, in the
+precision of albert-lab and compiled (which needs a C++ compiler on a CPU). Each measurement has a
+process of its own; only those of albert-lab have the settings of the memory allocator that runs
+have.
 """
 
 import json
@@ -53,12 +55,24 @@ def main(number: int, overrides: list[str]) -> None:
     lines = []
     for library in LIBRARIES:
         speeds = [median(turn[library][place] for turn in turns) for place in (0, 1)]
-        ratios = [median(turn["albert-lab"][place] / turn[library][place] for turn in turns) for place in (0, 1)]
-        lines.append([library, *(f"{speed:,.0f}" for speed in speeds), *(f"{ratio:.2f}" for ratio in ratios)])
-    header = ["library", "training tokens/s", "inference tokens/s", "albert-lab over it, training", "inference"]
+        ratios = [
+            median(turn["albert-lab"][place] / turn[library][place] for turn in turns)
+            for place in (0, 1)
+        ]
+        lines.append(
+            [library, *(f"{speed:,.0f}" for speed in speeds), *(f"{ratio:.2f}" for ratio in ratios)]
+        )
+    header = [
+        "library",
+        "training tokens/s",
+        "inference tokens/s",
+        "albert-lab over it, training",
+        "inference",
+    ]
     print(tabulate(lines, header, "github", disable_numparse=True))
     print(
-        f"\nMedians of {number} rounds on {cores()} cores, load {os.getloadavg()[0]:.1f} at the end:"
+        f"\nMedians of {number} rounds on {cores()} cores, load {os.getloadavg()[0]:.1f} at "
+        "the end:"
         f" {' '.join(overrides)}"
     )
 
@@ -66,7 +80,9 @@ def main(number: int, overrides: list[str]) -> None:
 def _in_child(library: str, overrides: list[str]) -> list[float]:
     own = ALLOCATOR if library == "albert-lab" else {}
     command = [sys.executable, __file__, "--one", library, *overrides]
-    return json.loads(subprocess.run(command, env=os.environ | own, stdout=subprocess.PIPE, check=True).stdout)
+    return json.loads(
+        subprocess.run(command, env=os.environ | own, stdout=subprocess.PIPE, check=True).stdout
+    )
 
 
 def measure(library: str, config: RunConfig) -> tuple[float, float]:
@@ -80,7 +96,9 @@ def measure(library: str, config: RunConfig) -> tuple[float, float]:
     # A rate of 0 changes neither the weights nor the amount of work.
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0)
     forward = torch.compile(model) if is_best else model
-    batch, held_out = (synthetic_batch(config, size) for size in (config.batch_size, config.evaluation.batch_size))
+    batch, held_out = (
+        synthetic_batch(config, size) for size in (config.batch_size, config.evaluation.batch_size)
+    )
 
     def train() -> None:
         model.train()
@@ -102,7 +120,9 @@ def _measure_ours(config: RunConfig) -> tuple[float, float]:
     device = choose_device(config.machine.device)
     model = PretrainingModel.from_config(config).to(device)
     step = Step(config, model, build_optimizer(model, config.optimizer, 0.0), device)
-    batch, held_out = (synthetic_batch(config, size) for size in (config.batch_size, config.evaluation.batch_size))
+    batch, held_out = (
+        synthetic_batch(config, size) for size in (config.batch_size, config.evaluation.batch_size)
+    )
     steps = with_graphs(step)
 
     def train() -> None:
@@ -118,25 +138,35 @@ def _measure_ours(config: RunConfig) -> tuple[float, float]:
 
 
 def synthetic_batch(config: RunConfig, num_sequences: int) -> Batch:
-    """Sequences of full length: random ids and labels, and the number of predicted positions that the masking sets."""
+    """Sequences of full length: random ids and labels, and the number of predicted positions that
+    the masking sets.
+    """
     sequence = config.max_sequence_length
     masked = config.masking.most_predictions(sequence)
     rng = np.random.Generator(np.random.Philox(key=config.seed))
     ids = rng.integers(config.tokenizer.vocab_size, size=(num_sequences, sequence))
-    places = np.sort(rng.permuted(np.tile(np.arange(sequence), (num_sequences, 1)), axis=1)[:, :masked], axis=1)
+    places = np.sort(
+        rng.permuted(np.tile(np.arange(sequence), (num_sequences, 1)), axis=1)[:, :masked], axis=1
+    )
     num_labels = len(config.inter_sentence.labels)
     return Batch(
         input_ids=ids,
-        token_type_ids=np.tile((np.arange(sequence) >= sequence // 2).astype(np.int64), (num_sequences, 1)),
+        token_type_ids=np.tile(
+            (np.arange(sequence) >= sequence // 2).astype(np.int64), (num_sequences, 1)
+        ),
         attention_mask=np.ones((num_sequences, sequence), dtype=bool),
         masked_positions=(places + sequence * np.arange(num_sequences)[:, None]).ravel(),
         masked_labels=rng.integers(config.tokenizer.vocab_size, size=num_sequences * masked),
-        pair_labels=rng.integers(num_labels, size=num_sequences) if num_labels else np.full(num_sequences, -1),
+        pair_labels=rng.integers(num_labels, size=num_sequences)
+        if num_labels
+        else np.full(num_sequences, -1),
     )
 
 
 def build(config: RunConfig) -> nn.Module:
-    """The model of transformers with the shape and losses of a configuration, randomly initialised."""
+    """The model of transformers with the shape and losses of a configuration, randomly
+    initialised.
+    """
     import transformers
 
     shape = EncoderShape.from_config(config)
@@ -159,7 +189,10 @@ def build(config: RunConfig) -> nn.Module:
     if shape.attention_groups == shape.ffn_groups == shape.num_layers and not shape.projection:
         kind = transformers.BertForPreTraining if has_pairs else transformers.BertForMaskedLM
         return kind(transformers.BertConfig(**common))
-    sys.exit("transformers has all-shared layers, and not-shared ones with E = H; no model of this configuration")
+    sys.exit(
+        "transformers has all-shared layers, and not-shared ones with E = H; no model of this "
+        "configuration"
+    )
 
 
 def _rate(work: Callable[[], None], device: torch.device) -> float:
@@ -188,7 +221,9 @@ def inputs_and_labels(batch: Batch, model: nn.Module, device: torch.device) -> d
     """The arguments of a training step of a model of transformers."""
     labels = np.full(batch.input_ids.size, IGNORED_LABEL)
     labels[batch.masked_positions] = batch.masked_labels
-    inputs: dict[str, Any] = {"labels": torch.from_numpy(labels.reshape(batch.input_ids.shape)).to(device)}
+    inputs: dict[str, Any] = {
+        "labels": torch.from_numpy(labels.reshape(batch.input_ids.shape)).to(device)
+    }
     name = type(model).__name__
     if name.endswith("ForPreTraining"):
         pairs = "sentence_order_label" if name.startswith("Albert") else "next_sentence_label"

@@ -1,8 +1,10 @@
-"""BLiMP (Warstadt et al. 2020): how often is the good sentence of a minimal pair of English grammar the likelier one?
+"""BLiMP (Warstadt et al. 2020): how often is the good sentence of a minimal pair of English grammar
+the likelier one?
 
-A held-out measure on own text. The likelihood of a sentence is its pseudo-log-likelihood (Salazar et al. 2020): the sum
-of the log-probabilities of its tokens, each masked by itself. ALBERT_LAB_BLIMP names the file of pairs: JSON Lines with
-`uid` (the paradigm), `good` and `bad`, also compressed. The first PAIRS of each paradigm count; None: all.
+A held-out measure on own text. The likelihood of a sentence is its pseudo-log-likelihood (Salazar
+et al. 2020): the sum of the log-probabilities of its tokens, each masked by itself.
+ALBERT_LAB_BLIMP names the file of pairs: JSON Lines with `uid` (the paradigm), `good` and `bad`,
+also compressed. The first PAIRS of each paradigm count; None: all.
 """
 
 import os
@@ -25,22 +27,42 @@ PAIRS = 100
 COPIES = 2048  # masked sequences of a forward pass
 FILE = Path(os.environ.get("ALBERT_LAB_BLIMP", "blimp.jsonl"))
 if not FILE.is_file():
-    raise MissingDataError(f"there is no file {FILE}: set ALBERT_LAB_BLIMP to that of BLiMP's minimal pairs")
+    raise MissingDataError(
+        f"there is no file {FILE}: set ALBERT_LAB_BLIMP to that of BLiMP's minimal pairs"
+    )
 
 
-def blimp(model: PretrainingModel, tokenizer: Tokenizer, device: torch.device) -> tuple[Score, Documents]:
-    """The share of pairs whose good sentence is likelier, a tie counting a half; its documents are the paradigms."""
+def blimp(
+    model: PretrainingModel, tokenizer: Tokenizer, device: torch.device
+) -> tuple[Score, Documents]:
+    """The share of pairs whose good sentence is likelier, a tie counting a half; its documents are
+    the paradigms.
+    """
     pairs = pd.read_json(FILE, lines=True)
     if PAIRS is not None:
         pairs = pairs.groupby("uid", sort=False).head(PAIRS)
-    good, bad = ([tuple(ids) for ids in tokenizer.encode(pairs[side].to_list())] for side in ("good", "bad"))
+    good, bad = (
+        [tuple(ids) for ids in tokenizer.encode(pairs[side].to_list())] for side in ("good", "bad")
+    )
     longest = model.encoder.shape.max_position_embeddings - 2
-    fits = [min(map(len, pair)) > 0 and max(map(len, pair)) <= longest for pair in zip(good, bad, strict=True)]
+    fits = [
+        min(map(len, pair)) > 0 and max(map(len, pair)) <= longest
+        for pair in zip(good, bad, strict=True)
+    ]
     likelihood = dict(log_likelihoods(model, tokenizer, device, [*good, *bad], longest))
-    more = [likelihood[a] - likelihood[b] for a, b, whole in zip(good, bad, fits, strict=True) if whole]
+    more = [
+        likelihood[a] - likelihood[b] for a, b, whole in zip(good, bad, fits, strict=True) if whole
+    ]
     credit = (np.sign(more) + 1) / 2
     low, high = wilson(credit.sum(), len(credit))
-    score = Score(value=100 * credit.mean(), n=len(credit), low=low, high=high, floor=50, by="pseudo-log-likelihood")
+    score = Score(
+        value=100 * credit.mean(),
+        n=len(credit),
+        low=low,
+        high=high,
+        floor=50,
+        by="pseudo-log-likelihood",
+    )
     paradigm, _ = pd.factorize(pairs["uid"][fits])
     return score, by_document(paradigm, credit)
 
@@ -60,7 +82,9 @@ def log_likelihoods(
         while 0 < length <= longest and (part := list(islice(group, max(1, COPIES // length)))):
             ids = torch.tensor(part, device=device)
             ends = torch.full((len(part), 1), tokenizer.cls_id, device=device)
-            copies = torch.cat([ends, ids, torch.full_like(ends, tokenizer.sep_id)], 1).repeat_interleave(length, 0)
+            copies = torch.cat(
+                [ends, ids, torch.full_like(ends, tokenizer.sep_id)], 1
+            ).repeat_interleave(length, 0)
             place = torch.arange(len(copies), device=device)
             place = place * (length + 2) + 1 + place % length
             copies.view(-1)[place] = tokenizer.mask_id

@@ -1,4 +1,5 @@
-"""Does a model need whole segments for sentence order? SOP on held-out pairs, each segment cut to its first half.
+"""Does a model need whole segments for sentence order? SOP on held-out pairs, each segment cut to
+its first half.
 
 A held-out measure of your own: every run of a command that includes this file is scored by it.
 """

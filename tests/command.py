@@ -32,7 +32,9 @@ def own_signals() -> Iterator[None]:
 
 
 def here(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The output and exit code of `albert-lab ARGUMENTS`, executed in this process; its runs are separate processes."""
+    """The output and exit code of `albert-lab ARGUMENTS`, executed in this process; its runs are
+    separate processes.
+    """
     known_digests.clear()  # as in a new process
     out, err = io.StringIO(), io.StringIO()
     code: object = 0

@@ -16,7 +16,8 @@ from albert_lab.studies import execute, experiment
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads are slower
 
-gc.set_threshold(200_000, 50, 100)  # with torch, sympy and pandas loaded, a collection takes a third of a second
+# with torch, sympy and pandas loaded, a collection takes a third of a second
+gc.set_threshold(200_000, 50, 100)
 
 # The same examples in every test run; a slow machine does not fail a test.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -74,11 +75,15 @@ def shared_data():
 
 @pytest.fixture(scope="session")
 def full(tmp_path_factory):
-    """The folder of a full toy report of three seeds, and its analysis, by the name of its experiment."""
+    """The folder of a full toy report of three seeds, and its analysis, by the name of its
+    experiment.
+    """
 
     @cache
     def of(name: str):
-        folder = toy_report(tmp_path_factory.mktemp("full") / name, experiment.named(name), 3, full=True)
+        folder = toy_report(
+            tmp_path_factory.mktemp("full") / name, experiment.named(name), 3, full=True
+        )
         return folder, analysis.read(folder)
 
     return of

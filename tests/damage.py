@@ -1,4 +1,6 @@
-"""Damage to files, drawn by hypothesis: the result of a full disk, a kill, an editor or an attack."""
+"""Damage to files, drawn by hypothesis: the result of a full disk, a kill, an editor or an
+attack.
+"""
 
 import copy
 import json
@@ -10,13 +12,31 @@ from hypothesis import strategies as st
 from albert_lab.errors import FIXABLE
 
 # Values that may replace an expected value.
-STRANGE = [None, True, -1, 0, 10**30, 1e308, float("nan"), float("inf"), "", "nan", "../x", "=1+1", "é\0", [], {}, [[]]]
+STRANGE = [
+    None,
+    True,
+    -1,
+    0,
+    10**30,
+    1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "nan",
+    "../x",
+    "=1+1",
+    "é\0",
+    [],
+    {},
+    [[]],
+]
 
 
 # What is left of content after an accident at one place or between two, with some bytes of junk.
 ACCIDENTS: list[Callable[[bytes, int, int, bytes], bytes]] = [
     lambda content, first, end, junk: content[:first],  # cut
-    lambda content, first, end, junk: content[:first] + junk + content[first + len(junk) :],  # overwritten
+    # overwritten
+    lambda content, first, end, junk: content[:first] + junk + content[first + len(junk) :],
     lambda content, first, end, junk: content[:first] + junk + content[first:],  # inserted
     lambda content, first, end, junk: content[:first] + content[end:],  # removed
     lambda content, first, end, junk: content[:end] + content[first:],  # doubled
@@ -29,7 +49,12 @@ def damaged(draw: st.DrawFn, content: bytes) -> bytes:
     """A file's content after one to three damages."""
     for _ in range(draw(st.integers(1, 3))):
         first, end = sorted(draw(st.tuples(*[st.integers(0, len(content))] * 2)))
-        junk = draw(st.one_of(st.binary(max_size=8), st.sampled_from([b"[" * 9000, b"9" * 6000, b"\xff", b"\0", b","])))
+        junk = draw(
+            st.one_of(
+                st.binary(max_size=8),
+                st.sampled_from([b"[" * 9000, b"9" * 6000, b"\xff", b"\0", b","]),
+            )
+        )
         content = draw(st.sampled_from(ACCIDENTS))(content, first, end, junk)
     return content
 
@@ -41,7 +66,9 @@ def edited(draw: st.DrawFn, content: Any) -> Any:
     for _ in range(draw(st.integers(1, 3))):
         place = content
         while isinstance(place, dict | list) and place:
-            key = draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+            key = draw(
+                st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place)))
+            )
             inner = place[key]
             if not (isinstance(inner, dict | list) and inner and draw(st.booleans())):
                 _edit(draw, place, key)
@@ -72,7 +99,9 @@ def lines(*rows: dict) -> bytes:
 
 
 def is_read_or_named(name: str, read: Callable[[], object]) -> bool:
-    """Whether reading succeeds, or raises one of our errors with the name of the file and without pydantic's words."""
+    """Whether reading succeeds, or raises one of our errors with the name of the file and without
+    pydantic's words.
+    """
     try:
         read()
     except FIXABLE as error:

@@ -30,11 +30,15 @@ ALBERT = EncoderShape(
     initializer_range=0.1,
     dropout=0.0,
 )
-BERT = dataclasses.replace(ALBERT, embedding_size=12, projection=False, attention_groups=3, ffn_groups=3)
+BERT = dataclasses.replace(
+    ALBERT, embedding_size=12, projection=False, attention_groups=3, ffn_groups=3
+)
 
 
 def random_model(shape, num_pair_labels=2, seed=0):
-    """A model with random biases and LayerNorms, since equal initial values would hide swapped tensors."""
+    """A model with random biases and LayerNorms, since equal initial values would hide swapped
+    tensors.
+    """
     model = PretrainingModel(shape, num_pair_labels, seed=seed).eval()
     generator = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
@@ -88,13 +92,20 @@ def assert_equal_outputs_and_gradients(ours, theirs, family, shape, sequence=11,
     positions = attention_mask.flatten().nonzero().flatten()[::2]
     labels = torch.randint(0, shape.vocab_size, (len(positions),), generator=generator)
 
-    hidden_states = ours.encoder(input_ids, token_type_ids, attention_mask, output_hidden_states=True).hidden_states
+    hidden_states = ours.encoder(
+        input_ids, token_type_ids, attention_mask, output_hidden_states=True
+    ).hidden_states
     output = ours(input_ids, token_type_ids, attention_mask, positions)
     expected = theirs(
-        input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids, output_hidden_states=True
+        input_ids,
+        attention_mask=attention_mask,
+        token_type_ids=token_type_ids,
+        output_hidden_states=True,
     )
     pair_logits, logits = expected[1], expected[0].flatten(0, 1)[positions]
-    base = theirs.base_model(input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
+    base = theirs.base_model(
+        input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
+    )
 
     def close(actual, wanted, tolerance=1e-5):
         torch.testing.assert_close(actual, wanted, rtol=tolerance, atol=tolerance)
@@ -106,7 +117,10 @@ def assert_equal_outputs_and_gradients(ours, theirs, family, shape, sequence=11,
     close(output.pair_logits, pair_logits)
 
     pair_labels = torch.tensor([0, 1, 0])
-    (F.cross_entropy(output.mlm_logits, labels) + F.cross_entropy(output.pair_logits, pair_labels)).backward()
+    (
+        F.cross_entropy(output.mlm_logits, labels)
+        + F.cross_entropy(output.pair_logits, pair_labels)
+    ).backward()
     (F.cross_entropy(logits, labels) + F.cross_entropy(pair_logits, pair_labels)).backward()
     their_gradients = {name: parameter.grad for name, parameter in theirs.named_parameters()}
     gradients = {name: parameter.grad for name, parameter in ours.named_parameters()}

@@ -19,14 +19,39 @@ def _smoke() -> RunConfig:
 
 
 def toy_score(
-    value: float, by: str = "head", *, loss: float, floor: float = 50, lexical_floor: float | None = None
+    value: float,
+    by: str = "head",
+    *,
+    loss: float,
+    floor: float = 50,
+    lexical_floor: float | None = None,
 ) -> Score:
     low, high = value - 3, value + 3
-    return Score(value=value, n=1000, low=low, high=high, floor=floor, lexical_floor=lexical_floor, by=by, loss=loss)
+    return Score(
+        value=value,
+        n=1000,
+        low=low,
+        high=high,
+        floor=floor,
+        lexical_floor=lexical_floor,
+        by=by,
+        loss=loss,
+    )
 
 
-_OF_SOFTWARE = {"albert_lab": "0.1.0", "python": "3.11.7", "packages": {"torch": "2.13.0", "numpy": "2.4.6"}}
-_OF_HARDWARE = {"platform": "Linux", "processor": "toy", "cores": 2, "threads": 2, "device": "cpu", "devices": ["cpu"]}
+_OF_SOFTWARE = {
+    "albert_lab": "0.1.0",
+    "python": "3.11.7",
+    "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
+}
+_OF_HARDWARE = {
+    "platform": "Linux",
+    "processor": "toy",
+    "cores": 2,
+    "threads": 2,
+    "device": "cpu",
+    "devices": ["cpu"],
+}
 _OF_HARDWARE |= {"precision": "bf16", "jobs": 1, "finished": "2026-11-21"}
 
 
@@ -86,7 +111,9 @@ def toy_curve_point(step: int, **numbers: float | None) -> CurvePoint:
 def toy_layer(layer: int, token: str, **numbers: float) -> Layer:
     """What one layer changes, over 1,200 tokens."""
     rest = dict.fromkeys(("l2_distance", "cosine_similarity", "degrees"), 1.0)
-    return Layer.model_validate({"corpus": "sotu", "layer": layer, "token": token, "n": 1200} | rest | numbers)
+    return Layer.model_validate(
+        {"corpus": "sotu", "layer": layer, "token": token, "n": 1200} | rest | numbers
+    )
 
 
 def scored(value: float, floor: float = 50.0, n: int = 2_000, **more) -> Score:
@@ -95,7 +122,11 @@ def scored(value: float, floor: float = 50.0, n: int = 2_000, **more) -> Score:
 
 
 def toy_run(
-    name: str, seed: int, numbers: Mapping[str, float | Score], columns: tuple[FilledColumn, ...] = (), **provenance
+    name: str,
+    seed: int,
+    numbers: Mapping[str, float | Score],
+    columns: tuple[FilledColumn, ...] = (),
+    **provenance,
 ) -> ReportedRun:
     """A run that has these numbers alone, of which scores also have what belongs to them."""
     base = _base()
@@ -107,7 +138,9 @@ def toy_run(
     }
     run = ReportedRun(record=base.model_copy(update=changed), columns=columns)
     # In place of what is computed from a whole record.
-    vars(run)["numbers"] = {key: item.value if isinstance(item, Score) else item for key, item in numbers.items()}
+    vars(run)["numbers"] = {
+        key: item.value if isinstance(item, Score) else item for key, item in numbers.items()
+    }
     return run
 
 
@@ -138,10 +171,18 @@ def toy_finetuning(
 
     def evaluation(step: int, value: float) -> Evaluation:
         main = Score(value=value, n=n, low=low, high=high, floor=floor, by="fine-tuned")
-        scores = {part: main.model_copy(update={"value": value}) for part, value in (parts or {}).items()}
+        scores = {
+            part: main.model_copy(update={"value": value}) for part, value in (parts or {}).items()
+        }
         return Evaluation(step=step, main=main, scores=scores, threshold=None)
 
-    content = {"max_sequence_length": 32, "steps": 6, "batch_size": 8, "learning_rate": 0.001, "question_length": None}
+    content = {
+        "max_sequence_length": 32,
+        "steps": 6,
+        "batch_size": 8,
+        "learning_rate": 0.001,
+        "question_length": None,
+    }
     settings = task.settings["smoke"].model_copy(update=content)
     train = ExampleSet(used=64, fingerprint="train", issues="")
     ends = evaluation(4, best), evaluation(6, last)
@@ -168,4 +209,6 @@ def toy_finetuning(
 
 def toy_column(*finetunings: FinetuningRecord) -> FilledColumn:
     """A column with the fine-tunings of one task."""
-    return FilledColumn(task=finetunings[0].task, title=finetunings[0].title, finetunings=finetunings)
+    return FilledColumn(
+        task=finetunings[0].task, title=finetunings[0].title, finetunings=finetunings
+    )

@@ -51,22 +51,37 @@ def test_a_module_imports_only_from_its_own_room_and_lower_layers(module):
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_no_module_imports_click_and_text_and_tables_need_no_torch(module):
-    banned = {"click", "torch"} if module.parts[0] in ("data", "analysis", "figures", "report") else {"click"}
+    banned = (
+        {"click", "torch"}
+        if module.parts[0] in ("data", "analysis", "figures", "report")
+        else {"click"}
+    )
     assert not banned & {name.split(".")[0] for name in imports(module)}
 
 
 def importing(*rooms: str) -> str:
-    names = [".".join(["albert_lab", *module.with_suffix("").parts]) for module in MODULES if module.parts[0] in rooms]
+    names = [
+        ".".join(["albert_lab", *module.with_suffix("").parts])
+        for module in MODULES
+        if module.parts[0] in rooms
+    ]
     return f"import {', '.join(names)}"
 
 
 def executing(*words: str) -> str:
-    return f"from albert_lab import cli; sys.argv = {['albert-lab', *words]}\ntry: cli.main()\nexcept SystemExit: pass"
+    return (
+        f"from albert_lab import cli; sys.argv = {['albert-lab', *words]}\ntry: "
+        "cli.main()\nexcept SystemExit: pass"
+    )
 
 
-SLOW = {"pandas", "scipy", "transformers"} | ({"torch"} if not any(gpu.exists() for gpu in machine._DRIVERS) else set())
+SLOW = {"pandas", "scipy", "transformers"} | (
+    {"torch"} if not any(gpu.exists() for gpu in machine._DRIVERS) else set()
+)
 STEPS = """
-import torch; from albert_lab.config.compose import load; from albert_lab.training.optimizer import build_optimizer
+import torch
+from albert_lab.config.compose import load
+from albert_lab.training.optimizer import build_optimizer
 for name in ("lamb", "adamw", "muon"):
     model = torch.nn.Linear(2, 2)
     optimizer = build_optimizer(model, load(["scale=smoke", f"optimizer={name}"]).optimizer, 0.1)
@@ -87,5 +102,7 @@ for name in ("lamb", "adamw", "muon"):
 )
 def test_nothing_is_loaded_that_is_not_needed_and_takes_a_second(script, unloaded):
     end = f"\nsys.exit(', '.join({unloaded} & set(sys.modules)) or 0)"
-    done = subprocess.run([sys.executable, "-c", "import sys\n" + script + end], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys\n" + script + end], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,6 @@
-"""Damaged files are either read or refused by an error that names the file; nothing else happens."""
+"""Damaged files are either read or refused by an error that names the file; nothing else
+happens.
+"""
 
 import io
 import json
@@ -39,7 +41,9 @@ def examples(number: int) -> settings:
 
 
 def accidents(content: Any) -> st.SearchStrategy[bytes]:
-    """The content of a file after an accident: of bytes, or of values where the content is plain data."""
+    """The content of a file after an accident: of bytes, or of values where the content is plain
+    data.
+    """
     if isinstance(content, bytes):
         return damaged(content)
     return st.one_of(damaged(as_json(content)), edited(content).map(as_json))
@@ -71,21 +75,27 @@ LAYERS = [
     for token in ("cls", "mean")
     for layer in range(3)
 ]
-# Of a run: the content of each file, and what reads it; None stands for the file that the folder has.
+# Of a run: the content of each file, and what reads it; None stands for the file that the folder
+# has.
 OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
     results.RECORD: (json.loads(toy_record().model_dump_json()), results.read),
     results.METRICS: (lines(*STEPS), reported.curve),
     results.LAYERS: (LAYERS, lambda folder: layers.layers_of(folder, print)),
     runs.RUN_FILE: (None, runs.read),
     runs.FAILURE: (b"the loss is nan\n", lambda folder: runs.failure_in(folder / runs.FAILURE)),
-    runs.MACHINE: ({"threads": 2}, lambda folder: runs.use_threads(folder, runs.read(folder).config)),
+    runs.MACHINE: (
+        {"threads": 2},
+        lambda folder: runs.use_threads(folder, runs.read(folder).config),
+    ),
     runs.IMPORT: ({"missing_parts": ["pooler"], "source": "x"}, runs.read_import),
 }
 
 
 @examples(25)
 @given(data=st.data(), name=st.sampled_from(sorted(OF_A_RUN)))
-def test_a_damaged_file_of_a_run_is_named_and_other_commands_continue(run_folder, monkeypatch, data, name):
+def test_a_damaged_file_of_a_run_is_named_and_other_commands_continue(
+    run_folder, monkeypatch, data, name
+):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     content, read = OF_A_RUN[name]
     file = run_folder / name
@@ -105,7 +115,13 @@ def scores() -> bytes:
 
 
 SPLIT = {"tokens": 3, "sentences": 2, "documents": 1, "sources": 1}
-META = {"model_fingerprint": "abc", "vocab_size": 56, "disk_bytes": 100, "train": SPLIT, "dev": SPLIT}
+META = {
+    "model_fingerprint": "abc",
+    "vocab_size": 56,
+    "disk_bytes": 100,
+    "train": SPLIT,
+    "dev": SPLIT,
+}
 
 
 def read_shards(file: Path) -> None:
@@ -120,7 +136,10 @@ def read_shards(file: Path) -> None:
 
 ALONE: dict[str, tuple[Any, Callable[[Path], object]]] = {
     "best.npz": (scores(), files.read_arrays),
-    "mine.yaml": (files.read_yaml(paths.CONF / "task" / "mnli.yaml"), lambda file: load_task(str(file))),
+    "mine.yaml": (
+        files.read_yaml(paths.CONF / "task" / "mnli.yaml"),
+        lambda file: load_task(str(file)),
+    ),
     "meta.json": (META, read_shards),
     loading.TOKENIZER_CONFIG: (
         {"do_lower_case": True, "keep_accents": False, "model_max_length": 512},
@@ -154,7 +173,10 @@ def test_a_damaged_file_is_read_or_named(tmp_path_factory, data, name):
 def reports(tmp_path_factory) -> list[Path]:
     """A report with layers, and one with fine-tunings."""
     folder = tmp_path_factory.mktemp("reports")
-    return [toy_report(folder / name, experiment.named(name), full=True) for name in ("layer-similarity", "sop-vs-nsp")]
+    return [
+        toy_report(folder / name, experiment.named(name), full=True)
+        for name in ("layer-similarity", "sop-vs-nsp")
+    ]
 
 
 @examples(12)
@@ -187,5 +209,8 @@ def published(tmp_path_factory) -> Path:
 @given(data=st.data(), name=st.sampled_from(["config.json", "model.safetensors"]))
 def test_a_folder_of_transformers_is_read_or_its_file_named(published, data, name):
     content = (published / name).read_bytes()
-    with holding(published / name, data.draw(accidents(json.loads(content) if name == "config.json" else content))):
+    with holding(
+        published / name,
+        data.draw(accidents(json.loads(content) if name == "config.json" else content)),
+    ):
         assert is_read_or_named(published.name, lambda: layout.read(published))

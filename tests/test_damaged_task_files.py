@@ -20,7 +20,10 @@ format: {{{columns}, labels: ["0", "1"]}}
 """
 OWN_ROWS = {
     "classification": ("text_a: text, label: label", {"text": "good", "label": "1"}),
-    "multiple_choice": ("passage: text, options: [a, b], label: label", {"text": "x", "a": "y", "b": "z", "label": 1}),
+    "multiple_choice": (
+        "passage: text, options: [a, b], label: label",
+        {"text": "x", "a": "y", "b": "z", "label": 1},
+    ),
 }
 
 
@@ -33,7 +36,9 @@ def test_the_data_of_a_task_is_read_or_named(tmp_path_factory, data, name):
     file = next(place.rglob("*.txt")) if place.is_dir() else place
     before = file.read_bytes()
     is_json = name in ("squad2", "race") and data.draw(st.booleans())
-    file.write_bytes(data.draw(edited(json.loads(before)).map(as_json) if is_json else damaged(before)))
+    file.write_bytes(
+        data.draw(edited(json.loads(before)).map(as_json) if is_json else damaged(before))
+    )
     assert is_read_or_named(place.name, lambda: task.read(folder, "dev"))
     shutil.rmtree(folder)
 
@@ -44,7 +49,11 @@ def test_json_lines_of_an_own_task_are_read_or_named(tmp_path_factory, data, kin
     folder = tmp_path_factory.mktemp("own")
     columns, row = OWN_ROWS[kind]
     (folder / "own.yaml").write_text(OWN_TASK.format(kind=kind, columns=columns))
-    content = damaged(lines(row, row, row)) if by_bytes else edited(row).map(lambda changed: lines(row, changed))
+    content = (
+        damaged(lines(row, row, row))
+        if by_bytes
+        else edited(row).map(lambda changed: lines(row, changed))
+    )
     (folder / "dev.jsonl").write_bytes(data.draw(content))
     task = load_task(str(folder / "own.yaml"))
     assert is_read_or_named("dev.jsonl", lambda: task.read(folder, "dev"))

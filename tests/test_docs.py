@@ -32,10 +32,16 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 def commands(page: Path) -> list[str]:
     """Every command line of the shell blocks, and every `albert-lab ...` between backquotes."""
-    shell = "".join(text for language, text in blocks(page) if language in ("", "bash", "sh", "console"))
+    shell = "".join(
+        text for language, text in blocks(page) if language in ("", "bash", "sh", "console")
+    )
     lines = [line.strip().removeprefix("$ ") for line in shell.replace("\\\n", " ").splitlines()]
     outside = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    inline = [text for text in re.findall(r"`([^`\n]+)`", outside) if re.match(r"(\w+=\S+ )*(albert-lab|make) ", text)]
+    inline = [
+        text
+        for text in re.findall(r"`([^`\n]+)`", outside)
+        if re.match(r"(\w+=\S+ )*(albert-lab|make) ", text)
+    ]
     return [line for line in (*lines, *inline) if re.match(r"(\w+=\S+ )*(albert-lab|make)\b", line)]
 
 
@@ -48,13 +54,19 @@ def helps(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]
 
 def examples(command: Any) -> list[str]:
     """The command lines at the end of a command's help."""
-    return [line.replace("\\[", "[") for line in re.findall(r"\[cyan\](.*?)\[/cyan\]", command.epilog or "")]
+    return [
+        line.replace("\\[", "[")
+        for line in re.findall(r"\[cyan\](.*?)\[/cyan\]", command.epilog or "")
+    ]
 
 
 HELPS = dict(helps(typer.main.get_command(app)))
-ONE_STUDY = "sop-vs-nsp"  # the help of other studies is made in the same way, and takes time to compose
+# the help of other studies is made in the same way, and takes time to compose
+ONE_STUDY = "sop-vs-nsp"
 COMMANDS = sorted({line for page in PAGES for line in commands(page)})
-OTHERS = [command for name, command in HELPS.items() if name not in EXPERIMENTS and not command.hidden]
+OTHERS = [
+    command for name, command in HELPS.items() if name not in EXPERIMENTS and not command.hidden
+]
 SHOWN = {line for command in OTHERS for line in examples(command)}
 EXAMPLES = sorted((SHOWN | set(examples(HELPS[ONE_STUDY]))) - set(COMMANDS))
 
@@ -88,7 +100,9 @@ def check_command(line: str) -> None:
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words[0]]  # pyright: ignore[reportAttributeAccessIssue]
         name.append(words.pop(0))
-    if words in (["-h"], ["--install-completion"]) or (name and not words and hasattr(command, "commands")):
+    if words in (["-h"], ["--install-completion"]) or (
+        name and not words and hasattr(command, "commands")
+    ):
         return
     assert name, f"{line}: no such command"
     for option in ("--include", "--conf"):  # files of the reader
@@ -107,7 +121,8 @@ def check(name: str, *settings: str) -> None:
     """Composes the runs of a command."""
     if name in EXPERIMENTS:  # of one seed: others are composed in the same way
         assert variants(
-            experiment.named(name), [*(text for text in settings if not text.startswith("seed=")), "seed=0"]
+            experiment.named(name),
+            [*(text for text in settings if not text.startswith("seed=")), "seed=0"],
         )
     elif name == "sweep":
         assert variants(*experiment.from_overrides(settings))
@@ -134,11 +149,18 @@ def test_the_target_of_a_link_in_the_docs_exists(page):
         assert result.exists(), target
         if anchor:
             headings = re.findall(r"^#+ (.+)$", result.read_text(), re.MULTILINE)
-            assert anchor in {re.sub(r"[^\w -]", "", words.lower()).replace(" ", "-") for words in headings}, target
+            assert anchor in {
+                re.sub(r"[^\w -]", "", words.lower()).replace(" ", "-") for words in headings
+            }, target
 
 
 def test_the_experiment_file_in_the_docs_is_valid(tmp_path):
-    texts = [text for page in PAGES for language, text in blocks(page) if language == "yaml" and "grid:" in text]
+    texts = [
+        text
+        for page in PAGES
+        for language, text in blocks(page)
+        if language == "yaml" and "grid:" in text
+    ]
     assert texts
     for text in texts:
         file = tmp_path / "my-study.yaml"

@@ -14,7 +14,9 @@ NOTEBOOKS = sorted((paths.PACKAGE.parent / "examples").glob("*.ipynb"))
 def test_the_cells_of_a_notebook_run_from_top_to_bottom(notebook, monkeypatch):
     monkeypatch.chdir(notebook.parent)
     monkeypatch.setitem(matplotlib.rcParams, "backend", "agg")
-    cells = [cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
+    cells = [
+        cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"
+    ]
     namespace = {}
     for cell in cells:
         exec("".join(cell["source"]), namespace)

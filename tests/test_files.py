@@ -22,7 +22,9 @@ def test_a_yaml_file_of_more_values_than_are_read_in_seconds_is_refused(tmp_path
         read_yaml(tmp_path / "mine.yaml")
 
 
-@pytest.mark.parametrize("text", ["a: [1\n", "# nothing\n", "[1]", "\xff", "a: &x [1]\nb: *x\n", "a: " + "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["a: [1\n", "# nothing\n", "[1]", "\xff", "a: &x [1]\nb: *x\n", "a: " + "[" * 100_000]
+)
 def test_what_is_no_yaml_with_keys_is_named(tmp_path, text):
     (tmp_path / "mine.yaml").write_text(text, encoding="latin-1")
     with pytest.raises(DamagedFileError, match="mine.yaml"):

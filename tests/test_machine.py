@@ -15,7 +15,8 @@ def eight(monkeypatch):
 
 
 def test_gpus_are_counted_and_named_by_torch(eight, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)  # the third of CUDA_VISIBLE_DEVICES does not exist
+    # the third of CUDA_VISIBLE_DEVICES does not exist
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert machine.gpus() == ["0", "1"]
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert machine.gpus() == ["0", "1"]
@@ -23,7 +24,9 @@ def test_gpus_are_counted_and_named_by_torch(eight, monkeypatch):
     assert machine.gpus() == []
 
 
-def test_each_job_has_separate_gpus_if_there_are_enough_and_shares_one_otherwise(eight, monkeypatch):
+def test_each_job_has_separate_gpus_if_there_are_enough_and_shares_one_otherwise(
+    eight, monkeypatch
+):
     assert machine.gpus_of_jobs(2) == [["0", "1", "2", "3"], ["4", "5", "6", "GPU-7"]]
     assert machine.gpus_of_jobs(3) == [["0", "1"], ["2", "3"], ["4", "5"]]
     for count, expected in (2, [["0"], ["1"], ["0"]]), (0, [[], [], []]):

@@ -1,9 +1,11 @@
-"""The numbers of README.md and docs/results.md, from the committed records: `python tests/test_recompute.py` writes.
+"""The numbers of README.md and docs/results.md, from the committed records: `python
+tests/test_recompute.py` writes.
 
-After `<!-- value REPORT; METRIC; ROW -->` stands a mean over seeds with its 95 % interval over seeds and documents,
-with `ROW - ROW` a difference, after `mean` the mean alone, after `table REPORT; METRIC, METRIC` a line a row, after
-`paper EXPERIMENT; COLUMN; LABEL` a cell of the paper. Verdicts are the package's: after `claims CLAIM; CLAIM` those of
-the scoreboard, after `said REPORT` those of a report that were measured, after `count` how many there are.
+After `<!-- value REPORT; METRIC; ROW -->` stands a mean over seeds with its 95 % interval over
+seeds and documents, with `ROW - ROW` a difference, after `mean` the mean alone, after `table
+REPORT; METRIC, METRIC` a line a row, after `paper EXPERIMENT; COLUMN; LABEL` a cell of the paper.
+Verdicts are the package's: after `claims CLAIM; CLAIM` those of the scoreboard, after `said REPORT`
+those of a report that were measured, after `count` how many there are.
 """
 
 import json
@@ -25,33 +27,69 @@ PAGES = [ROOT / "README.md", ROOT / "docs" / "results.md"]
 KINDS = "value|mean|table|paper|claims|said|count"
 MARKED = re.compile(rf"(<!-- ({KINDS}) (.+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 AXES = {"embedding_size": "E", "model.hidden_size": "H", "model.num_layers": "layers"}
-HEADINGS = {"nsp_released": "NSP as released %", "last_degrees": "angle of the last layer", "blimp": "BLiMP %"}
-OTHERS = {"3.11", "3.13", "0.07", "2.3", "1.1", "2.0"}  # of versions, models in general, and names of tasks
+HEADINGS = {
+    "nsp_released": "NSP as released %",
+    "last_degrees": "angle of the last layer",
+    "blimp": "BLiMP %",
+}
+# of versions, models in general, and names of tasks
+OTHERS = {"3.11", "3.13", "0.07", "2.3", "1.1", "2.0"}
 VERDICTS = re.compile(r"\b(NO|undecided|cannot tell)\b|\| yes \||\b\d+ (yes|claims|sentences)\b")
 
 
 @cache
 def numbers(report: str) -> pd.DataFrame:
-    """A line a number of a run: row, seed, metric, value, and n and sum by document if they were kept."""
+    """A line a number of a run: row, seed, metric, value, and n and sum by document if they were
+    kept.
+    """
     folder, lines = ROOT / "reports" / report, []
     points = json.loads((folder / "study.json").read_text())["points"]
-    for point, file in ((of, file) for of in points for file in folder.glob(f"runs/{of['run']}.json")):
+    for point, file in (
+        (of, file) for of in points for file in folder.glob(f"runs/{of['run']}.json")
+    ):
         content = json.loads(file.read_text())
         record, values = content["record"], {}
         for name, score in record["scores"].items():
             values |= {name: score["value"], f"{name} segments": score.get("segments_floor")}
             values |= {name.removesuffix("_accuracy") + "_loss": score.get("loss")}
-        tuned = {(its["task"], its["finetunings"][0]["weights"]): its["finetunings"] for its in content["columns"]}
-        values |= {"last_degrees": content["layers"][-1]["degrees"]} if content["layers"] else {}  # of the mean token
-        values |= {" ".join(key): np.median([one["best"]["main"]["value"] for one in of]) for key, of in tuned.items()}
-        values |= {f"{key[0]} words": of[0]["best"]["main"].get("lexical_floor") for key, of in tuned.items()}
-        ours = {axis: f"{AXES.get(axis, axis.rpartition('.')[2])}={value}" for axis, value in point["values"].items()}
+        tuned = {
+            (its["task"], its["finetunings"][0]["weights"]): its["finetunings"]
+            for its in content["columns"]
+        }
+        # of the mean token
+        values |= {"last_degrees": content["layers"][-1]["degrees"]} if content["layers"] else {}
+        values |= {
+            " ".join(key): np.median([one["best"]["main"]["value"] for one in of])
+            for key, of in tuned.items()
+        }
+        values |= {
+            f"{key[0]} words": of[0]["best"]["main"].get("lexical_floor")
+            for key, of in tuned.items()
+        }
+        ours = {
+            axis: f"{AXES.get(axis, axis.rpartition('.')[2])}={value}"
+            for axis, value in point["values"].items()
+        }
         labels = {axis: label for axis, label in point["labels"].items() if label != "true"}
-        row = ", ".join(ours[axis] if label[0].isdigit() else label for axis, label in labels.items())
+        row = ", ".join(
+            ours[axis] if label[0].isdigit() else label for axis, label in labels.items()
+        )
         for metric, value in values.items():
             n, right = (record["documents"].get(metric, {}).get(key) for key in ("n", "sum"))
-            n = record["documents"][n]["n"] if isinstance(n, str) else n  # the same as those of another score
-            lines.append((row, point["seed"], point["run"], trunk(folder, point["run"]), metric, value, n, right))
+            # the same as those of another score
+            n = record["documents"][n]["n"] if isinstance(n, str) else n
+            lines.append(
+                (
+                    row,
+                    point["seed"],
+                    point["run"],
+                    trunk(folder, point["run"]),
+                    metric,
+                    value,
+                    n,
+                    right,
+                )
+            )
     columns = ["row", "seed", "run", "trunk", "metric", "value", "n", "sum"]
     return pd.DataFrame(lines, columns=columns).dropna(subset=["value"])
 
@@ -67,42 +105,59 @@ def trunk(folder: Path, run: str) -> str:
 
 
 def start(report: str) -> str | None:
-    """The name of the trained encoder that all rows of a report start from; None if they start from nothing."""
-    found = re.search(r"^start_from: (\w[\w.-]*)$", (ROOT / "reports" / report / "experiment.yaml").read_text(), re.M)
+    """The name of the trained encoder that all rows of a report start from; None if they start from
+    nothing.
+    """
+    found = re.search(
+        r"^start_from: (\w[\w.-]*)$",
+        (ROOT / "reports" / report / "experiment.yaml").read_text(),
+        re.M,
+    )
     return found and found[1]
 
 
 @cache
 def variances(report: str) -> pd.DataFrame:
-    """The variance over seeds of each row of a scale, text and start, by metric; that of the same runs once."""
+    """The variance over seeds of each row of a scale, text and start, by metric; that of the same
+    runs once.
+    """
     tables = []
     for folder in sorted((ROOT / "reports" / report).parent.glob("*/")):
         name = str(folder.relative_to(ROOT / "reports"))
         if start(name) == start(report):
             tables.append(numbers(name).assign(table=name))
     rows: Any = pd.concat(tables).groupby(["table", "row", "metric"])
-    lines = rows.agg(runs=("run", tuple), variance=("value", "var"), seeds=("value", "size")).reset_index()
+    lines = rows.agg(
+        runs=("run", tuple), variance=("value", "var"), seeds=("value", "size")
+    ).reset_index()
     return lines[lines["variance"] > 1e-12].drop_duplicates(["metric", "runs"])
 
 
 def typical(report: str, metric: str) -> float:
-    """The geometric mean of the variances of a scale, of which each row takes a quarter of a degree of freedom."""
+    """The geometric mean of the variances of a scale, of which each row takes a quarter of a degree
+    of freedom.
+    """
     rows = variances(report).query("metric == @metric")
     if rows.empty:  # a floor has no spread
         return 0.0
     half = (rows["seeds"].to_numpy(float) - 1) / 2
     logarithms = np.log(rows["variance"].to_numpy(float)) - digamma(half) + np.log(half)
-    assert len(rows) == 1 or logarithms.var(ddof=1) - polygamma(1, half).mean() < polygamma(1, 0.125)
+    assert len(rows) == 1 or logarithms.var(ddof=1) - polygamma(1, half).mean() < polygamma(
+        1, 0.125
+    )
     return float(np.exp(logarithms.mean()))
 
 
 def contrast(report: str, metric: str, weights: dict[str, float]) -> list[float]:
-    """A level {row: 1} or a difference {row: 1, other: -1}, with its interval over seeds and documents."""
+    """A level {row: 1} or a difference {row: 1, other: -1}, with its interval over seeds and
+    documents.
+    """
     table: Any = numbers(report)
     table = table[table["metric"] == metric].sort_values("trunk")
     rows = {row: table[table["row"] == row] for row in weights}
     values = {row: weight * rows[row]["value"].to_numpy(float) for row, weight in weights.items()}
-    errors = {row: weights[row] * residuals(own, metric) for row, own in rows.items()}  # [seeds, documents]
+    # [seeds, documents]
+    errors = {row: weights[row] * residuals(own, metric) for row, own in rows.items()}
     # Two rows that continue the same trunks are one, of their differences.
     if len({tuple(own["trunk"]) for own in rows.values()}) < len(rows):
         values, errors = ({"both": sum(parts.values(), np.zeros(1))} for parts in (values, errors))
@@ -126,9 +181,15 @@ def contrast(report: str, metric: str, weights: dict[str, float]) -> list[float]
 
 
 def residuals(rows: pd.DataFrame, metric: str) -> np.ndarray:
-    """What each document adds to the error of each score; of scores that were not kept by document nothing."""
+    """What each document adds to the error of each score; of scores that were not kept by document
+    nothing.
+    """
     lines = zip(rows["n"], rows["sum"], strict=True)
-    shares = [(np.array(right) - sum(right) / sum(n) * np.array(n)) / sum(n) for n, right in lines if right is not None]
+    shares = [
+        (np.array(right) - sum(right) / sum(n) * np.array(n)) / sum(n)
+        for n, right in lines
+        if right is not None
+    ]
     return np.array(shares or np.zeros((len(rows), 1))) * (1 if "loss" in metric else 100)
 
 
@@ -151,7 +212,10 @@ def of_verdicts(kind: str, spec: str, page: Path) -> str:
     if kind == "said":
         said = wording.claims_of(read(ROOT / "reports" / spec))
         measured = [(claim, by) for claim, by in said if any(words.number for words in by.values())]
-        lines = [f"- {wording.short(claim)}: {', '.join(map(shown, by.values()))}" for claim, by in measured]
+        lines = [
+            f"- {wording.short(claim)}: {', '.join(map(shown, by.values()))}"
+            for claim, by in measured
+        ]
         return "\n\n" + "\n".join(lines) + "\n\n"
     by_name = {line.claim.short: line for line in on_scoreboard()}
     lines = ["| the paper says | by loss | by tasks | measured | where |", "|---|---|---|---|---|"]
@@ -173,7 +237,9 @@ def shown(words: Any) -> str:
 
 def paper(experiment: str, column: str, label: str) -> str:
     """A cell of the paper, from the experiment's file."""
-    content = yaml.safe_load((ROOT / "experiments" / f"{experiment}.yaml").read_text())["paper"]["rows"]
+    content = yaml.safe_load((ROOT / "experiments" / f"{experiment}.yaml").read_text())["paper"][
+        "rows"
+    ]
     return next(str(row[column]) for row in content if label in map(str, row.values()))
 
 
@@ -184,16 +250,31 @@ def made(kind: str, spec: str, page: Path) -> str:
     if kind == "paper":
         return paper(report, metric, rows[0])
     if kind == "table":
-        wanted, table = metric.split(", "), numbers(report).groupby(["row", "metric"], sort=False)["value"]
+        wanted, table = (
+            metric.split(", "),
+            numbers(report).groupby(["row", "metric"], sort=False)["value"],
+        )
         cells = table.agg(lambda its: f"{its.mean():.1f} ± {its.std():.1f}")
         heads = [HEADINGS.get(name, re.split("[_ ]", name)[0].upper() + " %") for name in wanted]
         lines = [["row", *heads], ["---"] * (len(wanted) + 1)]
-        lines += [[row, *(cells[row, name] for name in wanted)] for row in cells.index.unique("row")]
+        lines += [
+            [row, *(cells[row, name] for name in wanted)] for row in cells.index.unique("row")
+        ]
         return "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\n"
     weights: dict[str, float] = dict(zip(rows[0].split(" - "), (1.0, -1.0), strict=False))
     digits = 2 if "loss" in metric else 1
-    effect, *ends = (f"{round(number, digits) + 0.0:.{digits}f}" for number in contrast(report, metric, weights))
-    unit = "nats" if "loss" in metric else "degrees" if "degrees" in metric else "%" if len(weights) == 1 else "points"
+    effect, *ends = (
+        f"{round(number, digits) + 0.0:.{digits}f}" for number in contrast(report, metric, weights)
+    )
+    unit = (
+        "nats"
+        if "loss" in metric
+        else "degrees"
+        if "degrees" in metric
+        else "%"
+        if len(weights) == 1
+        else "points"
+    )
     return f"{effect} {unit}" + (f" [{', '.join(ends)}]" if kind == "value" else "")
 
 

@@ -1,7 +1,7 @@
 """The committed scoreboard, reports and picture of claims against what the records say now.
 
-`albert-lab report reports/*/*`, `albert-lab report reports` and `albert-lab plot claims reports --out reports` write
-them anew.
+`albert-lab report reports/*/*`, `albert-lab report reports` and `albert-lab plot claims reports
+--out reports` write them anew.
 """
 
 from pathlib import Path

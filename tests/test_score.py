@@ -38,7 +38,14 @@ def test_numbers_and_sums_of_as_many_documents_are_needed():
 
 @pytest.mark.parametrize(
     ("n", "total"),
-    [((), ()), ((0, 0), (0, 0)), ((2, -1), (1, 0)), ((1, 0), (1, 1)), ((1 << 60,), (1,)), ((1,), (1e300,))],
+    [
+        ((), ()),
+        ((0, 0), (0, 0)),
+        ((2, -1), (1, 0)),
+        ((1, 0), (1, 1)),
+        ((1 << 60,), (1,)),
+        ((1,), (1e300,)),
+    ],
 )
 def test_numbers_and_sums_that_no_answers_have_are_refused(n, total):
     with pytest.raises(ValidationError):

@@ -11,7 +11,12 @@ from albert_lab import signals
 from albert_lab.cli.ending import end
 from albert_lab.errors import ConfigError
 
-ERRORS = [AttributeError("'NoneType' object has no attribute 'x'"), ConfigError("x"), SystemExit(2), OSError("x")]
+ERRORS = [
+    AttributeError("'NoneType' object has no attribute 'x'"),
+    ConfigError("x"),
+    SystemExit(2),
+    OSError("x"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +42,9 @@ def test_the_exit_code_is_that_of_the_signal_for_any_following_error(number, cod
 
 
 @pytest.mark.parametrize("value", ["", "0", "1"])
-def test_a_traceback_is_shown_if_it_is_asked_for_and_changes_no_exit_code(monkeypatch, capsys, value):
+def test_a_traceback_is_shown_if_it_is_asked_for_and_changes_no_exit_code(
+    monkeypatch, capsys, value
+):
     monkeypatch.setenv("ALBERT_LAB_TRACEBACK", value)
     with pytest.raises(SystemExit) as ended:
         end(ConfigError("x"))
@@ -46,7 +53,10 @@ def test_a_traceback_is_shown_if_it_is_asked_for_and_changes_no_exit_code(monkey
 
 
 def test_the_package_imports_no_typing_before_signals_are_handled():
-    script = "import sys, albert_lab; assert not {'typing', 're', 'enum'} & sys.modules.keys(), sys.modules.keys()"
+    script = (
+        "import sys, albert_lab; assert not {'typing', 're', 'enum'} & sys.modules.keys(), "
+        "sys.modules.keys()"
+    )
     subprocess.run([sys.executable, "-S", "-c", script], cwd=Path(__file__).parents[1], check=True)
 
 
@@ -70,7 +80,10 @@ os._exit(7)
 
 @pytest.mark.parametrize(("state", "code"), [("open(os.devnull)", 75), ("signals.unsaved()", 7)])
 def test_a_second_signal_ends_a_process_at_once_unless_it_has_a_state_to_save(state, code):
-    assert subprocess.run([sys.executable, "-c", TWICE.format(state=state)], check=False).returncode == code
+    assert (
+        subprocess.run([sys.executable, "-c", TWICE.format(state=state)], check=False).returncode
+        == code
+    )
 
 
 def test_a_process_whose_parent_is_killed_is_asked_to_stop(tmp_path):

@@ -1,7 +1,8 @@
 """Every number of the committed reports against a file, read from the records by pandas alone.
 
-The numbers of `snapshot.csv` stay when the package or the form of records changes; `rows` and `numbers` follow it.
-`python tests/test_snapshot.py` writes the file, after a study was added; a line without a report is of that above it.
+The numbers of `snapshot.csv` stay when the package or the form of records changes; `rows` and
+`numbers` follow it. `python tests/test_snapshot.py` writes the file, after a study was added; a
+line without a report is of that above it.
 """
 
 import json
@@ -40,21 +41,35 @@ def numbers(content: dict) -> Iterator[tuple[str, float | None]]:
             continue
         best[task] = median(tuning["best"]["main"]["value"] for tuning in tunings)
         yield task, best[task]
-        yield from ((f"{task} {key}", tunings[0]["best"]["main"].get(key)) for key in ("n", "floor"))
+        yield from (
+            (f"{task} {key}", tunings[0]["best"]["main"].get(key)) for key in ("n", "floor")
+        )
         parts = tunings[0]["best"]["scores"]
         for part in parts if len(parts) > 1 else ():
-            yield f"{task}_{part}", median(tuning["best"]["scores"][part]["value"] for tuning in tunings)
+            yield (
+                f"{task}_{part}",
+                median(tuning["best"]["scores"][part]["value"] for tuning in tunings),
+            )
     if best.keys() >= AVERAGED:
         yield "average", fmean(best[column] for column in AVERAGED)
     yield "parameters", record["parameters"]["total"]
     yield "encoder_parameters", record["parameters"]["encoder"]
     yield "train_flops_per_token", record["train_flops_per_token"]
-    yield from ((key, value) for key, value in record["training"].items() if key != "data_wait_share")
+    yield from (
+        (key, value) for key, value in record["training"].items() if key != "data_wait_share"
+    )
     for point in content["curve"]:
-        yield from ((f"curve {key}", value) for key, value in point.items() if not key.endswith(("_n", "share")))
+        yield from (
+            (f"curve {key}", value)
+            for key, value in point.items()
+            if not key.endswith(("_n", "share"))
+        )
     for layer in content["layers"]:
         place = f"layer {layer['layer']} {layer['token']}"
-        yield from ((f"{place} {key}", layer[key]) for key in ("l2_distance", "cosine_similarity", "degrees"))
+        yield from (
+            (f"{place} {key}", layer[key])
+            for key in ("l2_distance", "cosine_similarity", "degrees")
+        )
 
 
 def loss_name(metric: str) -> str:
@@ -62,16 +77,22 @@ def loss_name(metric: str) -> str:
 
 
 def snapshot() -> pd.DataFrame:
-    """Mean, standard deviation and number of values by report, row and metric, over seeds (and points of a curve).
+    """Mean, standard deviation and number of values by report, row and metric, over seeds (and
+    points of a curve).
 
     Floors and numbers of answers belong to a set of examples, not to a row: they are over all rows.
     """
     lines = []
     for folder in sorted(file.parent for file in REPORTS.glob("*/*/runs")):
-        contents = {file.stem: json.loads(file.read_text()) for file in (folder / "runs").glob("*.json")}
+        contents = {
+            file.stem: json.loads(file.read_text()) for file in (folder / "runs").glob("*.json")
+        }
         report = str(folder.relative_to(REPORTS))
         lines += [
-            (report, row, *pair) for row, run in rows(folder) if run in contents for pair in numbers(contents[run])
+            (report, row, *pair)
+            for row, run in rows(folder)
+            if run in contents
+            for pair in numbers(contents[run])
         ]
     values = pd.DataFrame(lines, columns=[*KEYS, "value"]).dropna()
     values.loc[values["metric"].str.endswith((" n", "floor")), "row"] = "(all)"
@@ -99,9 +120,13 @@ def test_the_frame_of_a_report_has_the_means_of_the_snapshot(report, saved):
     frame = read_report(REPORTS / report)
     axes = [name.removeprefix("here_") for name in frame.rows if name.startswith("here_")]
     row: Any = frame.rows.set_index("row")[axes].agg(" ".join, axis=1)
-    values = frame.numbers.assign(report=report, row=frame.numbers["row"].map(row)).dropna(subset=["row"])
+    values = frame.numbers.assign(report=report, row=frame.numbers["row"].map(row)).dropna(
+        subset=["row"]
+    )
     both = summary(values)[["mean"]].join(saved["mean"].rename("saved"), how="inner")
-    assert {"mlm_accuracy", "mlm_loss", "sop_accuracy", "parameters"} <= {*both.index.unique("metric")}
+    assert {"mlm_accuracy", "mlm_loss", "sop_accuracy", "parameters"} <= {
+        *both.index.unique("metric")
+    }
     assert both["mean"].to_numpy() == pytest.approx(both["saved"].to_numpy(), rel=1e-5)
 
 

@@ -26,13 +26,18 @@ def test_if_the_disk_is_full_the_file_is_named_and_unchanged(tmp_path, monkeypat
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.txt", "one")]
 
 
-def test_the_lock_of_a_killed_process_is_free_at_once_and_waiting_for_a_living_one_can_be_stopped(tmp_path):
+def test_the_lock_of_a_killed_process_is_free_at_once_and_waiting_for_a_living_one_can_be_stopped(
+    tmp_path,
+):
     file, said = tmp_path / "lock", []
     script = (
-        f"import pathlib; from albert_lab import storage; held = storage.locked(pathlib.Path({str(file)!r}), print)"
+        "import pathlib; from albert_lab import storage; held = "
+        f"storage.locked(pathlib.Path({str(file)!r}), print)"
     )
     script += "; held.__enter__(); print(flush=True); input()"
-    holder = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert holder.stdout
     holder.stdout.readline()
     assert storage.is_locked(file)

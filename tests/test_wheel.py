@@ -13,14 +13,18 @@ CHECKOUT = paths.PACKAGE.parent
 
 
 def run(*command, **options):
-    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, **options)
+    done = subprocess.run(
+        [sys.executable, *map(str, command)], capture_output=True, text=True, **options
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel, built from the source distribution, so that a file missing in either is missing here."""
+    """The wheel, built from the source distribution, so that a file missing in either is missing
+    here.
+    """
     folder = tmp_path_factory.mktemp("dist")
     run("-m", "build", "--no-isolation", "--outdir", folder, CHECKOUT)
     (file,) = folder.glob("*.whl")
@@ -29,7 +33,9 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run_installed(wheel, tmp_path_factory):
-    """A function that runs Python in an empty folder, with the installed wheel first on the path."""
+    """A function that runs Python in an empty folder, with the installed wheel first on the
+    path.
+    """
     target, elsewhere = tmp_path_factory.mktemp("installed"), tmp_path_factory.mktemp("elsewhere")
     run("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", target, wheel)
     environment = {**os.environ, "PYTHONPATH": str(target)}
@@ -41,8 +47,12 @@ def test_the_wheel_contains_only_the_package_its_configuration_and_its_experimen
     carried = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     files = [file for file in paths.PACKAGE.rglob("*.*") if "__pycache__" not in file.parts]
     package = {f"albert_lab/{file.relative_to(paths.PACKAGE)}" for file in files}
-    conf = {f"albert_lab/conf/{file.relative_to(paths.CONF)}" for file in paths.CONF.rglob("*.yaml")}
-    experiments = {f"albert_lab/experiments/{file.name}" for file in paths.EXPERIMENTS.glob("*.yaml")}
+    conf = {
+        f"albert_lab/conf/{file.relative_to(paths.CONF)}" for file in paths.CONF.rglob("*.yaml")
+    }
+    experiments = {
+        f"albert_lab/experiments/{file.name}" for file in paths.EXPERIMENTS.glob("*.yaml")
+    }
     assert carried == package | conf | experiments
 
 
@@ -53,16 +63,23 @@ def test_the_wheel_contains_the_licence_and_the_command(wheel):
     assert b"albert-lab = albert_lab.cli:main" in files.read(f"{information}/entry_points.txt")
 
 
-def test_an_installed_wheel_composes_its_configuration_and_lists_its_experiments_in_any_folder(run_installed):
+def test_an_installed_wheel_composes_its_configuration_and_lists_its_experiments_in_any_folder(
+    run_installed,
+):
     target, run_python = run_installed
     printed = run_python(
         "-c",
         "import sys; from albert_lab import cli, paths; from albert_lab.config.compose import load;"
-        "print(load([]).scale.name, paths.CONF, paths.EXPERIMENTS, flush=True); sys.argv = ['albert-lab', '--help'];"
+        "print(load([]).scale.name, paths.CONF, paths.EXPERIMENTS, flush=True); sys.argv = "
+        "['albert-lab', '--help'];"
         "cli.main()",
     )
     head = printed.split()[:3]
-    assert head == ["laptop", str(target / "albert_lab/conf"), str(target / "albert_lab/experiments")]
+    assert head == [
+        "laptop",
+        str(target / "albert_lab/conf"),
+        str(target / "albert_lab/experiments"),
+    ]
     assert all(file.stem in printed for file in paths.EXPERIMENTS.glob("*.yaml"))
 
 
@@ -73,7 +90,9 @@ def test_every_required_package_is_pinned():
         *(name for extra in project["optional-dependencies"].values() for name in extra),
     ]
     pinned = {
-        line.split("==")[0].lower() for line in (CHECKOUT / "constraints.txt").read_text().splitlines() if "==" in line
+        line.split("==")[0].lower()
+        for line in (CHECKOUT / "constraints.txt").read_text().splitlines()
+        if "==" in line
     }
     names = {requirement.split(">=")[0].split("[")[0] for requirement in required} - {"albert-lab"}
     assert names <= pinned

@@ -1,4 +1,6 @@
-"""A toy corpus with an order that can be learnt, and configurations that train on it within seconds."""
+"""A toy corpus with an order that can be learnt, and configurations that train on it within
+seconds.
+"""
 
 import random
 from pathlib import Path
@@ -11,11 +13,15 @@ from albert_lab.studies.experiment import from_overrides
 from albert_lab.studies.jobs import Options
 from albert_lab.studies.plan import Plan, plan_study
 
-WORDS = [first + last for first in "bcdfghjklmnp" for last in ("a", "e", "ido", "oru", "ust", "ane")]
+WORDS = [
+    first + last for first in "bcdfghjklmnp" for last in ("a", "e", "ido", "oru", "ust", "ane")
+]
 
 
 def write_corpus(folder: Path, documents: int = 80, sentences: int = 14, seed: int = 0) -> Path:
-    """A text file of documents; each sentence has a topic word of its document, and a word for its position."""
+    """A text file of documents; each sentence has a topic word of its document, and a word for its
+    position.
+    """
     draw = random.Random(seed)
     texts = []
     for _ in range(documents):

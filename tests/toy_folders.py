@@ -21,14 +21,18 @@ from albert_lab.training.optimizer import build_optimizer
 
 SENTENCES = [
     f'{first} {second} ({third}) had 92,000 of "{second}" in {year}, and {first}-{third}.'
-    for year, first in zip(range(1990, 2020), ["alpha", "beta", "gamma", "delta", "omega"] * 6, strict=True)
+    for year, first in zip(
+        range(1990, 2020), ["alpha", "beta", "gamma", "delta", "omega"] * 6, strict=True
+    )
     for second, third in (("cats", "dogs"), ("red", "green"), ("mat", "house"))
 ]
 
 
 @cache
 def _settings() -> RunConfig:
-    return load(["scale=smoke", "machine.device=cpu", "machine.precision=fp32", "machine.threads=1"])
+    return load(
+        ["scale=smoke", "machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
+    )
 
 
 def toy_tokenizer_file(folder: Path, vocab_size: int = 56) -> Path:
@@ -46,13 +50,21 @@ def _trained(vocab_size: int) -> bytes:
         return (Path(folder) / MODEL_FILE).read_bytes()
 
 
-def toy_run(tokenizer_file: Path, shape: EncoderShape, inter_sentence: str = "sop", seed: int = 0) -> Path:
+def toy_run(
+    tokenizer_file: Path, shape: EncoderShape, inter_sentence: str = "sop", seed: int = 0
+) -> Path:
     """The folder of a finished run with random weights; its vocabulary is that of the tokenizer."""
     tokenizer = load_model(tokenizer_file)
     content = _settings().model_dump(mode="json")
     content["model"] |= {key: getattr(shape, key) for key in content["model"] if key != "name"}
-    content["sharing"] = {"name": "toy", "attention_groups": shape.attention_groups, "ffn_groups": shape.ffn_groups}
-    content["inter_sentence"] = load([f"inter_sentence={inter_sentence}"]).inter_sentence.model_dump(mode="json")
+    content["sharing"] = {
+        "name": "toy",
+        "attention_groups": shape.attention_groups,
+        "ffn_groups": shape.ffn_groups,
+    }
+    content["inter_sentence"] = load(
+        [f"inter_sentence={inter_sentence}"]
+    ).inter_sentence.model_dump(mode="json")
     content["tokenizer"] |= {
         "name": "model-file",
         "model_file": str(tokenizer_file),

@@ -1,4 +1,6 @@
-"""Toy frames: numbers of rows over seeds, with or without documents, for tests of what reads a frame."""
+"""Toy frames: numbers of rows over seeds, with or without documents, for tests of what reads a
+frame.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +25,8 @@ def toy_frame(
 
     Args:
         documents: n and sum by document, by row, seed and metric.
-        trunk: the name of the run that each run continues, with {} for the seed; empty: each is its own.
+        trunk: the name of the run that each run continues, with {} for the seed; empty: each is its
+            own.
         scores: what all numbers have in common, such as floor.
     """
     lines, names = [], {}
@@ -34,11 +37,24 @@ def toy_frame(
             place = {"row": row, "metric": metric, **scores}
             name = trunk or f"{row}-{{}}"
             for seed, value in by_seed.items():
-                run = {"run": f"{row}-{seed}", "trunk": name.format(seed), "seed": seed, "value": value}
+                run = {
+                    "run": f"{row}-{seed}",
+                    "trunk": name.format(seed),
+                    "seed": seed,
+                    "value": value,
+                }
                 lines.append(run | place)
     table = rows if rows is not None else pd.DataFrame({"row": list(names), "axis": list(names)})
     kept = [
-        pd.DataFrame({"run": f"{row}-{seed}", "metric": metric, "document": range(len(n)), "n": n, "sum": right})
+        pd.DataFrame(
+            {
+                "run": f"{row}-{seed}",
+                "metric": metric,
+                "document": range(len(n)),
+                "n": n,
+                "sum": right,
+            }
+        )
         for (row, seed, metric), (n, right) in (documents or {}).items()
     ]
     return Frame(

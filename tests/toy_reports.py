@@ -26,13 +26,18 @@ DEV_EXAMPLES = 200
 
 
 def toy_report(folder: Path, asked: Experiment, seeds: int = 2, *, full: bool = False) -> Path:
-    """The records of a report at the smoke scale, with numbers that differ from row to row; nothing is drawn yet.
+    """The records of a report at the smoke scale, with numbers that differ from row to row; nothing
+    is drawn yet.
 
-    A full report has every run fine-tuned on the experiment's tasks, but for the last run of all, which failed, and
-    the first task of its row.
+    A full report has every run fine-tuned on the experiment's tasks, but for the last run of all,
+    which failed, and the first task of its row.
     """
     points = toy_points(asked, seeds)
-    tasks = {column: _task(column) for column in asked.columns if column in task_names()} if full else {}
+    tasks = (
+        {column: _task(column) for column in asked.columns if column in task_names()}
+        if full
+        else {}
+    )
     if full:
         points[-1] = points[-1].model_copy(update={"reason": "the loss is nan at step 3"})
     if tasks:
@@ -47,18 +52,37 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, *, full: bool = 
         row, seed = divmod(place, seeds)
         mlm = 20.0 + seed + 2 * row
         record = toy_record(config, name=point.run, mlm=mlm, sop=60.0 - row, seed=seed)
-        training = {"steps": 100 * CURVE_POINTS, "training_seconds": 2.0 * CURVE_POINTS, "total_seconds": 9.5}
+        training = {
+            "steps": 100 * CURVE_POINTS,
+            "training_seconds": 2.0 * CURVE_POINTS,
+            "total_seconds": 9.5,
+        }
         training |= {"tokens_per_second": 3000.0 + 500 * row + 50 * seed}
         training = record.training.model_copy(update=training)
         parameters = record.parameters | {"total": 31_000 * (row + 1)}
         record = record.model_copy(update={"training": training, "parameters": parameters})
-        available = [task for name, task in tasks.items() if not point.failed_tasks.startswith(name)]
+        available = [
+            task for name, task in tasks.items() if not point.failed_tasks.startswith(name)
+        ]
         curve = []
         for step in range(1, CURVE_POINTS + 1):
             share = step / CURVE_POINTS
-            content = {"share": share, "mlm_accuracy_n": 150, "nsp_accuracy_n": 32, "sop_accuracy_n": 32}
-            content |= {"mlm_accuracy": mlm * share, "nsp_accuracy": 50.0, "sop_accuracy": 50 + 10 * share}
-            content |= {"mlm_loss": 6.0 - 2 * share, "nsp_loss": 0.7, "sop_loss": 0.7 - 0.05 * share}
+            content = {
+                "share": share,
+                "mlm_accuracy_n": 150,
+                "nsp_accuracy_n": 32,
+                "sop_accuracy_n": 32,
+            }
+            content |= {
+                "mlm_accuracy": mlm * share,
+                "nsp_accuracy": 50.0,
+                "sop_accuracy": 50 + 10 * share,
+            }
+            content |= {
+                "mlm_loss": 6.0 - 2 * share,
+                "nsp_loss": 0.7,
+                "sop_loss": 0.7 - 0.05 * share,
+            }
             curve.append(toy_curve_point(100 * step, **content))
         columns = tuple(
             toy_column(_finetuning(point.run, task, 7 * row + 3 * number, row + 2 * seed + number))
@@ -71,7 +95,9 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, *, full: bool = 
 
 
 def compose_figure(draw: Callable[[], Figure | None], *files: Path) -> Figure | None:
-    """In the place of drawing.write: the figure is composed, and its files are empty, for drawing takes a second."""
+    """In the place of drawing.write: the figure is composed, and its files are empty, for drawing
+    takes a second.
+    """
     figure = draw()
     for file in files if figure else ():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -80,11 +106,16 @@ def compose_figure(draw: Callable[[], Figure | None], *files: Path) -> Figure | 
 
 
 def toy_points(asked: Experiment, seeds: int) -> list[StudyPoint]:
-    """Every row of the grid with every seed, all of them done; nothing is composed, which would take its time."""
+    """Every row of the grid with every seed, all of them done; nothing is composed, which would
+    take its time.
+    """
     points = []
     for labels in product(*(asked.grid[axis] for axis in asked.axes)):
         row = dict(zip(asked.axes, labels, strict=True))
-        axes = {"values": {axis: _value(asked, axis, label) for axis, label in row.items()}, "labels": row}
+        axes = {
+            "values": {axis: _value(asked, axis, label) for axis, label in row.items()},
+            "labels": row,
+        }
         name = "_".join(labels).replace(" ", "-")
         command = f"albert-lab {asked.name} scale=smoke seed=range(0,{seeds})"
         same = {"scale": "smoke", "corpus": "sotu", "command": command}
@@ -120,6 +151,11 @@ def _finetuning(run: str, task: TaskConfig, height: int, third: int) -> Finetuni
 
 def _layers(row: int, seed: int) -> tuple[Layer, ...]:
     return tuple(
-        toy_layer(layer, token, l2_distance=4.0 / layer + row + 0.1 * seed, degrees=30.0 / layer + 5 * row + seed)
+        toy_layer(
+            layer,
+            token,
+            l2_distance=4.0 / layer + row + 0.1 * seed,
+            degrees=30.0 / layer + 5 * row + seed,
+        )
         for token, layer in product(("cls", "mean"), range(1, 5))
     )

@@ -19,12 +19,22 @@ from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Cleaning, SentencePieceTokenizer, Tokenizer
 from albert_lab.tasks.batches import TaskBatch
-from albert_lab.tasks.formats import Answer, ChoiceExample, GlueFormat, SpanExample, SquadFormat, TextExample
+from albert_lab.tasks.formats import (
+    Answer,
+    ChoiceExample,
+    GlueFormat,
+    SpanExample,
+    SquadFormat,
+    TextExample,
+)
 from albert_lab.tasks.model import InitialModel, TaskModel
 from albert_lab.tasks.records import Evaluation
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
-TEXT = "the cat sat on a mat and it was red green blue big small good bad dog ran to his house in 1864 , . ( )"
+TEXT = (
+    "the cat sat on a mat and it was red green blue big small good bad dog ran to his house "
+    "in 1864 , . ( )"
+)
 WORDS = TEXT.split()
 
 UNCASED = Cleaning(lower_case=True, strip_accents=True)
@@ -59,7 +69,9 @@ def toy_config(*overrides: str) -> RunConfig:
     return load(["scale=smoke", *corpus, *machine, *overrides])
 
 
-def toy_start(folder: Path, *overrides: str, weights: Path | None = None, name: str = "toy") -> InitialModel:
+def toy_start(
+    folder: Path, *overrides: str, weights: Path | None = None, name: str = "toy"
+) -> InitialModel:
     """A toy run to fine-tune."""
     return InitialModel(name, toy_config(*overrides), toy_tokenizer(), weights, folder)
 
@@ -78,21 +90,29 @@ def changed(task: TaskConfig, *overrides: str) -> TaskConfig:
     return TaskConfig.model_validate_json(json.dumps(OmegaConf.to_container(merged)))
 
 
-def write_examples(task: TaskConfig, file: Path, examples: Sequence[Any] | None = None, order: int = 1) -> None:
+def write_examples(
+    task: TaskConfig, file: Path, examples: Sequence[Any] | None = None, order: int = 1
+) -> None:
     """Examples in the official form of a task; a few toy ones if none are given."""
-    make: Any = {"glue": text_examples, "squad": span_examples, "race": choice_examples}[task.format.name]
+    make: Any = {"glue": text_examples, "squad": span_examples, "race": choice_examples}[
+        task.format.name
+    ]
     chosen: Sequence[Any] = (make(task) if examples is None else examples)[::order]
     file.parent.mkdir(parents=True, exist_ok=True)
     match task.format:
         case GlueFormat() as form:
-            rows = [{form.text_a: e.text_a, form.text_b: e.text_b, form.label: e.label} for e in chosen]
+            rows = [
+                {form.text_a: e.text_a, form.text_b: e.text_b, form.label: e.label} for e in chosen
+            ]
             lines = [] if form.columns else [[name or "" for name in rows[0]]]
             lines += [[str(row.get(name, "")) for name in form.columns or rows[0]] for row in rows]
             file.write_text("".join("\t".join(line) + "\n" for line in lines))
         case SquadFormat():
             paragraphs = []
             for e in chosen:
-                answers = [{"text": answer.text, "answer_start": answer.start} for answer in e.answers]
+                answers = [
+                    {"text": answer.text, "answer_start": answer.start} for answer in e.answers
+                ]
                 marks = {"is_impossible": e.is_impossible} if task.format.unanswerable else {}
                 question = {"id": e.id, "question": e.question, "answers": answers, **marks}
                 paragraphs.append({"context": e.context, "qas": [question]})
@@ -124,10 +144,15 @@ def text_examples(task: TaskConfig) -> list[TextExample]:
 def span_examples(task: TaskConfig) -> list[SpanExample]:
     examples = []
     for number in range(12):
-        context = f"The cat sat on a {['red', 'green', 'blue'][number % 3]} mat, and it was big. " * (1 + number % 3)
+        context = (
+            f"The cat sat on a {['red', 'green', 'blue'][number % 3]} mat, and it was big. "
+            * (1 + number % 3)
+        )
         impossible = getattr(task.format, "unanswerable", False) and number % 2 == 1
         answers = () if impossible else (Answer("mat", context.index("mat")),)
-        examples.append(SpanExample(f"q{number}", "on what did it sit", context, answers, impossible))
+        examples.append(
+            SpanExample(f"q{number}", "on what did it sit", context, answers, impossible)
+        )
     return examples
 
 

@@ -27,7 +27,11 @@ def batch_of(trainer: Pretrainer, step: int, share: float = 0.0) -> Batch:
 
 
 def pretrainer(
-    config: RunConfig, folder, is_stopped=lambda: False, processes: Processes | None = None, device: torch.device = CPU
+    config: RunConfig,
+    folder,
+    is_stopped=lambda: False,
+    processes: Processes | None = None,
+    device: torch.device = CPU,
 ) -> Pretrainer:
     """A pre-training in a folder."""
     processes = processes or Processes()
@@ -35,7 +39,9 @@ def pretrainer(
     shards = prepare(config, lambda line: None)
     tokenizer = load_model(find_tokenizer(config))
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
-    evaluator = Evaluator(config, train, dev, tokenizer, {}, device, lambda: processes.any(is_stopped()))
+    evaluator = Evaluator(
+        config, train, dev, tokenizer, {}, device, lambda: processes.any(is_stopped())
+    )
     return Pretrainer(
         config,
         run_name="toy",
@@ -58,5 +64,7 @@ def quick_starts() -> Any:
     """The context of processes that are forked from one server, which has loaded torch."""
     context = multiprocessing.get_context("forkserver")
     # The modules that torch loads for the first optimizer take most of the start time.
-    context.set_forkserver_preload(["albert_lab.training.pretrain", "albert_lab.data.prepare", "torch._dynamo"])
+    context.set_forkserver_preload(
+        ["albert_lab.training.pretrain", "albert_lab.data.prepare", "torch._dynamo"]
+    )
     return context

@@ -1,4 +1,6 @@
-"""A study with everything that is said of it: its numbers, their summary, and the verdicts on its claims."""
+"""A study with everything that is said of it: its numbers, their summary, and the verdicts on its
+claims.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -68,46 +70,73 @@ class Analysis:
     @property
     def axes(self) -> str:
         """The names of the axes, as the heading of the column of rows."""
-        return ", ".join(AXIS_NAMES.get(axis, axis.rpartition(".")[2]) for axis in self.study.axes) or "run"
+        return (
+            ", ".join(AXIS_NAMES.get(axis, axis.rpartition(".")[2]) for axis in self.study.axes)
+            or "run"
+        )
 
     @cached_property
     def own_code(self) -> list[str]:
         """The names of the files of own code that its runs were made with."""
         of_runs = (name for run in self.study.runs for name in run.record.own_code)
-        return list(dict.fromkeys([*(Path(file).name for file in self.experiment.include), *of_runs]))
+        return list(
+            dict.fromkeys([*(Path(file).name for file in self.experiment.include), *of_runs])
+        )
 
     @cached_property
     def metrics(self) -> list[str]:
-        """The metrics that a run has, those of the main table first: held-out scores, the average, the paper's table.
+        """The metrics that a run has, those of the main table first: held-out scores, the average,
+        the paper's table.
 
         Then the other columns of the experiment, and everything else in the order of the records.
         """
         paper, asked = self.experiment.paper, self.experiment.columns
-        first = [*(name for name in INTRINSIC if name in asked), *([AVERAGE] if AVERAGE in asked else [])]
-        order = [*first, *self.claimed, *(paper.columns if paper else ()), *asked, *self.frame.numbers["metric"]]
+        first = [
+            *(name for name in INTRINSIC if name in asked),
+            *([AVERAGE] if AVERAGE in asked else []),
+        ]
+        order = [
+            *first,
+            *self.claimed,
+            *(paper.columns if paper else ()),
+            *asked,
+            *self.frame.numbers["metric"],
+        ]
         known = set(self.frame.numbers["metric"])
         return [metric for metric in dict.fromkeys(order) if metric in known]
 
     @cached_property
     def main(self) -> list[str]:
-        """The metrics of the main table: held-out scores, tasks, what claims and the paper have; else all columns."""
+        """The metrics of the main table: held-out scores, tasks, what claims and the paper have;
+        else all columns.
+        """
         paper = self.experiment.paper.columns if self.experiment.paper else self.experiment.columns
-        shown = {*INTRINSIC, AVERAGE, *self.claimed, *paper, *self.frame.tasks.values()} - {*probes()}
+        shown = {*INTRINSIC, AVERAGE, *self.claimed, *paper, *self.frame.tasks.values()} - {
+            *probes()
+        }
         return [metric for metric in self.metrics if metric in shown]
 
     @cached_property
     def claimed(self) -> list[str]:
-        return list(dict.fromkeys(metric for claim in self.experiment.claims for metric in claim.metrics))
+        return list(
+            dict.fromkeys(metric for claim in self.experiment.claims for metric in claim.metrics)
+        )
 
     @cached_property
     def drawn(self) -> list[str]:
-        """The scores in percent that figures show first: those that count, and of them those that claims are about."""
+        """The scores in percent that figures show first: those that count, and of them those that
+        claims are about.
+        """
         scores = [metric for metric in self.main if self.unit(metric) == "%"]
-        return sorted(scores, key=lambda name: (not counts(self.frame, name), name not in self.claimed))
+        return sorted(
+            scores, key=lambda name: (not counts(self.frame, name), name not in self.claimed)
+        )
 
     @cached_property
     def by_probe(self) -> set[tuple[str, str]]:
-        """The metrics and rows whose scores come from a linear probe, since the model has no head for them."""
+        """The metrics and rows whose scores come from a linear probe, since the model has no head
+        for them.
+        """
         runs = {run.name: run for run in self.study.runs}
         numbers: Any = self.frame.numbers
         scored = numbers.loc[numbers["metric"].isin([*labels()]), ["metric", "row", "run"]]
@@ -138,7 +167,9 @@ class Analysis:
 
 
 def analyse(study: Study, folder: Path | None = None) -> Analysis:
-    """The analysis of a study, beside the other reports of its folder's parent; None: of the study alone."""
+    """The analysis of a study, beside the other reports of its folder's parent; None: of the study
+    alone.
+    """
     return Analysis(study, frame(study, neighbours(folder, study) if folder else ()))
 
 

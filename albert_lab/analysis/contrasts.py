@@ -28,7 +28,8 @@ class Contrast:
         low, high: its 95 % interval over seeds and documents; NaN if no row has several seeds.
         p: the one-sided p-value of the true sum being at most the bound; NaN without an interval.
         p_against: that of its being at least the bound.
-        over_seeds: the standard deviation of the sum between seeds, of one seed a row; NaN if not known.
+        over_seeds: the standard deviation of the sum between seeds, of one seed a row; NaN if not
+            known.
         over_documents: its standard error over held-out documents, which more seeds do not change.
         seeds: the fewest seeds of its rows.
     """
@@ -45,7 +46,8 @@ class Contrast:
 
 @dataclass(frozen=True)
 class _Group:
-    """Rows that continue the same trunks, or one row alone: a weighted sum that is observed once a trunk, or a seed.
+    """Rows that continue the same trunks, or one row alone: a weighted sum that is observed once a
+    trunk, or a seed.
 
     Attributes:
         weights: by row, as in the contrast.
@@ -58,7 +60,9 @@ class _Group:
     @property
     def sums(self) -> np.ndarray:
         """The weighted sum of the values. [trunks]"""
-        return sum((weight * self.samples[row].values for row, weight in self.weights.items()), np.zeros(1))
+        return sum(
+            (weight * self.samples[row].values for row, weight in self.weights.items()), np.zeros(1)
+        )
 
     @property
     def size(self) -> int:
@@ -66,22 +70,32 @@ class _Group:
 
 
 def contrast(
-    frame: Frame, metric: str, weights: Mapping[str, float], bound: float = 0, *, log: bool = False, alone: bool = False
+    frame: Frame,
+    metric: str,
+    weights: Mapping[str, float],
+    bound: float = 0,
+    *,
+    log: bool = False,
+    alone: bool = False,
 ) -> Contrast:
     """A weighted sum of row means: {"sop": 1, "nsp": -1} is their difference, {"sop": 1} a level.
 
-    Its variance is a sum. That over seeds has a part for each row, moderated by what other rows of the scale have
-    (spread.py). Rows that continue the same trunks are one part: their sum is taken trunk by trunk, so what they have
-    in common is no part of its error. The variance over held-out documents is that of the rows' weighted errors by
-    document (a ratio estimator). What a seed answers by chance is in both and is counted once, as in clustering by two
-    crossed factors (Cameron, Gelbach and Miller 2011, doi:10.1198/jbes.2010.07136), and the variance over seeds beyond
-    it is never below zero. Degrees of freedom are those of Welch and Satterthwaite. Rows of the same runs count once.
+    Its variance is a sum. That over seeds has a part for each row, moderated by what other rows of
+    the scale have (spread.py). Rows that continue the same trunks are one part: their sum is taken
+    trunk by trunk, so what they have in common is no part of its error. The variance over held-out
+    documents is that of the rows' weighted errors by document (a ratio estimator). What a seed
+    answers by chance is in both and is counted once, as in clustering by two crossed factors
+    (Cameron, Gelbach and Miller 2011, doi:10.1198/jbes.2010.07136), and the variance over seeds
+    beyond it is never below zero. Degrees of freedom are those of Welch and Satterthwaite. Rows of
+    the same runs count once.
 
     Args:
         weights: by the names of rows that have values of the metric.
         bound: what the p-values are about.
-        log: sum the logarithms of values, so that the effect is that of a ratio; NaN if a value is not above 0.
-        alone: where no row has several seeds, give the interval over documents: that of these models alone.
+        log: sum the logarithms of values, so that the effect is that of a ratio; NaN if a value is
+            not above 0.
+        alone: where no row has several seeds, give the interval over documents: that of these
+            models alone.
 
     Raises:
         KeyError: a row without a value of the metric.
@@ -91,18 +105,27 @@ def contrast(
     if log:
         if any((values <= 0).any() for values in levels.values()):
             return Contrast(math.nan)
-        samples = {row: sample.logarithms() for row, sample in samples.items() if (sample.values > 0).all()}
+        samples = {
+            row: sample.logarithms() for row, sample in samples.items() if (sample.values > 0).all()
+        }
     groups = _groups(samples, weights)
-    effect = round(sum(float(group.sums.mean()) for group in groups), 9) + 0.0  # no -0.0 for equal means
+    # no -0.0 for equal means
+    effect = round(sum(float(group.sums.mean()) for group in groups), 9) + 0.0
     documents, chance = _over_documents(frame, metric, groups, log=log)
     # A row of one run takes the variance of others only where the table itself shows a spread.
     shows_spread = any(len(sample.runs) > 1 for sample in samples.values())
     if not (shows_spread or (alone and documents)):
         return Contrast(effect)
-    over_seeds = [_over_seeds(group, frame.prior(metric, log=log)) for group in groups] if shows_spread else []
+    over_seeds = (
+        [_over_seeds(group, frame.prior(metric, log=log)) for group in groups]
+        if shows_spread
+        else []
+    )
     of_seeds = sum(part.value for part in over_seeds)
     of_documents = sum(part.value for part in documents)
-    beyond_chance = [max(0.0, part.value - twice) for part, twice in zip(over_seeds, chance, strict=False)]
+    beyond_chance = [
+        max(0.0, part.value - twice) for part, twice in zip(over_seeds, chance, strict=False)
+    ]
     total = sum(beyond_chance) + of_documents
     scale = 1.0 if log else max(float(np.abs(values).max()) for values in levels.values())
     if math.sqrt(total) <= 1e-9 * scale:  # exact, as parameters are
@@ -124,7 +147,9 @@ def contrast(
 
 
 def _groups(samples: Mapping[str, Sample], weights: Mapping[str, float]) -> list[_Group]:
-    """The rows of a contrast by the trunks that they continue; rows of the same runs are one row."""
+    """The rows of a contrast by the trunks that they continue; rows of the same runs are one
+    row.
+    """
     first: dict[tuple[str, ...], str] = {}
     for row, sample in samples.items():
         first.setdefault(sample.runs, row)
@@ -137,7 +162,9 @@ def _groups(samples: Mapping[str, Sample], weights: Mapping[str, float]) -> list
         trunks = samples[row].trunks
         # Runs that all start from one trunk are not told apart by it: they are paired with nothing.
         is_pairable = len(set(trunks)) == len(trunks)
-        by_trunks.setdefault(tuple(sorted(trunks)) if is_pairable else samples[row].runs, []).append(row)
+        by_trunks.setdefault(
+            tuple(sorted(trunks)) if is_pairable else samples[row].runs, []
+        ).append(row)
     return [
         _Group({row: merged[row] for row in rows}, {row: samples[row].by_trunk() for row in rows})
         for rows in by_trunks.values()
@@ -149,7 +176,8 @@ def _over_seeds(group: _Group, prior: Variance) -> Variance:
     own = variance_of(group.sums)
     squares = sum(weight**2 for weight in group.weights.values())
     others = Variance(squares * prior.value, prior.df)
-    # What rows of the same trunks have in common is in the prior of single rows, and not in their difference.
+    # What rows of the same trunks have in common is in the prior of single rows, and not in their
+    # difference.
     is_paired = len(group.weights) > 1 and own.df > 0
     variance = own if is_paired else moderated(own, others)
     return Variance(variance.value / group.size, variance.df)
@@ -158,11 +186,13 @@ def _over_seeds(group: _Group, prior: Variance) -> Variance:
 def _over_documents(
     frame: Frame, metric: str, groups: Sequence[_Group], *, log: bool
 ) -> tuple[list[Variance], list[float]]:
-    """The variances of a contrast over the documents that its rows were scored on, and what seeds answer by chance.
+    """The variances of a contrast over the documents that its rows were scored on, and what seeds
+    answer by chance.
 
-    A variance for rows that were scored on the same text; of several texts, and of the tasks of an average, one each.
-    The second list is that part of each group's variance over seeds that comes from answers to single documents.
-    There are none if the answers of a row were not kept by document.
+    A variance for rows that were scored on the same text; of several texts, and of the tasks of an
+    average, one each. The second list is that part of each group's variance over seeds that comes
+    from answers to single documents. There are none if the answers of a row were not kept by
+    document.
     """
     members = AVERAGED if metric == AVERAGE else (metric,)
     errors: _Errors = {}
@@ -179,7 +209,9 @@ def _over_documents(
 
 
 def _errors(frame: Frame, members: Sequence[str], group: _Group, *, log: bool) -> _Errors:
-    """A group's weighted errors by document, for each text that its rows were scored on. [trunks, documents]"""
+    """A group's weighted errors by document, for each text that its rows were scored on. [trunks,
+    documents]
+    """
     errors: _Errors = {}
     for member in members:
         documents = frame.documents_of(member)
@@ -199,9 +231,15 @@ def _errors(frame: Frame, members: Sequence[str], group: _Group, *, log: bool) -
 
 
 def _clustered(text: _Text, errors: np.ndarray) -> Variance:
-    """The variance of the sum of some errors by document, of a text whose n by document are the bytes."""
+    """The variance of the sum of some errors by document, of a text whose n by document are the
+    bytes.
+    """
     count = np.count_nonzero(np.frombuffer(text[1]))
-    return Variance(count / (count - 1) * float((errors**2).sum()), count - 1.0) if count > 1 else Variance(0.0)
+    return (
+        Variance(count / (count - 1) * float((errors**2).sum()), count - 1.0)
+        if count > 1
+        else Variance(0.0)
+    )
 
 
 def _runs(group: _Group) -> Iterable[str]:
@@ -209,15 +247,17 @@ def _runs(group: _Group) -> Iterable[str]:
 
 
 def seeds_needed(distance: float, over_seeds: float, over_documents: float = 0.0) -> int | None:
-    """The fewest seeds a row with which an effect would be decided in four of five studies; None if none would do.
+    """The fewest seeds a row with which an effect would be decided in four of five studies; None if
+    none would do.
 
-    The test is two-sided at 5 %, as that of a claim before Holm's correction, of two rows or more, each of its own
-    spread; its power is that of the noncentral t distribution, for a true effect of the given size.
+    The test is two-sided at 5 %, as that of a claim before Holm's correction, of two rows or more,
+    each of its own spread; its power is that of the noncentral t distribution, for a true effect of
+    the given size.
 
     Args:
         distance: of the effect from the bound of the claim.
-        over_seeds, over_documents: as those of Contrast; before a study, the first is the square root of the sum of
-            squared weights times the scale's variance (Frame.prior).
+        over_seeds, over_documents: as those of Contrast; before a study, the first is the square
+            root of the sum of squared weights times the scale's variance (Frame.prior).
     """
     for seeds in range(2, MOST_SEEDS + 1):
         variance = over_seeds**2 / seeds + over_documents**2
@@ -232,12 +272,13 @@ def seeds_needed(distance: float, over_seeds: float, over_documents: float = 0.0
 
 
 def counts(frame: Frame, metric: str) -> bool:
-    """Whether a score says something about pre-training at this scale: losses and scores on held-out text do.
+    """Whether a score says something about pre-training at this scale: losses and scores on
+    held-out text do.
 
-    A task does if pre-trained weights are above random ones of the same shape and, where there are any (not of spans),
-    above words alone, with 95 % intervals that exclude them (of one seed: over examples). Both are means over all rows
-    of the scale and text that have random weights beside them, so every table says the same, and no row is chosen. The
-    average does if all do.
+    A task does if pre-trained weights are above random ones of the same shape and, where there are
+    any (not of spans), above words alone, with 95 % intervals that exclude them (of one seed: over
+    examples). Both are means over all rows of the scale and text that have random weights beside
+    them, so every table says the same, and no row is chosen. The average does if all do.
     """
     if metric == AVERAGE:
         return all(counts(frame, task) for task in AVERAGED)
@@ -260,8 +301,12 @@ def counts(frame: Frame, metric: str) -> bool:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values adjusted by Holm's step-down procedure, in the given order; NaN stays and does not count."""
+    """P-values adjusted by Holm's step-down procedure, in the given order; NaN stays and does not
+    count.
+    """
     adjusted = np.array(p_values, float)
     order = np.argsort(adjusted)[: np.count_nonzero(~np.isnan(adjusted))]
-    adjusted[order] = np.minimum(1, np.maximum.accumulate(adjusted[order] * np.arange(len(order), 0, -1)))
+    adjusted[order] = np.minimum(
+        1, np.maximum.accumulate(adjusted[order] * np.arange(len(order), 0, -1))
+    )
     return adjusted.tolist()

@@ -1,4 +1,6 @@
-"""The comparisons of a claim, each tested against its bounds, and which of them decides the claim."""
+"""The comparisons of a claim, each tested against its bounds, and which of them decides the
+claim.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +27,9 @@ class Finding:
     denial: float
 
 
-def tested(comparison: Comparison, name: Callable[[Labels], str], contrast_of: Callable[..., Contrast]) -> Finding:
+def tested(
+    comparison: Comparison, name: Callable[[Labels], str], contrast_of: Callable[..., Contrast]
+) -> Finding:
     """A comparison with its contrast, tested against each of its bounds.
 
     Args:
@@ -48,7 +52,9 @@ def tested(comparison: Comparison, name: Callable[[Labels], str], contrast_of: C
     return Finding(comparison, contrasts[0], support, denial)
 
 
-def exact(sizes: Mapping[str, float], weights: Mapping[str, float], bound: float, *, log: bool) -> Contrast:
+def exact(
+    sizes: Mapping[str, float], weights: Mapping[str, float], bound: float, *, log: bool
+) -> Contrast:
     """The contrast of numbers that have no spread, such as parameters: see contrasts.contrast().
 
     Args:
@@ -62,8 +68,8 @@ def exact(sizes: Mapping[str, float], weights: Mapping[str, float], bound: float
 def decisive(findings: Sequence[Finding]) -> Finding:
     """The comparison that decides a claim, with the p-values of the whole claim.
 
-    It is true if all required comparisons are, so that the weakest decides; each of them can deny it
-    (Bonferroni), and one that is clearly false does, whatever the others say.
+    It is true if all required comparisons are, so that the weakest decides; each of them can deny
+    it (Bonferroni), and one that is clearly false does, whatever the others say.
     """
     required = [item for item in findings if item.comparison.is_required]
     weakest = max(required, key=lambda item: _rounded(item.support))
@@ -75,6 +81,6 @@ def decisive(findings: Sequence[Finding]) -> Finding:
 
 
 def _rounded(p: float) -> float:
-    # The last bits of a tiny p differ from one processor to another; of equal evidence, all then show
-    # the first.
+    # The last bits of a tiny p differ from one processor to another; of equal evidence, all then
+    # show the first.
     return round(p, 12)

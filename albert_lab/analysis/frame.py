@@ -1,4 +1,6 @@
-"""The numbers of a study as tidy tables: a line a number, a line a row, a line a held-out document."""
+"""The numbers of a study as tidy tables: a line a number, a line a row, a line a held-out
+document.
+"""
 
 import re
 from collections import Counter
@@ -62,23 +64,28 @@ class Frame:
     """All numbers of a study.
 
     Attributes:
-        numbers: a line a number of a run in a row, in the order of the study. Columns: run, trunk (the run that it
-            goes back to by starts from other runs, itself if it starts from none), row, seed of pre-training, metric,
-            value (scores in percent, losses in nats, others in their own unit), and of scores n (answers), floor
-            (percent, of the best constant answer), segments (percent, of single segments, that of pair scores) and
-            words (percent, of a bag of words, that of a task); NaN where there is none. Two rows with the same run
-            both have its numbers. A task that was also fine-tuned from random weights has rows of the same name
-            followed by RANDOM, whose runs are named by the shape.
-        rows: a line a row, in the order of the study. Columns: row (its name in sentences and tables: `sop`,
-            `E=72, all-shared`), for each axis its label as in the paper and, after HERE, the value it was run with,
-            and for each column of the paper's table, after PAPER, the cell as printed (text; empty if it has none).
-        documents: a line a document of the held-out text (of a task: 64 blocks of consecutive dev examples). Columns:
-            run, metric, document (its number), n (answers), and sum: of right answers, or of nats for a loss; for a
-            task the mean over its fine-tunings. Runs with the same n by document were scored on the same text.
-        curves: a line a number of an evaluation during training, up to the end; columns as those of numbers, and step.
-            Metrics include training_seconds, tokens and share (of the budget).
-        layers: a line a layer and choice of tokens, as measured (training/layers.py), with run, row and seed.
-        tasks: the metrics of fine-tuned tasks (their scores, and parts such as F1), each with its task.
+        numbers: a line a number of a run in a row, in the order of the study. Columns: run, trunk
+            (the run that it goes back to by starts from other runs, itself if it starts from none),
+            row, seed of pre-training, metric, value (scores in percent, losses in nats, others in
+            their own unit), and of scores n (answers), floor (percent, of the best constant
+            answer), segments (percent, of single segments, that of pair scores) and words (percent,
+            of a bag of words, that of a task); NaN where there is none. Two rows with the same run
+            both have its numbers. A task that was also fine-tuned from random weights has rows of
+            the same name followed by RANDOM, whose runs are named by the shape.
+        rows: a line a row, in the order of the study. Columns: row (its name in sentences and
+            tables: `sop`, `E=72, all-shared`), for each axis its label as in the paper and, after
+            HERE, the value it was run with, and for each column of the paper's table, after PAPER,
+            the cell as printed (text; empty if it has none).
+        documents: a line a document of the held-out text (of a task: 64 blocks of consecutive dev
+            examples). Columns: run, metric, document (its number), n (answers), and sum: of right
+            answers, or of nats for a loss; for a task the mean over its fine-tunings. Runs with the
+            same n by document were scored on the same text.
+        curves: a line a number of an evaluation during training, up to the end; columns as those of
+            numbers, and step. Metrics include training_seconds, tokens and share (of the budget).
+        layers: a line a layer and choice of tokens, as measured (training/layers.py), with run, row
+            and seed.
+        tasks: the metrics of fine-tuned tasks (their scores, and parts such as F1), each with its
+            task.
         own_units: the units of measures of own code.
         neighbours: the other tables of the scale and text (neighbours.py).
     """
@@ -108,7 +115,9 @@ class Frame:
     @cached_property
     def _samples(self) -> dict[str, dict[str, Sample]]:
         lines: dict[tuple[str, str], list[tuple[str, str, float]]] = {}
-        for metric, row, *line in self.numbers[["metric", "row", "run", "trunk", "value"]].itertuples(index=False):
+        for metric, row, *line in self.numbers[
+            ["metric", "row", "run", "trunk", "value"]
+        ].itertuples(index=False):
             lines.setdefault((metric, row), []).append(tuple(line))
         samples: dict[str, dict[str, Sample]] = {}
         for (metric, row), of_row in lines.items():
@@ -117,9 +126,15 @@ class Frame:
         return samples
 
     def prior(self, metric: str, *, log: bool = False) -> Variance:
-        """The variance over seeds that a row of this scale and text has of a metric, or of its logarithm."""
+        """The variance over seeds that a row of this scale and text has of a metric, or of its
+        logarithm.
+        """
         if (metric, log) not in self._priors:
-            samples = [item for table in (self, *self.neighbours) for item in table.samples(metric).values()]
+            samples = [
+                item
+                for table in (self, *self.neighbours)
+                for item in table.samples(metric).values()
+            ]
             if log:
                 samples = [item.logarithms() for item in samples if (item.values > 0).all()]
             distinct = {item.runs: item.values for item in samples}
@@ -132,7 +147,8 @@ class Frame:
 
     @cached_property
     def pooled(self) -> "Frame":
-        """The tasks of this table and its neighbours as one, which says whether a task counts (contrasts.counts).
+        """The tasks of this table and its neighbours as one, which says whether a task counts
+        (contrasts.counts).
 
         The name of a row begins with the number of its table; rows are those of this table.
         """
@@ -143,7 +159,9 @@ class Frame:
             documents.append(table.documents[table.documents["metric"].isin(self.tasks)])
         of_runs: Any = pd.concat(documents, ignore_index=True)
         distinct = of_runs.drop_duplicates(["run", "metric", "document"])
-        return replace(self, numbers=pd.concat(numbers, ignore_index=True), documents=distinct, neighbours=())
+        return replace(
+            self, numbers=pd.concat(numbers, ignore_index=True), documents=distinct, neighbours=()
+        )
 
     def floor(self, metric: str, kind: str) -> float:
         """The highest floor of a kind, such as words, over the rows; NaN if none has one."""
@@ -151,8 +169,14 @@ class Frame:
         return float(floors.astype(float).max())
 
     def unit(self, metric: str) -> str:
-        """The unit of a metric: %, points, nats, degrees, or empty; a task has one although it was not run."""
-        known = {**dict.fromkeys((*task_names(), *self.tasks, AVERAGE), "%"), **self.own_units, **units()}
+        """The unit of a metric: %, points, nats, degrees, or empty; a task has one although it was
+        not run.
+        """
+        known = {
+            **dict.fromkeys((*task_names(), *self.tasks, AVERAGE), "%"),
+            **self.own_units,
+            **units(),
+        }
         return "nats" if metric.endswith("_loss") else known.get(metric, "")
 
     def documents_of(self, metric: str) -> Mapping[str, _Arrays]:
@@ -164,7 +188,10 @@ class Frame:
         found: dict[str, dict[str, _Arrays]] = {}
         documents: Any = self.documents
         for (metric, run), lines in documents.groupby(["metric", "run"], sort=False):
-            found.setdefault(metric, {})[run] = lines["n"].to_numpy(float), lines["sum"].to_numpy(float)
+            found.setdefault(metric, {})[run] = (
+                lines["n"].to_numpy(float),
+                lines["sum"].to_numpy(float),
+            )
         return found
 
     def row(self, labels: Mapping[str, str]) -> str | None:
@@ -178,16 +205,23 @@ class Frame:
 
 
 def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
-    """The tables of a study. Rows of which no run is finished have a line in rows, and no numbers."""
+    """The tables of a study. Rows of which no run is finished have a line in rows, and no
+    numbers.
+    """
     rows, of_points = _rows(study)
     places: dict[tuple[str, str, int], None] = dict.fromkeys(
         (point.run, row, point.seed) for point, row in zip(study.points, of_points, strict=True)
     )
     known = {run.name: run for run in study.runs}
     order = {row: place for place, row in enumerate(rows["row"])}
-    having = sorted((place for place in places if place[0] in known), key=lambda place: (order[place[1]], place[2]))
+    having = sorted(
+        (place for place in places if place[0] in known),
+        key=lambda place: (order[place[1]], place[2]),
+    )
     trunks = {name: _trunk(name, known) for name in known}
-    numbers = [line for run, row, seed in having for line in _numbers(known[run], trunks[run], row, seed)]
+    numbers = [
+        line for run, row, seed in having for line in _numbers(known[run], trunks[run], row, seed)
+    ]
     curves = [line for run, row, seed in having for line in _curve(known[run], row, seed)]
     layers = [
         {"run": run, "row": row, "seed": seed} | layer.model_dump()
@@ -201,7 +235,9 @@ def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
     return Frame(
         pd.DataFrame(numbers, columns=pd.Index(NUMBERS)),
         rows,
-        pd.concat(documents, ignore_index=True) if documents else pd.DataFrame(columns=pd.Index(DOCUMENTS)),
+        pd.concat(documents, ignore_index=True)
+        if documents
+        else pd.DataFrame(columns=pd.Index(DOCUMENTS)),
         pd.DataFrame(curves, columns=pd.Index(CURVES)),
         pd.DataFrame(layers),
         {
@@ -216,7 +252,9 @@ def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
 
 
 def as_csv(table: pd.DataFrame) -> str:
-    """A table as CSV, in which no text is a formula to a spreadsheet: before one stands an apostrophe."""
+    """A table as CSV, in which no text is a formula to a spreadsheet: before one stands an
+    apostrophe.
+    """
 
     def as_text(cell: object) -> object:
         return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
@@ -249,7 +287,10 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     keys = [(*point.values.values(), *point.labels.values()) for point in study.points]
     points = dict(zip(keys, study.points, strict=True))
     grid = study.experiment.grid
-    known = {axis: {*grid.get(axis, ()), *(point.labels[axis] for point in study.points)} for axis in study.axes}
+    known = {
+        axis: {*grid.get(axis, ()), *(point.labels[axis] for point in study.points)}
+        for axis in study.axes
+    }
     shown = [axis for axis in study.axes if axis not in grid or len(known[axis]) > 1] or study.axes
     names = {key: _name(point, shown) for key, point in points.items()}
     numbers = Counter(names.values())
@@ -264,7 +305,9 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     lines: list[dict[str, str]] = []
     for key, point in points.items():
         here = {HERE + axis: value for axis, value in point.values.items()}
-        paper = {PAPER + metric: cell for metric, cell in _paper(study.experiment, point.labels).items()}
+        paper = {
+            PAPER + metric: cell for metric, cell in _paper(study.experiment, point.labels).items()
+        }
         lines.append({"row": names[key], **point.labels, **here, **paper})
     return pd.DataFrame(lines).fillna(""), [names[key] for key in keys]
 
@@ -274,11 +317,16 @@ def _name(point: StudyPoint, axes: Iterable[str], *, with_labels: bool = False) 
     words = []
     for axis in axes:
         label, value = point.labels[axis], point.values[axis]
-        named = f"{AXIS_NAMES.get(axis, axis.rpartition('.')[2])}={value if _is_bare(value) else label}"
+        named = (
+            f"{AXIS_NAMES.get(axis, axis.rpartition('.')[2])}={value if _is_bare(value) else label}"
+        )
         word = named if _is_bare(label) else label
-        words.append(f"{word} (paper: {label})" if with_labels and label not in (word, value) else word)
+        words.append(
+            f"{word} (paper: {label})" if with_labels and label not in (word, value) else word
+        )
     name = ", ".join(words) or ONLY
-    return f"“{name}”" if name.endswith(RANDOM) else name  # the name without quotes is that of other numbers
+    # the name without quotes is that of other numbers
+    return f"“{name}”" if name.endswith(RANDOM) else name
 
 
 def _is_bare(label: str) -> bool:
@@ -302,13 +350,23 @@ def _numbers(run: ReportedRun, trunk: str, row: str, seed: int) -> Iterator[dict
     for column in (column for column in run.columns if column.is_random):
         name = column.finetunings[0].run  # that of its shape
         of_random = {"run": name, "trunk": name, "row": row + RANDOM, "seed": seed}
-        yield {**of_random, "metric": column.task, "value": column.score.value, **_columns(column.score)}
+        yield {
+            **of_random,
+            "metric": column.task,
+            "value": column.score.value,
+            **_columns(column.score),
+        }
 
 
 def _columns(score: Score | None) -> dict[str, float | None]:
     if score is None:
         return {}
-    return {"n": score.n, "floor": score.floor, "segments": score.segments_floor, "words": score.lexical_floor}
+    return {
+        "n": score.n,
+        "floor": score.floor,
+        "segments": score.segments_floor,
+        "words": score.lexical_floor,
+    }
 
 
 def _curve(run: ReportedRun, row: str, seed: int) -> Iterator[dict[str, Any]]:
@@ -329,9 +387,14 @@ def _documents(run: ReportedRun) -> _OfRuns:
         known = [record.documents for record in column.finetunings if record.documents]
         if known and len({record.dev.fingerprint for record in column.finetunings}) == 1:
             name = column.finetunings[0].run if column.is_random else run.name
-            by_document[name, column.task] = known[0].n, np.mean([kept.sum for kept in known], axis=0).tolist()
+            by_document[name, column.task] = (
+                known[0].n,
+                np.mean([kept.sum for kept in known], axis=0).tolist(),
+            )
     return by_document
 
 
 def _of_documents(run: str, metric: str, n: Sequence[int], sums: Sequence[float]) -> pd.DataFrame:
-    return pd.DataFrame({"run": run, "metric": metric, "document": range(len(n)), "n": n, "sum": sums})
+    return pd.DataFrame(
+        {"run": run, "metric": metric, "document": range(len(n)), "n": n, "sum": sums}
+    )

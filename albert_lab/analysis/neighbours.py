@@ -1,4 +1,6 @@
-"""The other reports of a report's scale and text: what they say of how far runs vary, and of which tasks count."""
+"""The other reports of a report's scale and text: what they say of how far runs vary, and of which
+tasks count.
+"""
 
 from functools import lru_cache
 from pathlib import Path
@@ -12,10 +14,12 @@ from albert_lab.studies.study import EXPERIMENT, STUDY, Study
 
 
 def neighbours(folder: Path, study: Study) -> tuple[Frame, ...]:
-    """The tables of the reports beside a report's folder that have its scale, its text and its start.
+    """The tables of the reports beside a report's folder that have its scale, its text and its
+    start.
 
-    Rows that are trained from nothing and rows that start from a trained encoder are no neighbours. The tables have
-    numbers, and tasks by block of examples; nothing else by document, no curves and no layers.
+    Rows that are trained from nothing and rows that start from a trained encoder are no neighbours.
+    The tables have numbers, and tasks by block of examples; nothing else by document, no curves and
+    no layers.
     """
     tables = []
     for file in sorted(folder.resolve().parent.glob(f"*/{STUDY}")):
@@ -39,7 +43,9 @@ def _kind(study: Study) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=256)
 def _read(folder: Path, written: int) -> tuple[Study, Frame]:
-    """A study, as it was written at a time, with its table; kept, since its neighbours read it too."""
+    """A study, as it was written at a time, with its table; kept, since its neighbours read it
+    too.
+    """
     study = studies.read(folder)
     thin = Study(study.experiment, study.points, [_thin(run) for run in study.runs])
     return study, frame(thin)

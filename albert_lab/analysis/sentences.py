@@ -1,4 +1,6 @@
-"""The claims of the paper over all reports below a folder: each at the largest scale that can tell it."""
+"""The claims of the paper over all reports below a folder: each at the largest scale that can tell
+it.
+"""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +25,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A claim, the experiment that asks it, by which kinds of evidence, and the verdict that speaks for it by each.
+    """A claim, the experiment that asks it, by which kinds of evidence, and the verdict that speaks
+    for it by each.
 
     A kind by which no report asks it is not in `by`.
     """
@@ -35,32 +38,43 @@ class Sentence:
 
 
 def reports(root: Path, only: Container[Path] | None = None) -> dict[Path, Analysis]:
-    """The reports in `<root>/<place>/<name>` folders, or only those of these, the ones with most compute a run first.
+    """The reports in `<root>/<place>/<name>` folders, or only those of these, the ones with most
+    compute a run first.
 
     Raises:
         ConfigError: a file of a report is missing or cannot be read.
     """
     folders = sorted(file.parent for file in root.glob(f"*/*/{EXPERIMENT}"))
-    return largest_first({folder: read(folder) for folder in folders if only is None or folder in only})
+    return largest_first(
+        {folder: read(folder) for folder in folders if only is None or folder in only}
+    )
 
 
 def largest_first(found: Mapping[Path, Analysis]) -> dict[Path, Analysis]:
-    """Reports by folder, the ones with most compute a run first, equal ones by the names of their folders."""
+    """Reports by folder, the ones with most compute a run first, equal ones by the names of their
+    folders.
+    """
     return dict(sorted(found.items(), key=lambda report: (-_compute(report[1]), report[0])))
 
 
 def _compute(analysis: Analysis) -> float:
     """The most FLOPs that a run of a study was trained with."""
     records = [run.record for run in analysis.study.runs]
-    return max((record.train_flops_per_token * record.training.tokens for record in records), default=0.0)
+    return max(
+        (record.train_flops_per_token * record.training.tokens for record in records), default=0.0
+    )
 
 
 def sentences(found: Mapping[Path, Analysis]) -> list[Sentence]:
-    """A line for each claim that an experiment of the package tests, in the order of the experiments.
+    """A line for each claim that an experiment of the package tests, in the order of the
+    experiments.
 
-    Its verdicts are those of reports that ask the same, whatever their name, of models trained from scratch.
+    Its verdicts are those of reports that ask the same, whatever their name, of models trained from
+    scratch.
     """
-    from_scratch = {folder: analysis for folder, analysis in found.items() if not analysis.study.is_of_encoder}
+    from_scratch = {
+        folder: analysis for folder, analysis in found.items() if not analysis.study.is_of_encoder
+    }
     lines = []
     for known in map(experiments.named, (file.stem for file in experiments.files())):
         if known.is_of_paper:
@@ -85,7 +99,9 @@ def _sentence(claim: BaseClaim, experiment: Experiment, found: Mapping[Path, Ana
 
 
 def _speaking(by_size: Sequence[Found]) -> Found:
-    """The verdict that speaks for a claim: that of the largest scale that can tell; else of the largest that has it."""
+    """The verdict that speaks for a claim: that of the largest scale that can tell; else of the
+    largest that has it.
+    """
     telling = [item for item in by_size if item.verdict.outcome is not Outcome.CANNOT_TELL]
     measured = [item for item in by_size if item.verdict.effect]
     return (telling or measured or by_size)[0]

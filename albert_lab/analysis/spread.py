@@ -1,4 +1,6 @@
-"""How far runs of one row vary, and what other rows of the scale say of it: an empirical prior of variances."""
+"""How far runs of one row vary, and what other rows of the scale say of it: an empirical prior of
+variances.
+"""
 
 import math
 from collections.abc import Iterable
@@ -9,10 +11,11 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
-# The most degrees of freedom that a prior lends to a row of several runs. limma's guarantee is one on the mean over
-# rows: a row that varies more than most is shrunk towards the others, and its comparisons are false in 11 to 17 % of
-# studies of three seeds. A claim is about its own rows, so a prior may only keep a variance from being tiny by chance.
-# At this weight the nominal 5 % hold for each row (tests/analysis/test_simulation.py).
+# The most degrees of freedom that a prior lends to a row of several runs. limma's guarantee is one
+# on the mean over rows: a row that varies more than most is shrunk towards the others, and its
+# comparisons are false in 11 to 17 % of studies of three seeds. A claim is about its own rows, so a
+# prior may only keep a variance from being tiny by chance. At this weight the nominal 5 % hold for
+# each row (tests/analysis/test_simulation.py).
 MOST_LENT = 0.25
 
 
@@ -25,12 +28,14 @@ class Variance:
 
 
 def prior(variances: Iterable[Variance]) -> Variance:
-    """What the variances of some rows say of that of one more row, which is scaled inverse chi-square around theirs.
+    """What the variances of some rows say of that of one more row, which is scaled inverse
+    chi-square around theirs.
 
-    Its degrees of freedom are estimated from how far the logarithms of variances differ beyond what their own degrees
-    of freedom explain (`fitFDist` of limma; Smyth 2004, section 6.2, doi:10.2202/1544-6115.1027); at most those of all
-    rows together. Its value is the geometric mean, which is above limma's: that of a row without runs of its own is
-    rather too large than too small. Rows without any spread are left out, as they have no logarithm.
+    Its degrees of freedom are estimated from how far the logarithms of variances differ beyond what
+    their own degrees of freedom explain (`fitFDist` of limma; Smyth 2004, section 6.2,
+    doi:10.2202/1544-6115.1027); at most those of all rows together. Its value is the geometric
+    mean, which is above limma's: that of a row without runs of its own is rather too large than too
+    small. Rows without any spread are left out, as they have no logarithm.
     """
     # In one order, so that every table of a scale computes the same to the last bit.
     known = sorted((item.value, item.df) for item in variances if item.df > 0)
@@ -44,7 +49,8 @@ def prior(variances: Iterable[Variance]) -> Variance:
     if len(values) == 1:
         return Variance(typical, most)
     excess = float(logarithms.var(ddof=1) - polygamma(1, df / 2).mean())
-    # The variance of the logarithm of an inverse chi-square is the trigamma function of half of its degrees of freedom.
+    # The variance of the logarithm of an inverse chi-square is the trigamma function of half of its
+    # degrees of freedom.
     if excess <= polygamma(1, most / 2):
         return Variance(typical, most)
     half: Any = brentq(lambda half: float(polygamma(1, half)) - excess, 1e-3, most / 2)
@@ -52,7 +58,8 @@ def prior(variances: Iterable[Variance]) -> Variance:
 
 
 def moderated(own: Variance, others: Variance) -> Variance:
-    """A row's variance and its prior together, weighted by degrees of freedom (`squeezeVar` of limma).
+    """A row's variance and its prior together, weighted by degrees of freedom (`squeezeVar` of
+    limma).
 
     A row of one run has no variance of its own, and takes that of the prior.
     """

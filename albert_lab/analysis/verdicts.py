@@ -1,4 +1,5 @@
-"""Verdicts: the claims of an experiment, tested on the frame of its study. Values alone; words are report/wording.py's.
+"""Verdicts: the claims of an experiment, tested on the frame of its study. Values alone; words are
+report/wording.py's.
 
 A claim on performance has two verdicts, by a loss and by tasks; any other claim has one.
 """
@@ -24,7 +25,8 @@ from albert_lab.studies.grid import variants
 from albert_lab.studies.study import Study
 from albert_lab.tasks.task import task_names
 
-EXACT = ("parameters", "encoder_parameters")  # of a configuration: the same for all seeds, so one is enough
+# of a configuration: the same for all seeds, so one is enough
+EXACT = ("parameters", "encoder_parameters")
 
 
 class Outcome(Enum):
@@ -47,7 +49,8 @@ class Reason(Enum):
     OTHER_SETS = "other held-out sets"
     NOT_COUNTED = "task does not count"
     NOT_LEARNT = "no row above the floor"
-    OWN_TASK_NOT_LEARNT = "row at the floor of its own task"  # the row, the metric that it was trained for
+    # the row, the metric that it was trained for
+    OWN_TASK_NOT_LEARNT = "row at the floor of its own task"
     SEGMENTS_AS_HIGH = "single segments as high"
     BASELINE_NOT_MEASURED = "baseline of a probe not measured"  # the baselines that it lacks
     BASELINE_AS_HIGH = "baseline of a probe as high"  # the baseline
@@ -64,7 +67,9 @@ class Tells(Enum):
 
 
 class Form(Enum):
-    """What an effect is: the level of a row, a difference (of sums), a ratio, or a slope along an axis."""
+    """What an effect is: the level of a row, a difference (of sums), a ratio, or a slope along an
+    axis.
+    """
 
     LEVEL = "level"
     DIFFERENCE = "difference"
@@ -80,8 +85,9 @@ class Effect:
         metric, form: what it is of.
         rows: the weights and names of its rows.
         low_bound, high_bound: where it has to be if the claim is true; infinite without a bound.
-        value, low, high: its size with its 95 % interval over seeds and documents (NaN without one): a difference in
-            points for scores, a factor for a ratio, a level for a claim about one row.
+        value, low, high: its size with its 95 % interval over seeds and documents (NaN without
+            one): a difference in points for scores, a factor for a ratio, a level for a claim about
+            one row.
         paper: the same of the paper's numbers; NaN without them.
         segments: what single segments score, of a level; NaN without this floor.
     """
@@ -104,14 +110,15 @@ class Verdict:
 
     Attributes:
         metric: what decided it, or what would have.
-        effect: of the comparison that decides, which is the weakest one that the claim needs, or the one that
-            contradicts it most; None if it cannot be computed.
+        effect: of the comparison that decides, which is the weakest one that the claim needs, or
+            the one that contradicts it most; None if it cannot be computed.
         beside: the same of the accuracy that belongs to a loss; None without.
-        p: two-sided, of the claim or against it, after Holm's correction over the claims of the study that are decided
-            by this kind of evidence; NaN if it was not tested.
+        p: two-sided, of the claim or against it, after Holm's correction over the claims of the
+            study that are decided by this kind of evidence; NaN if it was not tested.
         tells: whether this scale can tell.
-        seeds_needed: how many seeds a row would decide it, if the true effect is the measured one (80 %, before
-            Holm's correction); None if it was not tested, or no number of seeds would.
+        seeds_needed: how many seeds a row would decide it, if the true effect is the measured one
+            (80 %, before Holm's correction); None if it was not tested, or no number of seeds
+            would.
         reason, details: why it is not decided; None and empty if it is.
     """
 
@@ -160,27 +167,36 @@ class _Table:
 def verdicts(study: Study, frame: Frame) -> list[Verdict]:
     """The verdicts on the claims of the study's experiment, in its order, by loss before by tasks.
 
-    A claim is supported if p is below 0.05, not supported if that of its opposite is, and undecided otherwise. Nothing
-    can be told if a row or score is missing, no row has learnt the score, or it is a task that does not count.
+    A claim is supported if p is below 0.05, not supported if that of its opposite is, and undecided
+    otherwise. Nothing can be told if a row or score is missing, no row has learnt the score, or it
+    is a task that does not count.
     """
     table = _Table(study, frame)
     claims = study.experiment.claims
-    tested = [_verdict(claim, kind, table) for claim in claims for kind in kinds(claim, table.measured)]
+    tested = [
+        _verdict(claim, kind, table) for claim in claims for kind in kinds(claim, table.measured)
+    ]
     corrected = dict[int, Verdict]()
     for kind in Kind:
         places = [place for place, verdict in enumerate(tested) if verdict.kind is kind]
         adjusted = holm([tested[place].p for place in places])
-        corrected |= {place: _corrected(tested[place], p) for place, p in zip(places, adjusted, strict=True)}
+        corrected |= {
+            place: _corrected(tested[place], p) for place, p in zip(places, adjusted, strict=True)
+        }
     return [corrected[place] for place in range(len(tested))]
 
 
 def _corrected(verdict: Verdict, p: float) -> Verdict:
     is_decided = verdict.outcome in (Outcome.SUPPORTED, Outcome.NOT_SUPPORTED)
-    return replace(verdict, p=p, outcome=Outcome.UNDECIDED if is_decided and p >= ALPHA else verdict.outcome)
+    return replace(
+        verdict, p=p, outcome=Outcome.UNDECIDED if is_decided and p >= ALPHA else verdict.outcome
+    )
 
 
 def kinds(claim: BaseClaim, measured: Collection[str] = ()) -> list[Kind]:
-    """The kinds of evidence by which a claim is decided; measured are scores on held-out text beside the catalog's."""
+    """The kinds of evidence by which a claim is decided; measured are scores on held-out text
+    beside the catalog's.
+    """
     return list(dict.fromkeys(_kind(metric, measured) for metric in claim.metrics))
 
 
@@ -191,12 +207,13 @@ def _kind(metric: str, measured: Collection[str] = ()) -> Kind:
 
 
 def can_tell(low: float, high: float, size: float) -> Tells:
-    """Whether a scale can tell a claim on a score that counts: half of its interval is at most half of the size.
+    """Whether a scale can tell a claim on a score that counts: half of its interval is at most half
+    of the size.
 
     Args:
         low, high: the 95 % interval of the effect, in logarithms for a ratio; NaN without one.
-        size: the paper's effect, as the distance from the bound of the claim, or the margin that the claim names; NaN
-            if neither is known.
+        size: the paper's effect, as the distance from the bound of the claim, or the margin that
+            the claim names; NaN if neither is known.
     """
     if math.isnan(low):
         return Tells.NO
@@ -206,7 +223,9 @@ def can_tell(low: float, high: float, size: float) -> Tells:
 
 
 def is_of_one_set(study: Study, metric: str, runs: Collection[str]) -> bool:
-    """Whether these runs were scored on one held-out set, or the metric is none of held-out text."""
+    """Whether these runs were scored on one held-out set, or the metric is none of held-out
+    text.
+    """
     sets = {run.record.evaluation_set for run in study.runs if run.name in runs}
     return len(sets) < 2 or metric not in {*units(), *map(loss_name, units())}
 
@@ -215,7 +234,11 @@ def _verdict(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
     """The verdict before Holm's correction."""
     if claim.at_scale:
         return _by_arithmetic(claim, kind, table)
-    metrics = [metric for metric in claim.metrics if claim.by is None or _kind(metric, table.measured) is kind]
+    metrics = [
+        metric
+        for metric in claim.metrics
+        if claim.by is None or _kind(metric, table.measured) is kind
+    ]
     open_verdict = Verdict(claim, kind, metrics[0], Outcome.CANNOT_TELL)
     grid = table.study.experiment.grid
     added = [axis for axis in table.study.axes if axis not in grid] if table.study.points else []
@@ -229,13 +252,22 @@ def _verdict(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
     if not measured:
         return replace(open_verdict, reason=Reason.NOT_MEASURED, details=tuple(metrics))
     metric = next((name for name in measured if counts(table.frame, name)), measured[0])
-    return _of_metric(claim, replace(open_verdict, metric=_on_equal_terms(claim, metric, rows, table)), rows, table)
+    return _of_metric(
+        claim,
+        replace(open_verdict, metric=_on_equal_terms(claim, metric, rows, table)),
+        rows,
+        table,
+    )
 
 
 def _on_equal_terms(claim: BaseClaim, metric: str, rows: list[str], table: _Table) -> str:
     """The metric, or the score of its probe if only some of the rows have a head for it."""
     probe = next((probe for probe, name in probes().items() if name == metric), None)
-    methods = {run.scores[metric].by == LINEAR_PROBE for run in table.runs(metric, rows) if metric in run.scores}
+    methods = {
+        run.scores[metric].by == LINEAR_PROBE
+        for run in table.runs(metric, rows)
+        if metric in run.scores
+    }
     is_mixed = len(methods) > 1 and claim.equal_terms
     return probe if probe and is_mixed and not table.lacks(probe, rows) else metric
 
@@ -246,7 +278,9 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
     runs_of = _by_row(frame, metric, "run")
     if len({tuple(runs_of[row]) for row in rows}) < len(rows):
         return replace(verdict, reason=Reason.SAME_RUNS)
-    if len(rows) > 1 and not is_of_one_set(table.study, metric, {run for row in rows for run in runs_of[row]}):
+    if len(rows) > 1 and not is_of_one_set(
+        table.study, metric, {run for row in rows for run in runs_of[row]}
+    ):
         return replace(verdict, reason=Reason.OTHER_SETS)
     comparisons = claim.comparisons_of(metric, table.study.experiment.grid)
     contrast_of = _contrast_of(metric, rows, frame)
@@ -262,16 +296,24 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
     reason, details = _nothing_to_tell(claim, metric, rows, table)
     if reason:
         return replace(verdict, reason=reason, details=details)
-    verdict = replace(verdict, tells=_tells(verdict, finding, table), seeds_needed=_seeds_needed(finding))
+    verdict = replace(
+        verdict, tells=_tells(verdict, finding, table), seeds_needed=_seeds_needed(finding)
+    )
     if math.isnan(finding.contrast.p):
         is_ratio = math.isnan(finding.contrast.effect)
-        return replace(verdict, outcome=Outcome.UNDECIDED, reason=Reason.NO_RATIO if is_ratio else Reason.TOO_FEW_RUNS)
+        return replace(
+            verdict,
+            outcome=Outcome.UNDECIDED,
+            reason=Reason.NO_RATIO if is_ratio else Reason.TOO_FEW_RUNS,
+        )
     decided = _decided(verdict, finding)
     is_above_level = claim.level is not None and math.isinf(finding.comparison.high)
     if decided.outcome is Outcome.SUPPORTED and is_above_level:
         reason, details = _why_a_level_shows_nothing(metric, rows[0], finding.contrast.low, table)
         if reason:
-            return replace(decided, outcome=Outcome.CANNOT_TELL, tells=Tells.NO, reason=reason, details=details)
+            return replace(
+                decided, outcome=Outcome.CANNOT_TELL, tells=Tells.NO, reason=reason, details=details
+            )
     return decided
 
 
@@ -283,7 +325,11 @@ def _accuracy(metric: str) -> str:
 def _seeds_needed(finding: Finding) -> int | None:
     found, comparison = finding.contrast, finding.comparison
     distance = min(abs(found.effect - bound) for bound in (comparison.low, comparison.high))
-    return None if math.isnan(found.over_seeds) else seeds_needed(distance, found.over_seeds, found.over_documents)
+    return (
+        None
+        if math.isnan(found.over_seeds)
+        else seeds_needed(distance, found.over_seeds, found.over_documents)
+    )
 
 
 def _decided(verdict: Verdict, finding: Finding) -> Verdict:
@@ -303,11 +349,15 @@ def _by_arithmetic(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
     tests = claim.comparisons(experiment.grid)
     finding = decisive([tested(item, table.name, partial(exact, sizes)) for item in tests])
     effect = _effect(finding, metric, table)
-    return _decided(Verdict(claim, kind, metric, Outcome.CANNOT_TELL, effect, tells=Tells.YES), finding)
+    return _decided(
+        Verdict(claim, kind, metric, Outcome.CANNOT_TELL, effect, tells=Tells.YES), finding
+    )
 
 
 def _contrast_of(metric: str, rows: Collection[str], frame: Frame) -> Callable[..., Contrast]:
-    """What computes contrasts of a metric: exact numbers, if all seeds of the rows agree, have no spread."""
+    """What computes contrasts of a metric: exact numbers, if all seeds of the rows agree, have no
+    spread.
+    """
     values = _by_row(frame, metric, "value")
     if metric in EXACT and all(len({*values[row]}) == 1 for row in rows):
         return partial(exact, {row: values[row][0] for row in rows})
@@ -323,16 +373,24 @@ def _effect(finding: Finding, metric: str, table: _Table) -> Effect:
         numbers, bounds = [[math.exp(number) for number in of] for of in (numbers, bounds)]
     form = Form.LEVEL if len(rows) == 1 else Form.SLOPE if comparison.is_slope else Form.DIFFERENCE
     form = Form.RATIO if comparison.is_log else form
-    segments = _mean(_by_row(table.frame, metric, "segments")[rows[0][1]]) if form is Form.LEVEL else math.nan
+    segments = (
+        _mean(_by_row(table.frame, metric, "segments")[rows[0][1]])
+        if form is Form.LEVEL
+        else math.nan
+    )
     return Effect(metric, form, rows, *bounds, *numbers, segments=segments)
 
 
 def _paper(comparison: Comparison, metric: str, table: _Table) -> float:
-    """The same comparison of the paper's cells, or of what was read off its figure; NaN if one of them is missing."""
+    """The same comparison of the paper's cells, or of what was read off its figure; NaN if one of
+    them is missing.
+    """
     values = [_papers_number(labels, metric, table) for _, labels in comparison.weights]
     if comparison.is_log:
         values = [math.log(value) if value > 0 else math.nan for value in values]
-    return sum(weight * value for (weight, _), value in zip(comparison.weights, values, strict=True))
+    return sum(
+        weight * value for (weight, _), value in zip(comparison.weights, values, strict=True)
+    )
 
 
 def _papers_number(labels: Labels, metric: str, table: _Table) -> float:
@@ -345,33 +403,49 @@ def _papers_number(labels: Labels, metric: str, table: _Table) -> float:
 
 
 def _tells(verdict: Verdict, finding: Finding, table: _Table) -> Tells:
-    """Whether the scale can tell the claim: of a loss, for which the paper has no number, by its accuracy."""
+    """Whether the scale can tell the claim: of a loss, for which the paper has no number, by its
+    accuracy.
+    """
     comparison, found, beside = finding.comparison, finding.contrast, verdict.beside
     if math.isfinite(comparison.high - comparison.low):
         return can_tell(found.low, found.high, (comparison.high - comparison.low) / 2)
     bound = comparison.low if math.isfinite(comparison.low) else comparison.high
     said = can_tell(found.low, found.high, _paper(comparison, verdict.metric, table) - bound)
-    return can_tell(beside.low, beside.high, beside.paper) if said is Tells.NOT_KNOWN and beside else said
+    return (
+        can_tell(beside.low, beside.high, beside.paper)
+        if said is Tells.NOT_KNOWN and beside
+        else said
+    )
 
 
 def _nothing_to_tell(
     claim: BaseClaim, metric: str, rows: list[str], table: _Table
 ) -> tuple[Reason | None, tuple[str, ...]]:
-    """Why nothing can be told of a claim although its rows have the metric; None if something can."""
+    """Why nothing can be told of a claim although its rows have the metric; None if something
+    can.
+    """
     frame = table.frame
     for key, needed in claim.needs.items():
-        here = min((float(run.record.config.value(key) or "nan") for run in table.runs(metric, rows)), default=needed)
+        here = min(
+            (float(run.record.config.value(key) or "nan") for run in table.runs(metric, rows)),
+            default=needed,
+        )
         if not here >= needed:
             return Reason.TOO_SMALL, (key, f"{needed:g}", f"{here:g}")
     if not counts(frame, metric):
         return Reason.NOT_COUNTED, ()
-    if isinstance(claim, AtChance) and claim.trained_for and not _is_above_floor(frame, claim.trained_for, rows[0]):
+    if (
+        isinstance(claim, AtChance)
+        and claim.trained_for
+        and not _is_above_floor(frame, claim.trained_for, rows[0])
+    ):
         return Reason.OWN_TASK_NOT_LEARNT, (rows[0], claim.trained_for)
     score = _accuracy(metric)  # a loss has no floor of its own
     floors = _by_row(frame, score, "floor")
     if all(math.isnan(_mean(values)) for values in floors.values()):
         return None, ()
-    # A level, such as chance, needs some row of the table above the floor; a difference one of its own rows.
+    # A level, such as chance, needs some row of the table above the floor; a difference one of its
+    # own rows.
     others = list(floors) if claim.level is not None else rows
     is_learnt = any(_is_above_floor(frame, score, row) for row in others)
     return (None, ()) if is_learnt else (Reason.NOT_LEARNT, ())
@@ -380,16 +454,19 @@ def _nothing_to_tell(
 def _why_a_level_shows_nothing(
     metric: str, row: str, low: float, table: _Table
 ) -> tuple[Reason | None, tuple[str, ...]]:
-    """Why a score that is above its bar shows nothing that was learnt of two segments; None if it does.
+    """Why a score that is above its bar shows nothing that was learnt of two segments; None if it
+    does.
 
     Args:
-        low: the lower end of its interval, which has to be above what is told without the model, or without the
-            relation of the segments.
+        low: the lower end of its interval, which has to be above what is told without the model, or
+            without the relation of the segments.
     """
     if _mean(_by_row(table.frame, metric, "segments")[row]) >= low:
         return Reason.SEGMENTS_AS_HIGH, ()
     pairs_of_probe = probes().get(metric)
-    baselines = [measure.name for measure in of_kind(Baseline) if measure.pairs_of == pairs_of_probe]
+    baselines = [
+        measure.name for measure in of_kind(Baseline) if measure.pairs_of == pairs_of_probe
+    ]
     missing = tuple(name for name in baselines if table.lacks(name, [row]))
     if missing:
         return Reason.BASELINE_NOT_MEASURED, missing

@@ -6,12 +6,16 @@ def main() -> None:
     import sys
 
     if sys.platform == "win32":  # before any import of what it lacks
-        print("albert-lab does not run on Windows itself; use WSL2: docs/getting-started.md", file=sys.stderr)
+        print(
+            "albert-lab does not run on Windows itself; use WSL2: docs/getting-started.md",
+            file=sys.stderr,
+        )
         sys.exit(2)
     import _signal  # pyright: ignore[reportMissingImports]  # the part of signal in C: that in Python imports enum
     from os import _exit
 
-    # Until the next import is done, a signal ends the process without a traceback, with the exit codes of errors.py.
+    # Until the next import is done, a signal ends the process without a traceback, with the exit
+    # codes of errors.py.
     _signal.signal(_signal.SIGINT, lambda *_: _exit(130))
     _signal.signal(_signal.SIGTERM, lambda *_: _exit(75))
     from albert_lab import signals

@@ -19,22 +19,30 @@ from albert_lab.errors import ConfigError
 from albert_lab.messages import visible
 
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 the run failed, all runs of a study failed, or the disk is full; 2 wrong usage or"
-    " configuration, or a damaged file; 3 some runs of a study failed; 4 data or a package is missing; 75"
+    "Exit codes: 0 done; 1 the run failed, all runs of a study failed, or the disk is full; 2 "
+    "wrong usage or"
+    " configuration, or a damaged file; 3 some runs of a study failed; 4 data or a package is "
+    "missing; 75"
     " stopped by SIGTERM; 130 stopped by Ctrl-C. A stopped command resumes when you run it again."
 )
-_TEXT_ONLY = re.compile("[\n\t\ud800-\udfff]")  # lines of options, and file names that are no valid text
+# lines of options, and file names that are no valid text
+_TEXT_ONLY = re.compile("[\n\t\ud800-\udfff]")
 _MOST_DIGITS = 4  # of the columns and lines of a terminal
 OPTIONS = "--include FILE.py, --conf FOLDER, --version, -h"
 FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")  # of the help: what new users need
 
 
 class _Grouped(TyperGroup):
-    """Lists commands by group, and within a group in the order in which they were added; the help fits 40 rows."""
+    """Lists commands by group, and within a group in the order in which they were added; the help
+    fits 40 rows.
+    """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         width = shutil.get_terminal_size().columns - 1
-        lines = [f"Usage: {ctx.command_path} [OPTIONS] COMMAND [ARGS]...   ({OPTIONS})", str(self.help)]
+        lines = [
+            f"Usage: {ctx.command_path} [OPTIONS] COMMAND [ARGS]...   ({OPTIONS})",
+            str(self.help),
+        ]
         panel_before = None
         for name in self.list_commands(ctx):
             command = self.commands[name]
@@ -44,7 +52,9 @@ class _Grouped(TyperGroup):
             if panel != panel_before:
                 lines.append(f"{panel}:")
             panel_before = panel
-            text = textwrap.shorten(command.get_short_help_str(limit=999), max(40, width - 20), placeholder="...")
+            text = textwrap.shorten(
+                command.get_short_help_str(limit=999), max(40, width - 20), placeholder="..."
+            )
             lines.append(f"  {name:<18}{text}")
         formatter.write("\n".join([*lines, *textwrap.wrap(EXIT_CODES, max(40, width))]) + "\n")
 
@@ -57,7 +67,8 @@ class _Grouped(TyperGroup):
 app = typer.Typer(
     name="albert-lab",
     cls=_Grouped,
-    help="Ablation studies of encoder pre-training: the experiments of ALBERT (arXiv 1909.11942) at any scale.",
+    help="Ablation studies of encoder pre-training: the experiments of ALBERT (arXiv 1909.11942) "
+    "at any scale.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -68,11 +79,13 @@ for _part in (studies, results, models, tasks, housekeeping):
 
 
 _INCLUDE = (
-    "Execute this file, which adds parts of your own: measures, blocks, optimizers, ... (docs/your-own-study.md). Its"
+    "Execute this file, which adds parts of your own: measures, blocks, optimizers, ... "
+    "(docs/your-own-study.md). Its"
     " digest is in the names of the runs. Repeatable; anywhere in a command."
 )
 _CONF = (
-    "Add the options in this folder to those of the configuration: FOLDER/model/mine.yaml becomes model=mine."
+    "Add the options in this folder to those of the configuration: FOLDER/model/mine.yaml "
+    "becomes model=mine."
     " Repeatable; anywhere in a command."
 )
 
@@ -93,7 +106,9 @@ def _root(
 
 
 def _with_own_first(words: list[str]) -> list[str]:
-    """The words of a command, in which --include and --conf stand anywhere, with these two at its beginning."""
+    """The words of a command, in which --include and --conf stand anywhere, with these two at its
+    beginning.
+    """
     first, rest, own = [], [], ("--include", "--conf")
     for before, word in zip(["", *words], words, strict=False):
         (first if before in own or word.partition("=")[0] in own else rest).append(word)
@@ -106,7 +121,9 @@ def run() -> None:
     for word in words:
         text = _TEXT_ONLY.sub(" ", word)
         if visible(text) != text:
-            raise ConfigError(f"{word}: an argument has characters that cannot be seen; rename what it names")
+            raise ConfigError(
+                f"{word}: an argument has characters that cannot be seen; rename what it names"
+            )
     app(_with_own_first(words))
 
 

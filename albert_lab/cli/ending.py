@@ -11,9 +11,11 @@ from albert_lab.messages import to_stderr
 
 
 def end(error: BaseException) -> NoReturn:
-    """End the process: print an error that a user can cause in one line on stderr, and exit with its code.
+    """End the process: print an error that a user can cause in one line on stderr, and exit with
+    its code.
 
-    After a signal, the exit code is that of the signal for any error, since the signal may have caused it.
+    After a signal, the exit code is that of the signal for any error, since the signal may have
+    caused it.
     """
     message = _message_of(error)
     code = signals.exit_code()
@@ -38,7 +40,9 @@ def end(error: BaseException) -> NoReturn:
 
 
 def _message_of(error: BaseException) -> str | None:
-    """What is wrong, for an error that is not ours but that a user can cause; None for any other."""
+    """What is wrong, for an error that is not ours but that a user can cause; None for any
+    other.
+    """
     if isinstance(error, OSError):
         is_in_proc = str(error.filename).startswith("/proc/")  # ENOENT: nothing can be made there
         is_refused = error.errno in REFUSED or is_in_proc

@@ -14,9 +14,13 @@ from albert_lab.errors import DamagedFileError
 from albert_lab.messages import duration, printable, to_stdout, visible
 
 app = typer.Typer()
-_STUDY = "Only the runs of this study: its name, or the folder of its report, which exists before its first run."
+_STUDY = (
+    "Only the runs of this study: its name, or the folder of its report, which exists "
+    "before its first run."
+)
 
-# Numbers of the last line of a log, and how `status` shows them: share of the budget, losses in nats.
+# Numbers of the last line of a log, and how `status` shows them: share of the budget, losses in
+# nats.
 _OF_LINE: dict[str, Callable[[Any], str]] = {
     "share": "{:.0%}".format,
     "step": "{:,}".format,
@@ -30,7 +34,9 @@ _OF_LINE: dict[str, Callable[[Any], str]] = {
 
 @app.command(**shown(STUDIES, "albert-lab status", "albert-lab status sop-vs-nsp"))
 def status(
-    study: Annotated[Path | None, typer.Argument(metavar="[STUDY]", file_okay=False, help=_STUDY)] = None,
+    study: Annotated[
+        Path | None, typer.Argument(metavar="[STUDY]", file_okay=False, help=_STUDY)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List all runs, or those of a study, with their progress: rate, losses and time left."""
@@ -46,8 +52,8 @@ def status(
 
 
 def row_of(folder: Path, title: str = "") -> dict[str, Any]:
-    """A run: its title (its row and seed in a report), its name, its state, numbers of its last logged step, its
-    fine-tunings, and why it failed.
+    """A run: its title (its row and seed in a report), its name, its state, numbers of its last
+    logged step, its fine-tunings, and why it failed.
     """
     from albert_lab.runs import results, states
     from albert_lab.runs.run import FAILURE, failure_in
@@ -69,14 +75,19 @@ def row_of(folder: Path, title: str = "") -> dict[str, Any]:
 
 def _cells(row: dict[str, Any]) -> dict[str, str]:
     """The texts of a row by column, empty where it has nothing."""
-    cells = {"title": printable(row["title"]), "run": row["run"].rpartition("_")[2], "state": row["state"]}
+    cells = {
+        "title": printable(row["title"]),
+        "run": row["run"].rpartition("_")[2],
+        "state": row["state"],
+    }
     for key, form in _OF_LINE.items():
         cells[key] = "" if row[key] is None else form(row[key])
     return cells | {"fine_tuned": str(len(row["fine_tuned"]) or "")}
 
 
 def as_text(listed: list[dict[str, Any]]) -> str:
-    """Rows as a table of the columns that have anything, why runs failed, and the number of runs in each state.
+    """Rows as a table of the columns that have anything, why runs failed, and the number of runs in
+    each state.
 
     A run has the end of its name, which other commands take in place of the name.
     """
@@ -86,7 +97,16 @@ def as_text(listed: list[dict[str, Any]]) -> str:
         return "no runs yet"
     shown = [_cells(row) for row in listed]
     used = [key for key in shown[0] if any(row[key] for row in shown)]
-    table = tabulate([[row[key] for key in used] for row in shown], used, tablefmt="simple", disable_numparse=True)
-    reasons = "".join(f"{printable(row['title'])}: {visible(row['reason'])}\n" for row in listed if row["reason"])
-    counts = ", ".join(f"{count} {state}" for state, count in Counter(row["state"] for row in listed).items())
+    table = tabulate(
+        [[row[key] for key in used] for row in shown],
+        used,
+        tablefmt="simple",
+        disable_numparse=True,
+    )
+    reasons = "".join(
+        f"{printable(row['title'])}: {visible(row['reason'])}\n" for row in listed if row["reason"]
+    )
+    counts = ", ".join(
+        f"{count} {state}" for state, count in Counter(row["state"] for row in listed).items()
+    )
     return f"{table}\n\n{reasons}{counts}, in {paths.runs()}"

@@ -14,7 +14,13 @@ config_app = typer.Typer(help="Show the configuration and its options.", no_args
 app.add_typer(config_app, name="config", rich_help_panel=MODELS)
 
 
-@app.command(**shown(MODELS, "albert-lab params model=xxlarge scale=paper", "albert-lab params sharing=not-shared"))
+@app.command(
+    **shown(
+        MODELS,
+        "albert-lab params model=xxlarge scale=paper",
+        "albert-lab params sharing=not-shared",
+    )
+)
 def params(overrides: Overrides = None, as_json: Json = False) -> None:
     """Show parameters, and FLOPs per token, of a configuration or of each of a sweep.
 
@@ -30,15 +36,27 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
     for point in expand(values_of):
         config = compose({key: values_of[key][text] for key, text in point.items()})
         counts = count(config)
-        label = " ".join(f"{key}={value}" for key, value in point.items() if len(values_of[key]) > 1)
-        row = {"configuration": label or f"{config.model.name} E={config.embedding_size} {config.sharing.name}"}
-        row |= {part: getattr(counts, part) for part in ("embeddings", "layers", "pooler", "heads", "total")}
-        row |= {"training FLOPs": round(counts.training_flops), "inference FLOPs": round(counts.inference_flops)}
+        label = " ".join(
+            f"{key}={value}" for key, value in point.items() if len(values_of[key]) > 1
+        )
+        row = {
+            "configuration": label
+            or f"{config.model.name} E={config.embedding_size} {config.sharing.name}"
+        }
+        row |= {
+            part: getattr(counts, part)
+            for part in ("embeddings", "layers", "pooler", "heads", "total")
+        }
+        row |= {
+            "training FLOPs": round(counts.training_flops),
+            "inference FLOPs": round(counts.inference_flops),
+        }
         rows.append(row)
     if as_json:
         to_stdout(json.dumps(rows, indent=2))
         return
-    # FLOPs by three digits, and headings as a row, which tabulate does not pad: three rows fit 100 columns.
+    # FLOPs by three digits, and headings as a row, which tabulate does not pad: three rows fit 100
+    # columns.
     lines = [[key.replace(" ", "\n") for key in rows[0]]]
     lines += [[_digits(key, value) for key, value in row.items()] for row in rows]
     aligned = ("left", *["right"] * (len(rows[0]) - 1))
@@ -51,7 +69,10 @@ def _digits(key: str, value: str | int) -> str:
     return f"{value:.2e}" if key.endswith("FLOPs") else f"{value:,}"
 
 
-@config_app.command("show", **shown(MODELS, "albert-lab config show", "albert-lab config show scale=paper model=large"))
+@config_app.command(
+    "show",
+    **shown(MODELS, "albert-lab config show", "albert-lab config show scale=paper model=large"),
+)
 def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
     """Show the resolved configuration of one run."""
     from omegaconf import OmegaConf
@@ -60,10 +81,16 @@ def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
     from albert_lab.config.section import complete
 
     content = complete(load(overrides or []))
-    to_stdout(json.dumps(content, indent=2) if as_json else OmegaConf.to_yaml(OmegaConf.create(content)).rstrip())
+    to_stdout(
+        json.dumps(content, indent=2)
+        if as_json
+        else OmegaConf.to_yaml(OmegaConf.create(content)).rstrip()
+    )
 
 
-@config_app.command("list", **shown(MODELS, "albert-lab config list", "albert-lab config list --json"))
+@config_app.command(
+    "list", **shown(MODELS, "albert-lab config list", "albert-lab config list --json")
+)
 def config_list(as_json: Json = False) -> None:
     """List all groups and their options (`group=option`)."""
     from albert_lab.config.compose import groups
@@ -72,15 +99,19 @@ def config_list(as_json: Json = False) -> None:
     to_stdout(json.dumps(groups(), indent=2) if as_json else "\n".join(lines))
 
 
-@app.command(**shown(MODELS, "albert-lab export RUN exported", "albert-lab export lab/runs/NAME my-model"))
+@app.command(
+    **shown(MODELS, "albert-lab export RUN exported", "albert-lab export lab/runs/NAME my-model")
+)
 def export(
     run: RunOrFolder,
-    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; must not exist yet or be empty.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder to write; must not exist yet or be empty.")
+    ],
 ) -> None:
     """Export a run as a folder that transformers loads, with a model card.
 
-    It is a BERT if no layer is shared and E = H, else an ALBERT; it counts as written if transformers computes the
-    same. Then `hf upload REPO DIR` uploads it.
+    It is a BERT if no layer is shared and E = H, else an ALBERT; it counts as written if
+    transformers computes the same. Then `hf upload REPO DIR` uploads it.
     """
     from albert_lab.interop.export import export
 
@@ -90,14 +121,23 @@ def export(
 
 @app.command(
     "import",
-    **shown(MODELS, "albert-lab import albert-base-v2", "albert-lab import my-bert --name my-bert corpus=sotu"),
+    **shown(
+        MODELS,
+        "albert-lab import albert-base-v2",
+        "albert-lab import my-bert --name my-bert corpus=sotu",
+    ),
 )
 def import_(
     source: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder of an ALBERT or BERT in the Hugging Face layout.")
+        Path,
+        typer.Argument(
+            metavar="DIR", help="Folder of an ALBERT or BERT in the Hugging Face layout."
+        ),
     ],
     overrides: Overrides = None,
-    name: Annotated[str | None, option("The model's name in that of the run; by default the folder's.")] = None,
+    name: Annotated[
+        str | None, option("The model's name in that of the run; by default the folder's.")
+    ] = None,
 ) -> None:
     """Import a published or exported model as a run."""
     from albert_lab.interop.loading import import_folder
@@ -106,7 +146,8 @@ def import_(
 
 
 _OF_TEXT = (
-    "Settings of the text and its scoring, such as corpus.dev_share=0.5, evaluation.num_pairs=500 or"
+    "Settings of the text and its scoring, such as corpus.dev_share=0.5, "
+    "evaluation.num_pairs=500 or"
     " max_sequence_length=64; settings that the model determines cannot be changed."
 )
 
@@ -125,7 +166,8 @@ def evaluate(
 ) -> None:
     """Score a run or model folder on held-out text: MLM, NSP and SOP accuracy.
 
-    By default on that of the run. Prints a table with intervals; writes only the prepared text, below lab/cache/.
+    By default on that of the run. Prints a table with intervals; writes only the prepared text,
+    below lab/cache/.
     """
     from albert_lab.interop.evaluation import evaluate
 

@@ -14,17 +14,26 @@ START, TABLES, STUDIES, MODELS = PANELS = (
 )
 # The groups of the options of a study.
 _WHERE, _BEFORE = "How runs are trained", "To look before anything is trained"
-_ALL_KEYS = "`albert-lab config show` prints every key, `albert-lab config list` the options of each group."
-_OF_RUN = f"Settings, such as scale=smoke or sharing=not-shared; the others keep their defaults. {_ALL_KEYS}"
+_ALL_KEYS = (
+    "`albert-lab config show` prints every key, `albert-lab config list` the options of each group."
+)
+_OF_RUN = (
+    "Settings, such as scale=smoke or sharing=not-shared; the others keep their defaults. "
+    f"{_ALL_KEYS}"
+)
 _OF_STUDY = (
-    "Settings in place of the study's own, such as scale=smoke or corpus=files corpus.path=my-texts. Several values"
-    f" of one, with commas between them, make a row each; several seeds are averaged in a row. {_ALL_KEYS}"
+    "Settings in place of the study's own, such as scale=smoke or corpus=files "
+    "corpus.path=my-texts. Several values"
+    " of one, with commas between them, make a row each; several seeds are averaged in a row. "
+    f"{_ALL_KEYS}"
 )
 _MOST_JOBS = 1000  # processes: far more than are useful on any machine
 
 
 def shown(panel: str, *lines: str) -> Any:
-    """What a command has in the help: its group, and commands to copy at the end of its own page."""
+    """What a command has in the help: its group, and commands to copy at the end of its own
+    page.
+    """
     cyan = (f"[cyan]{line.replace('[', chr(92) + '[')}[/cyan]" for line in lines)
     return {"rich_help_panel": panel, "epilog": "\n\n".join(["Examples:", *cyan])}
 
@@ -44,12 +53,16 @@ def _jobs(text: str | int) -> int:
     if text in ("auto", 0):
         return 0
     if not str(text).isdecimal() or not 1 <= int(text) <= _MOST_JOBS:
-        raise typer.BadParameter(f"{text} is neither a whole number from 1 to {_MOST_JOBS} nor auto")
+        raise typer.BadParameter(
+            f"{text} is neither a whole number from 1 to {_MOST_JOBS} nor auto"
+        )
     return int(text)
 
 
 def option(help: str, metavar: str | None = None, panel: str | None = None, **more: Any) -> Any:
-    return typer.Option(help=help, metavar=metavar, rich_help_panel=panel, show_default=False, **more)
+    return typer.Option(
+        help=help, metavar=metavar, rich_help_panel=panel, show_default=False, **more
+    )
 
 
 def flag(name: str, help: str, panel: str | None = None) -> Any:
@@ -61,28 +74,40 @@ Json = Annotated[bool, flag("--json", "Print the result as one JSON document.")]
 _RUN = "A run by its name, that of its folder in lab/runs/, or a folder."
 RunOrFolder = Annotated[str, typer.Argument(metavar="RUN", help=_RUN)]
 _TASKS = (
-    "Fine-tune each run on these tasks, by name or as .yaml files of your own. By default, a study of the paper has"
+    "Fine-tune each run on these tasks, by name or as .yaml files of your own. By default, a "
+    "study of the paper has"
     " those of its table; `none` skips fine-tuning."
 )
 Tasks = Annotated[str | None, option(_TASKS, "NAME,...")]
-_JOBS = "The number of runs at a time, by default 1 (with --slurm, as many as start); `auto` trains one on each GPU."
+_JOBS = (
+    "The number of runs at a time, by default 1 (with --slurm, as many as start); `auto` "
+    "trains one on each GPU."
+)
 Jobs = Annotated[int | None, option(_JOBS, "N|auto", _WHERE, parser=_jobs)]
 _SLURM = (
-    "Submit the runs to Slurm and return; OPTIONS are those of sbatch, as in '--partition=gpu --gres=gpu:1'. The same"
+    "Submit the runs to Slurm and return; OPTIONS are those of sbatch, as in '--partition=gpu "
+    "--gres=gpu:1'. The same"
     " command, later, submits what is missing, or writes the report."
 )
 Slurm = Annotated[str | None, option(_SLURM, "OPTIONS", _WHERE)]
 _BY_HAND = "Start nothing: print a command line for each run, for any other scheduler."
 ByHand = Annotated[bool, flag("--by-hand", _BY_HAND, _WHERE)]
 DryRun = Annotated[
-    bool, flag("--dry-run", "Print the runs with the time and disk that they need; write nothing.", _BEFORE)
+    bool,
+    flag(
+        "--dry-run", "Print the runs with the time and disk that they need; write nothing.", _BEFORE
+    ),
 ]
-ListFolders = Annotated[bool, flag("--list", "Print the folder and the state of each run; write nothing.", _BEFORE)]
+ListFolders = Annotated[
+    bool, flag("--list", "Print the folder and the state of each run; write nothing.", _BEFORE)
+]
 
 
 def task_names(named: str | None) -> list[str] | None:
     """The tasks that --tasks names, an empty list for `none`; None if it was not given."""
-    return named if named is None else [] if named == "none" else list(dict.fromkeys(named.split(",")))
+    return (
+        named if named is None else [] if named == "none" else list(dict.fromkeys(named.split(",")))
+    )
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,20 @@ app = typer.Typer()
 def report(
     folders: Annotated[
         list[Path],
-        typer.Argument(file_okay=False, help="Reports; of a folder that contains reports, the scoreboard is rebuilt."),
+        typer.Argument(
+            file_okay=False,
+            help="Reports; of a folder that contains reports, the scoreboard is rebuilt.",
+        ),
     ],
-    latex: Annotated[bool, flag("--latex", "Also write the main table for LaTeX, into report.tex.")] = False,
+    latex: Annotated[
+        bool, flag("--latex", "Also write the main table for LaTeX, into report.tex.")
+    ] = False,
     publish: Annotated[
-        bool, flag("--publish", "Copy into reports/ of the current folder, which git keeps, and to its scoreboard.")
+        bool,
+        flag(
+            "--publish",
+            "Copy into reports/ of the current folder, which git keeps, and to its scoreboard.",
+        ),
     ] = False,
 ) -> None:
     """Rebuild reports (Markdown and HTML) and their pictures from the records."""
@@ -42,7 +51,9 @@ def report(
     from albert_lab.studies import study
 
     if latex and publish:
-        raise ConfigError("--latex writes beside a report, and --publish copies it: give one of them")
+        raise ConfigError(
+            "--latex writes beside a report, and --publish copies it: give one of them"
+        )
     for folder in folders:  # nothing is written if one of them is no report
         if latex or publish or not scoreboard.holds_reports(folder):
             study.read(folder)
@@ -53,7 +64,9 @@ def report(
             to_stdout(str(scoreboard.write(folder)))
         else:
             file = reports.rebuild(folder)
-            _print_files([file, file.with_name(reports.PAGE), *([tables.write(folder)] if latex else [])])
+            _print_files(
+                [file, file.with_name(reports.PAGE), *([tables.write(folder)] if latex else [])]
+            )
 
 
 @app.command(
@@ -65,17 +78,26 @@ def report(
 )
 def compare(
     a: Annotated[Path, typer.Argument(metavar="A", file_okay=False, help="A report.")],
-    b: Annotated[Path, typer.Argument(metavar="B", file_okay=False, help="One of another scale, machine or version.")],
+    b: Annotated[
+        Path,
+        typer.Argument(
+            metavar="B", file_okay=False, help="One of another scale, machine or version."
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
-    """Compare two reports side by side; the intervals of differences take their runs for independent."""
+    """Compare two reports side by side; the intervals of differences take their runs for
+    independent.
+    """
     from albert_lab.analysis import summary
     from albert_lab.analysis.analysis import read
 
     both = [read(folder) for folder in (a, b)]
     table = summary.compare(*(study.summary for study in both))
     if table.empty:
-        raise ConfigError(f"no row of {a} has the name and a score of a row of {b}: there is nothing to compare")
+        raise ConfigError(
+            f"no row of {a} has the name and a score of a row of {b}: there is nothing to compare"
+        )
     text = str(table.reset_index().to_json(orient="records", indent=2))
     to_stdout(text if as_json else table.to_string(float_format="{:,.2f}".format))
     if len({run.record.evaluation_set for study in both for run in study.study.runs}) > 1:
@@ -96,7 +118,8 @@ def plot(
         str,
         typer.Argument(
             metavar="FIGURE",
-            help="learning-curves, scores-by-setting (such as E), sharing-tradeoff, layer-similarity (Figure 1),"
+            help="learning-curves, scores-by-setting (such as E), sharing-tradeoff, "
+            "layer-similarity (Figure 1),"
             " or claims: those of the paper, with what all reports say of them.",
         ),
     ],
@@ -104,19 +127,23 @@ def plot(
         list[str] | None,
         typer.Argument(
             metavar="REPORT|RUN",
-            help="A report; by default the newest with this figure. For claims, a folder of reports. For"
+            help="A report; by default the newest with this figure. For claims, a folder of "
+            "reports. For"
             " layer-similarity also runs, imported ones too.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, option("Draw into this folder; by default the report that you name, or else lab/figures/.")
+        Path | None,
+        option("Draw into this folder; by default the report that you name, or else lab/figures/."),
     ] = None,
 ) -> None:
     """Draw a figure of finished results as PNG and SVG, and print the paths. Nothing is trained."""
     from albert_lab.figures import figures
 
     if figure not in (*figures.FIGURES, CLAIMS):
-        raise ConfigError(f"{figure} is no figure (allowed: {', '.join((*figures.FIGURES, CLAIMS))})")
+        raise ConfigError(
+            f"{figure} is no figure (allowed: {', '.join((*figures.FIGURES, CLAIMS))})"
+        )
     named = sources or []
     if figure == LAYERS:
         files = _layers(named, out)
@@ -125,7 +152,9 @@ def plot(
     elif figure == CLAIMS:
         from albert_lab.report import scoreboard
 
-        files = scoreboard.draw(Path(named[0]) if named else paths.published(), out or paths.home() / "figures")
+        files = scoreboard.draw(
+            Path(named[0]) if named else paths.published(), out or paths.home() / "figures"
+        )
     else:
         files = _of_report(figure, Path(named[0]) if named else None, out)
     _print_files(files)
@@ -142,14 +171,20 @@ def _of_report(figure: str, named: Path | None, out: Path | None) -> list[Path]:
     from albert_lab.report import wording
 
     folder = named or figures.newest(figure)
-    rows = "; `albert-lab layer-similarity` trains the rows of the paper's Figure 1" if figure == LAYERS else ""
+    rows = (
+        "; `albert-lab layer-similarity` trains the rows of the paper's Figure 1"
+        if figure == LAYERS
+        else ""
+    )
     to_stderr(f"{figure} of the report {folder}{rows}")
     # If the user named no report, the newest may be a published one, which must not change.
     return figures.draw(folder, figure, out or named or paths.home() / "figures", wording.answer)
 
 
 def _layers(sources: list[str], out: Path | None) -> list[Path]:
-    """Draw the layers of the named runs and reports in one figure; else those of the newest results."""
+    """Draw the layers of the named runs and reports in one figure; else those of the newest
+    results.
+    """
     from albert_lab.figures import figures
     from albert_lab.runs import run as runs
 
@@ -161,6 +196,9 @@ def _layers(sources: list[str], out: Path | None) -> list[Path]:
     measured = []
     for folder in folders:
         if not (of_runs := figures.layers_of(folder, to_stderr)):
-            raise ConfigError(f"{folder} is no run, nor a report with layers: `albert-lab import` makes runs of models")
+            raise ConfigError(
+                f"{folder} is no run, nor a report with layers: `albert-lab import` makes runs "
+                "of models"
+            )
         measured += of_runs
     return figures.compare_layers(measured, out or paths.home() / "figures")

@@ -1,4 +1,6 @@
-"""Commands that train and report: one model, sweeps, experiment files, each table of the paper, and all of them."""
+"""Commands that train and report: one model, sweeps, experiment files, each table of the paper, and
+all of them.
+"""
 
 import json
 import re
@@ -21,9 +23,12 @@ if TYPE_CHECKING:  # they load Hydra, which the help does not need
 
 # Shown below the first line of each study's help.
 _WRITES = (
-    "Trains the runs that are not there yet, below lab/runs/, and writes their report with figures to"
-    " lab/reports/SCALE-CORPUS/NAME/. The same command, given again, resumes what was interrupted and trains nothing"
-    " twice. `albert-lab -h` lists the exit codes, and --include and --conf for code and options of your own."
+    "Trains the runs that are not there yet, below lab/runs/, and writes their report with "
+    "figures to"
+    " lab/reports/SCALE-CORPUS/NAME/. The same command, given again, resumes what was "
+    "interrupted and trains nothing"
+    " twice. `albert-lab -h` lists the exit codes, and --include and --conf for code and options "
+    "of your own."
 )
 
 app = typer.Typer()
@@ -33,20 +38,25 @@ def in_order() -> list[Path]:
     """The experiment files by table of the paper, then those that are only a figure."""
 
     def place(file: Path) -> tuple[bool, int, str]:
-        first = re.search(r"(Table|Figure)s? (\d+)", _line(file, "source"))  # a table stands before its figure
+        # a table stands before its figure
+        first = re.search(r"(Table|Figure)s? (\d+)", _line(file, "source"))
         return first is None or first[1] == "Figure", int(first[2]) if first else 0, file.stem
 
     return sorted(paths.EXPERIMENTS.glob("*.yaml"), key=place)
 
 
 def _line(file: Path, key: str) -> str:
-    """The value of a key that is a line of an experiment file, without the cost of parsing YAML; empty if none."""
+    """The value of a key that is a line of an experiment file, without the cost of parsing YAML;
+    empty if none.
+    """
     found = re.search(rf"^{key}: *(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
     return found[1].strip().strip("\"'") if found else ""
 
 
 def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
-    """Train the runs of a study that are missing, write its report and print the results; exit with its code."""
+    """Train the runs of a study that are missing, write its report and print the results; exit with
+    its code.
+    """
     from albert_lab.studies.plan import plan_study
     from albert_lab.terminal import plans
 
@@ -59,7 +69,8 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
         return [plan]
 
     (plan,), how = _plans(plan_one, overrides, options)
-    from albert_lab.report import report  # here, since they load pandas, which a dry run does not need
+    # here, since they load pandas, which a dry run does not need
+    from albert_lab.report import report
     from albert_lab.terminal import screen
     from albert_lab.terminal.study import train_study
 
@@ -73,12 +84,16 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
 
 
 def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
-    """Run or resume all tables and figures, and print what holds of the paper; exit as the command of one does."""
+    """Run or resume all tables and figures, and print what holds of the paper; exit as the command
+    of one does.
+    """
     from albert_lab.studies.experiment import named
     from albert_lab.studies.plan import plan_all
 
     experiments = [named(file.stem) for file in in_order()]
-    plans, how = _plans(lambda rest: plan_all(experiments, rest, task_names(options.tasks)), overrides, options)
+    plans, how = _plans(
+        lambda rest: plan_all(experiments, rest, task_names(options.tasks)), overrides, options
+    )
     from albert_lab.analysis.sentences import reports, sentences  # here, as above
     from albert_lab.report import scoreboard
     from albert_lab.studies.execute import SOME_FAILED
@@ -101,7 +116,11 @@ def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
         to_stderr(f"no run is finished: {name} has no scoreboard")
         raise typer.Exit(code)
     page, lines = scoreboard.write(paths.reports()), sentences(reports(paths.reports(), trained))
-    to_stdout(json.dumps(scoreboard.as_data(lines), indent=2) if options.as_json else scoreboard.as_text(lines))
+    to_stdout(
+        json.dumps(scoreboard.as_data(lines), indent=2)
+        if options.as_json
+        else scoreboard.as_text(lines)
+    )
     to_stderr(f"all reports: {page}")
     raise typer.Exit(code)
 
@@ -130,7 +149,9 @@ def _plans(
     from albert_lab.studies.study import with_own_report
     from albert_lab.terminal import plans as as_text
 
-    if (options.dry_run and options.list_folders) or (options.by_hand and options.slurm is not None):
+    if (options.dry_run and options.list_folders) or (
+        options.by_hand and options.slurm is not None
+    ):
         raise ConfigError("--dry-run and --list, or --by-hand and --slurm: give one of them")
     how = Options(options.jobs, options.slurm, options.by_hand)
     plans = [with_own_report(planned, to_stderr) for planned in plan(overrides)]
@@ -150,7 +171,9 @@ def _add(
     metavar: str = "[KEY=VALUE]...",
     hidden: Sequence[str] = (),
 ) -> None:
-    """Add the command of a study, with its help, examples, its line in the list of commands, and other names of it."""
+    """Add the command of a study, with its help, examples, its line in the list of commands, and
+    other names of it.
+    """
 
     def command(
         overrides: Annotated[list[str] | None, settings(metavar)] = None,
@@ -168,11 +191,15 @@ def _add(
 
     for known_as in (name, *hidden):
         of_list = {"short_help": listed or help, "hidden": known_as != name}
-        app.command(known_as, help=f"{help}\n\n{_WRITES}", **shown(panel, *lines), **of_list)(command)
+        app.command(known_as, help=f"{help}\n\n{_WRITES}", **shown(panel, *lines), **of_list)(
+            command
+        )
 
 
 def _numbers(places: str) -> list[str]:
-    """The names of a table by the numbers of the paper, as table5; a figure that a table has too is the table's."""
+    """The names of a table by the numbers of the paper, as table5; a figure that a table has too is
+    the table's.
+    """
     table, figure = re.match(r"Tables? ([\d and,]+)", places), re.match(r"Figures? (\d+)", places)
     found = [f"table{number}" for number in re.findall(r"\d+", table[1])] if table else []
     return found + ([f"figure{figure[1]}"] if figure else [])
@@ -204,7 +231,9 @@ for _file in in_order():
     _places = (re.findall(r"(?:Table|Figure).*", _line(_file, "source")) or [""])[0]
     _add(
         _name,
-        f"Reproduce {_places} of the paper: “{_title}”." if _places else f"Run the study “{_title}”.",
+        f"Reproduce {_places} of the paper: “{_title}”."
+        if _places
+        else f"Run the study “{_title}”.",
         f"albert-lab {_name}",
         f"albert-lab {_name} scale=smoke seed=0,1,2 --jobs 2",
         panel=START if _name == "sop-vs-nsp" else TABLES,

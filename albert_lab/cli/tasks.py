@@ -25,10 +25,14 @@ def finetune(
     tasks: Annotated[
         str, option("Tasks: names, or .yaml files of your own.", "NAME,...")
     ] = "squad1,squad2,mnli,sst2,race",
-    seeds: Annotated[str | None, option("Fine-tuning seeds; by default those of the scale.", "N,...")] = None,
+    seeds: Annotated[
+        str | None, option("Fine-tuning seeds; by default those of the scale.", "N,...")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Fine-tune a finished run on tasks and print the scores; finished fine-tunings are not repeated."""
+    """Fine-tune a finished run on tasks and print the scores; finished fine-tunings are not
+    repeated.
+    """
     from albert_lab.runs.finetunings import describe, finetune_run
 
     records = finetune_run(run, tasks.split(","), _read_seeds(seeds), to_stderr)
@@ -43,15 +47,26 @@ def _read_seeds(text: str | None) -> list[int] | None:
     from albert_lab.config.section import SEEDS
     from albert_lab.errors import ConfigError
 
-    seeds = [int(part) for part in (text or "").split(",") if part.isdecimal() and len(part) < 19 and int(part) < SEEDS]
+    seeds = [
+        int(part)
+        for part in (text or "").split(",")
+        if part.isdecimal() and len(part) < 19 and int(part) < SEEDS
+    ]
     if text is not None and len(set(seeds)) < len(text.split(",")):
-        raise ConfigError(f"--seeds {text}: different whole numbers below {SEEDS} with commas between, as in 0,1,2")
+        raise ConfigError(
+            f"--seeds {text}: different whole numbers below {SEEDS} with commas between, as "
+            "in 0,1,2"
+        )
     return seeds or None
 
 
 @data_app.command(
     "prepare",
-    **shown(MODELS, "albert-lab data prepare", "albert-lab data prepare corpus=files corpus.path=my-texts"),
+    **shown(
+        MODELS,
+        "albert-lab data prepare",
+        "albert-lab data prepare corpus=files corpus.path=my-texts",
+    ),
 )
 def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
     """Clean and tokenize a corpus into shards on disk; finished work is reused."""
@@ -60,4 +75,8 @@ def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
     from albert_lab.data.shards import read_meta
 
     folder = prepare(load(overrides or []), to_stderr)
-    to_stdout(json.dumps({"folder": str(folder), **read_meta(folder)}, indent=2) if as_json else str(folder))
+    to_stdout(
+        json.dumps({"folder": str(folder), **read_meta(folder)}, indent=2)
+        if as_json
+        else str(folder)
+    )

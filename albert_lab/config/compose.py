@@ -1,4 +1,6 @@
-"""Configuration from conf/ and the command line: Hydra composes it, pydantic checks and freezes it."""
+"""Configuration from conf/ and the command line: Hydra composes it, pydantic checks and freezes
+it.
+"""
 
 import difflib
 import itertools
@@ -28,7 +30,8 @@ from albert_lab.config.section import BUILT_IN
 from albert_lab.errors import ConfigError
 from albert_lab.files import check_distinct, describe, read_bytes
 
-# A value of a configuration, as plain data; settings have values by key, or the option of a group by its name.
+# A value of a configuration, as plain data; settings have values by key, or the option of a group
+# by its name.
 Value: TypeAlias = "bool | int | float | str | list[Value] | dict[str, Value] | None"
 Settings = Mapping[str, Value]
 
@@ -59,8 +62,12 @@ def _hidden_over(divisor: int, *, _root_: Any) -> int:
 
 
 def _sandwich(num_layers: int) -> list[int]:
-    """The block of each layer: one of its own for the first and for the last, and one for all between them."""
-    return [min(layer, 1) if layer < num_layers - 1 else min(layer, 2) for layer in range(num_layers)]
+    """The block of each layer: one of its own for the first and for the last, and one for all
+    between them.
+    """
+    return [
+        min(layer, 1) if layer < num_layers - 1 else min(layer, 2) for layer in range(num_layers)
+    ]
 
 
 def _scale_budgets(papers: int, *, _root_: Any) -> float:
@@ -69,7 +76,9 @@ def _scale_budgets(papers: int, *, _root_: Any) -> float:
 
 @paths.cache_until_use_conf
 def groups() -> dict[str, list[str]]:
-    """Every configuration group with its options, read from file names: those of conf/, then those of the user."""
+    """Every configuration group with its options, read from file names: those of conf/, then those
+    of the user.
+    """
     options: dict[str, list[str]] = {}
     for file in paths.conf_files("*/*.yaml"):
         if file.parent.name != "task":  # no settings of a run
@@ -90,13 +99,18 @@ def compose(settings: Settings) -> RunConfig:
     """The configuration of one run, composed from conf/ and settings.
 
     Raises:
-        ConfigError: an unknown key or option, a wrong type, or an invalid value; the message has key and value.
+        ConfigError: an unknown key or option, a wrong type, or an invalid value; the message has
+            key and value.
     """
     config = validate(content_of(settings))
-    for key, built_in in BUILT_IN.items():  # not in validate(), which reads records without their own code
+    # not in validate(), which reads records without their own code
+    for key, built_in in BUILT_IN.items():
         name, known = config.value(key), [*dict.fromkeys([*built_in, *own_code.names(key)])]
         if name not in known:
-            raise ConfigError(f"{key}={name} is unknown (allowed: {', '.join(known)}; --include FILE.py adds others)")
+            raise ConfigError(
+                f"{key}={name} is unknown (allowed: {', '.join(known)}; --include FILE.py adds "
+                "others)"
+            )
     return config
 
 
@@ -127,7 +141,10 @@ def content_of(settings: Settings) -> dict[str, Any]:
             OmegaConf.update(composed, key, value, merge=True)
         content: Any = OmegaConf.to_container(composed, resolve=True)
     except (ConfigAttributeError, ConfigKeyError) as error:
-        key, remedy = str(error.full_key), "`albert-lab config show` prints every key of the chosen options"
+        key, remedy = (
+            str(error.full_key),
+            "`albert-lab config show` prints every key of the chosen options",
+        )
         of = f" of {group}={choices[group]}" if (group := key.rpartition(".")[0]) in choices else ""
         raise ConfigError(f"unknown key {key}{of}; {_nearest(key, composed)}{remedy}") from error
     # Of Hydra: `defaults` that are no list, or of an option that name the option.
@@ -142,9 +159,13 @@ def content_of(settings: Settings) -> dict[str, Any]:
         raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
     tokenizer, added = content["tokenizer"], content["added_corpus"]
     if tokenizer["model_file"] and "tokenizer.vocab_size" not in values:
-        tokenizer["vocab_size"] = vocabulary_size(str(tokenizer["model_file"])) or tokenizer["vocab_size"]
+        tokenizer["vocab_size"] = (
+            vocabulary_size(str(tokenizer["model_file"])) or tokenizer["vocab_size"]
+        )
     if added["source"] == "none" and added["path"] and "added_corpus" not in options:
-        raise ConfigError(f"added_corpus.path={added['path']}: not read without added_corpus=files: give both")
+        raise ConfigError(
+            f"added_corpus.path={added['path']}: not read without added_corpus=files: give both"
+        )
     return content
 
 
@@ -152,13 +173,16 @@ def content_of(settings: Settings) -> dict[str, Any]:
 def _of_options(options: tuple[tuple[str, str], ...]) -> tuple[bytes, dict[str, str]]:
     """conf/ with options of groups, composed by Hydra, and the option of each group.
 
-    The composed DictConfig is pickled: it is changed for every run, and a copy of it takes seven times as long.
+    The composed DictConfig is pickled: it is changed for every run, and a copy of it takes seven
+    times as long.
     """
     folders = ", ".join(quoted(f"file://{folder}") for folder in paths.own_conf)
     overrides = [f"{group}={quoted(option)}" for group, option in options]
     overrides.append(f"hydra.searchpath=[{folders}]")
     composed = hydra().load_configuration("config", overrides, RunMode.RUN, from_shell=False)
-    choices = {key: str(value) for key, value in composed.hydra.runtime.choices.items() if "/" not in key}
+    choices = {
+        key: str(value) for key, value in composed.hydra.runtime.choices.items() if "/" not in key
+    }
     with open_dict(composed):
         del composed["hydra"]
     return pickle.dumps(composed), choices
@@ -166,10 +190,12 @@ def _of_options(options: tuple[tuple[str, str], ...]) -> tuple[bytes, dict[str, 
 
 @paths.cache_until_use_conf  # many configurations use one file
 def vocabulary_size(name: str) -> int | None:
-    """Number of tokens of tokenizer.model_file; None if there is no such file (its first use says so).
+    """Number of tokens of tokenizer.model_file; None if there is no such file (its first use says
+    so).
 
     Raises:
-        ConfigError: the file cannot be read, or is neither a SentencePiece model nor a tokenizer.json.
+        ConfigError: the file cannot be read, or is neither a SentencePiece model nor a
+            tokenizer.json.
     """
     if not (file := paths.expanded(name)).exists():
         return None
@@ -178,7 +204,8 @@ def vocabulary_size(name: str) -> int | None:
         if file.suffix == ".json":
             import tokenizers
 
-            return 1 + max(tokenizers.Tokenizer.from_buffer(model).get_vocab().values())  # ids may have gaps
+            # ids may have gaps
+            return 1 + max(tokenizers.Tokenizer.from_buffer(model).get_vocab().values())
         from sentencepiece import SentencePieceProcessor
 
         return SentencePieceProcessor(model_proto=model).GetPieceSize()
@@ -207,7 +234,9 @@ def validate(content: Any) -> RunConfig:
 
 def _nearest(key: str, composed: DictConfig) -> str:
     known = [name for name, _ in _items(OmegaConf.to_container(composed))]
-    near = [name for name in known if name.endswith(f".{key}")] or difflib.get_close_matches(key, known, n=1)
+    near = [name for name in known if name.endswith(f".{key}")] or difflib.get_close_matches(
+        key, known, n=1
+    )
     return f"did you mean {near[0]}? " if near else ""
 
 
@@ -224,10 +253,12 @@ def _in_one_line(error: Exception) -> str:
 
 
 def settings_of(overrides: Sequence[str]) -> dict[str, Value]:
-    """The value of each key of `key=value` overrides; of a key that is given twice, the last counts.
+    """The value of each key of `key=value` overrides; of a key that is given twice, the last
+    counts.
 
     Raises:
-        ConfigError: a text that is not an override, or has several values; the message has the form that is one value.
+        ConfigError: a text that is not an override, or has several values; the message has the form
+            that is one value.
     """
     settings: dict[str, Value] = {}
     for override in map(_parse, overrides):
@@ -241,40 +272,53 @@ def settings_of(overrides: Sequence[str]) -> dict[str, Value]:
 
 @cache  # Hydra takes a millisecond, and the rows of a table repeat values
 def _parse(text: str) -> Override:
-    """An override in Hydra's grammar: `a=1,2`, `range(0,5)`, `glob(*)`, quoting; ConfigError for one that is none."""
+    """An override in Hydra's grammar: `a=1,2`, `range(0,5)`, `glob(*)`, quoting; ConfigError for
+    one that is none.
+    """
     key = text.partition("=")[0]
     if not key or "=" not in text:
         raise ConfigError(f"{text!r} is not of the form KEY=VALUE")
     try:
         (override,) = OverridesParser.create(hydra()).parse_overrides([text])
-    except (HydraException, ValueError, RecursionError) as error:  # ValueError: a number of thousands of digits
-        remedy = f"a text with other characters than letters, digits and ._/:- needs quotes: {_as_one_value(text)}"
-        raise ConfigError(f"{text[:200]!r} cannot be read as KEY=VALUE: {_in_one_line(error)}; {remedy}") from error
+    except (HydraException, ValueError, RecursionError) as error:
+        # ValueError: a number of thousands of digits
+        remedy = (
+            "a text with other characters than letters, digits and ._/:- needs quotes: "
+            f"{_as_one_value(text)}"
+        )
+        raise ConfigError(
+            f"{text[:200]!r} cannot be read as KEY=VALUE: {_in_one_line(error)}; {remedy}"
+        ) from error
     if override.is_delete() or override.package is not None:
         raise ConfigError(f"{text}: no key can be removed or has a package (@): write KEY=VALUE")
     return override
 
 
 def _as_one_value(override: str) -> str:
-    """The argument of a shell that sets a key to exactly the text behind its first `=`, with all its signs."""
+    """The argument of a shell that sets a key to exactly the text behind its first `=`, with all
+    its signs.
+    """
     key, _, text = override[:200].partition("=")
     literal = text.strip("'\"").replace("${", r"\${")
     return shlex.quote(f"{key}={QuotedString(text=literal, quote=Quote.double).with_quotes()}")
 
 
 def axes(overrides: Sequence[str]) -> dict[str, dict[str, Value]]:
-    """The values of each overridden key by their texts in Hydra's grammar: one if it is fixed, several if it is swept.
+    """The values of each overridden key by their texts in Hydra's grammar: one if it is fixed,
+    several if it is swept.
 
     Raises:
-        ConfigError: a text that is not an override, a value or a list of values that is given twice, or an interval,
-            which is not a list of values.
+        ConfigError: a text that is not an override, a value or a list of values that is given
+            twice, or an interval, which is not a list of values.
     """
     values: dict[str, dict[str, Value]] = {}
     for override in map(_parse, overrides):
         key = override.key_or_group
         is_swept = override.is_sweep_override()
         if key in values and (is_swept or len(values[key]) > 1):
-            raise ConfigError(f"{key} is given twice, once with several values: list all of them once, {key}=a,b")
+            raise ConfigError(
+                f"{key} is given twice, once with several values: list all of them once, {key}=a,b"
+            )
         if is_swept:
             values[key] = _listed(override)
         else:
@@ -287,7 +331,9 @@ def _listed(override: Override) -> dict[str, Value]:
     line = override.input_line
     if override.is_interval_sweep():
         key = override.key_or_group
-        raise ConfigError(f"{line}: interval() has no list of values: {key}=a,b,c, or {key}=range(FIRST,END,STEP)")
+        raise ConfigError(
+            f"{line}: interval() has no list of values: {key}=a,b,c, or {key}=range(FIRST,END,STEP)"
+        )
     try:
         texts = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
         check_distinct(texts)

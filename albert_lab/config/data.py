@@ -15,19 +15,22 @@ _MAX_MASKED = 2**16  # more tokens than any sequence has; arrays are made of thi
 
 
 class PairLabel(Section):
-    """One label of an inter-sentence objective: a kind of pair (a function in data/pairs.py) and its share."""
+    """One label of an inter-sentence objective: a kind of pair (a function in data/pairs.py) and
+    its share.
+    """
 
     kind: str
     share: float = Field(gt=0, le=1)
 
 
 class InterSentenceConfig(Section):
-    """The kinds of segment pairs that are made and classified. Without labels: consecutive pairs without a loss.
+    """The kinds of segment pairs that are made and classified. Without labels: consecutive pairs
+    without a loss.
 
-    cutting: whether documents are cut into chunks from both ends, so that lengths do not reveal the order, or only from
-    the front, as in the released code.
-    random_share: the share of all pairs that get a second segment from a random document, as in the released code, in
-    place of as many pairs of the negative label, which they have too.
+    cutting: whether documents are cut into chunks from both ends, so that lengths do not reveal the
+    order, or only from the front, as in the released code.
+    random_share: the share of all pairs that get a second segment from a random document, as in the
+    released code, in place of as many pairs of the negative label, which they have too.
     """
 
     name: Name
@@ -38,26 +41,42 @@ class InterSentenceConfig(Section):
 
     @property
     def negative(self) -> int:
-        """The label of a segment with random text: other-document, else the first not consecutive, else -1."""
-        negatives = [label for label, entry in enumerate(self.labels) if entry.kind != "consecutive"]
-        return max(negatives, key=lambda label: self.labels[label].kind == "other-document", default=-1)
+        """The label of a segment with random text: other-document, else the first not consecutive,
+        else -1.
+        """
+        negatives = [
+            label for label, entry in enumerate(self.labels) if entry.kind != "consecutive"
+        ]
+        return max(
+            negatives, key=lambda label: self.labels[label].kind == "other-document", default=-1
+        )
 
     @model_validator(mode="after")
     def _labels_fit(self) -> "InterSentenceConfig":
         kinds = [label.kind for label in self.labels]
-        if kinds and not math.isclose(total := sum(label.share for label in self.labels), 1.0, abs_tol=1e-6):
+        if kinds and not math.isclose(
+            total := sum(label.share for label in self.labels), 1.0, abs_tol=1e-6
+        ):
             raise ValueError(f"the shares of labels sum to {total:g}, not to 1")
-        if kinds and (len(kinds) == 1 or len(set(kinds)) < len(kinds) or "consecutive" not in kinds):
-            raise ValueError("labels must be none, or two or more different kinds with consecutive among them")
+        if kinds and (
+            len(kinds) == 1 or len(set(kinds)) < len(kinds) or "consecutive" not in kinds
+        ):
+            raise ValueError(
+                "labels must be none, or two or more different kinds with consecutive among them"
+            )
         most = self.labels[self.negative].share if kinds else 0.0
         if self.random_share and not 0 < self.random_share < most:
-            raise ValueError(f"random_share is {self.random_share:g} (allowed: 0, and less than {most:g})")
+            raise ValueError(
+                f"random_share is {self.random_share:g} (allowed: 0, and less than {most:g})"
+            )
         return self
 
 
 def _check_path(path: Any) -> Any:
     if not path or "" in [*path]:  # it would be the current folder
-        raise ValueError("an empty path, as from a shell variable that is not set: give a file or a folder")
+        raise ValueError(
+            "an empty path, as from a shell variable that is not set: give a file or a folder"
+        )
     return path
 
 
@@ -66,7 +85,9 @@ _Paths = Annotated[str | tuple[str, ...], AfterValidator(_check_path)]
 
 
 class _Text(Section):
-    """What the corpus and added text have in common: the source of the text, and its split into documents."""
+    """What the corpus and added text have in common: the source of the text, and its split into
+    documents.
+    """
 
     section: ClassVar[str]  # its key in a configuration, for messages
 
@@ -83,16 +104,17 @@ class _Text(Section):
 class CorpusConfig(_Text):
     """The source of the text, its split into documents and sentences, and its cleaning.
 
-    source_documents: units that are held out or trained on as a whole; documents: units of which segment pairs are
-    made, the same or smaller. Records and rows of tables are source documents.
+    source_documents: units that are held out or trained on as a whole; documents: units of which
+    segment pairs are made, the same or smaller. Records and rows of tables are source documents.
 
     dev_share, split_seed: the share of source documents that is held out, and which of them.
     repeats: whether training text loses the paragraphs that repeat held-out text.
     language: a code of two letters (ISO 639-1) or three; the sentence splitter accepts any text.
     lines: wrapped joins the lines between blank lines, which were broken to fit a width.
-    document_characters: cut plain text into source documents of about so many characters, for texts without blank
-    lines; null: not cut.
-    on_error: skip leaves out records without text or with damaged text, and says how many, instead of stopping.
+    document_characters: cut plain text into source documents of about so many characters, for texts
+    without blank lines; null: not cut.
+    on_error: skip leaves out records without text or with damaged text, and says how many, instead
+    of stopping.
     """
 
     section = "corpus"
@@ -116,7 +138,8 @@ class CorpusConfig(_Text):
 
 
 class AddedCorpusConfig(_Text):
-    """Training text in addition to the corpus, cleaned and split like it; source=none: no added text.
+    """Training text in addition to the corpus, cleaned and split like it; source=none: no added
+    text.
 
     The tokenizer and the held-out documents remain those of the corpus.
     """
@@ -131,13 +154,16 @@ class AddedText(CorpusConfig):
 
 
 class TokenizerConfig(Section):
-    """A SentencePiece model: trained on the corpus, or an existing file; or an existing tokenizer.json."""
+    """A SentencePiece model: trained on the corpus, or an existing file; or an existing
+    tokenizer.json.
+    """
 
     name: Name
     model_file: _Path | None
     digit_commas: Literal["keep"] = "keep"  # in all records, and so in the names of runs
     vocab_size: int = Field(ge=MIN_VOCAB_SIZE, le=MAX_VOCAB_SIZE)
-    # SentencePiece samples no fewer sentences, and no smaller share of characters; its arithmetic fails above 2**53.
+    # SentencePiece samples no fewer sentences, and no smaller share of characters; its arithmetic
+    # fails above 2**53.
     training_sentences: int | None = Field(ge=101, le=10**12)
     character_coverage: float | None = Field(ge=0.98, le=1)
 
@@ -145,8 +171,8 @@ class TokenizerConfig(Section):
 class MaskingConfig(Section):
     """n-gram masking. max_predictions counts tokens per sequence; null: no cap.
 
-    method chooses the tokens of training batches; held-out text always has n-gram masking, so that runs of different
-    methods are scored on the same sets.
+    method chooses the tokens of training batches; held-out text always has n-gram masking, so that
+    runs of different methods are scored on the same sets.
     """
 
     name: Name
@@ -161,18 +187,26 @@ class MaskingConfig(Section):
     @model_validator(mode="after")
     def _shares_fit(self) -> "MaskingConfig":
         if self.mask_share + self.random_share > 1 + 1e-9:
-            raise ValueError(f"mask_share + random_share is {self.mask_share + self.random_share:g}, more than 1")
+            raise ValueError(
+                f"mask_share + random_share is {self.mask_share + self.random_share:g}, more than 1"
+            )
         return self
 
     @property
     def in_training(self) -> "MaskingConfig":
-        """The settings of training batches, in which another share of the tokens can be masked, and then all of it."""
+        """The settings of training batches, in which another share of the tokens can be masked, and
+        then all of it.
+        """
         if self.training_probability is None:
             return self
-        return self.model_copy(update={"probability": self.training_probability, "max_predictions": None})
+        return self.model_copy(
+            update={"probability": self.training_probability, "max_predictions": None}
+        )
 
     def most_predictions(self, length: int) -> int:
-        """Tokens that are predicted in a training sequence of this length without padding, at most."""
+        """Tokens that are predicted in a training sequence of this length without padding, at
+        most.
+        """
         settings = self.in_training
         wanted = max(1, round(settings.probability * length))
         return min(wanted, settings.max_predictions or wanted)

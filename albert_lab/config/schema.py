@@ -8,8 +8,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from albert_lab.config.data import AddedCorpusConfig, CorpusConfig, InterSentenceConfig, MaskingConfig, TokenizerConfig
-from albert_lab.config.section import MIN_SEQUENCE_LENGTH, PARTS, PositiveInt, Section, Seed, Share, default
+from albert_lab.config.data import (
+    AddedCorpusConfig,
+    CorpusConfig,
+    InterSentenceConfig,
+    MaskingConfig,
+    TokenizerConfig,
+)
+from albert_lab.config.section import (
+    MIN_SEQUENCE_LENGTH,
+    PARTS,
+    PositiveInt,
+    Section,
+    Seed,
+    Share,
+    default,
+)
 from albert_lab.config.training import (
     BudgetConfig,
     EvaluationConfig,
@@ -22,8 +36,9 @@ from albert_lab.files import Distinct, Name
 # Increment it with every change that affects scores: it is part of every run's name.
 RESULTS_VERSION = 4
 
-# The part of the state that a run inherits from the run it starts from. training: weights, optimizer, step, clock and
-# curve, to continue the same schedule. weights: only the weights, with a new schedule.
+# The part of the state that a run inherits from the run it starts from. training: weights,
+# optimizer, step, clock and curve, to continue the same schedule. weights: only the weights, with a
+# new schedule.
 Keep = Literal["training", "weights"]
 
 PAPER_LEARNING_RATE = 0.00176
@@ -33,7 +48,9 @@ MAX_LAYERS = 10_000
 
 
 class ModelConfig(Section):
-    """Shape of the encoder: layers L, hidden size H, attention heads, and intermediate_size of the FFN, all counts."""
+    """Shape of the encoder: layers L, hidden size H, attention heads, and intermediate_size of the
+    FFN, all counts.
+    """
 
     name: Name
     num_layers: int = Field(gt=0, le=MAX_LAYERS)
@@ -49,13 +66,14 @@ class ModelConfig(Section):
     def _heads_divide(self) -> "ModelConfig":
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
-                f"num_attention_heads={self.num_attention_heads} does not divide hidden_size={self.hidden_size}"
+                f"num_attention_heads={self.num_attention_heads} does not divide "
+                f"hidden_size={self.hidden_size}"
             )
         return self
 
 
-# A number of groups of consecutive layers: layer i of L has block i * groups // L. Or the number of the block of each
-# layer, from 0; a list that is shorter than the encoder is repeated.
+# A number of groups of consecutive layers: layer i of L has block i * groups // L. Or the number of
+# the block of each layer, from 0; a list that is shorter than the encoder is repeated.
 Groups = Annotated[int, PositiveInt] | tuple[int, ...]
 
 
@@ -70,7 +88,8 @@ class SharingConfig(Section):
 class ConversionConfig(Section):
     """How the weights of start_from=RUN become those of another shape (model/conversion.py).
 
-    sharing: what layers that share a block make of theirs; layers: which of them a shallower encoder keeps.
+    sharing: what layers that share a block make of theirs; layers: which of them a shallower
+    encoder keeps.
     """
 
     sharing: Literal["average", "lower", "stepwise"] = default("average")
@@ -78,10 +97,11 @@ class ConversionConfig(Section):
 
 
 class ScaleConfig(Section):
-    """Name of the scale, its default seeds and its budgets. Other keys that the scale sets are in other sections.
+    """Name of the scale, its default seeds and its budgets. Other keys that the scale sets are in
+    other sections.
 
-    roles maps, by key, a value of the paper to the value of this scale; experiment files refer to it by
-    `${scale.roles.KEY.VALUE}`.
+    roles maps, by key, a value of the paper to the value of this scale; experiment files refer to
+    it by `${scale.roles.KEY.VALUE}`.
     """
 
     name: Name
@@ -103,7 +123,8 @@ class RunConfig(Section):
     masking: MaskingConfig
     optimizer: OptimizerConfig
     budget: BudgetConfig
-    length_schedule: LengthScheduleConfig = LengthScheduleConfig(name="constant", stages=())  # of runs without the key
+    # of runs without the key
+    length_schedule: LengthScheduleConfig = LengthScheduleConfig(name="constant", stages=())
     embedding_size: int = PositiveInt
     projection: Literal["auto", "always"]
     max_sequence_length: int = Field(ge=MIN_SEQUENCE_LENGTH)
@@ -121,7 +142,9 @@ class RunConfig(Section):
     machine: MachineConfig
 
     def value(self, key: str) -> str | None:
-        """The value of a key such as optimizer.decay, an option's name for a group; None if there is no such key."""
+        """The value of a key such as optimizer.decay, an option's name for a group; None if there
+        is no such key.
+        """
         value: object = self
         for part in key.split("."):
             if part not in getattr(type(value), "model_fields", ()):
@@ -142,31 +165,48 @@ class RunConfig(Section):
             if isinstance(groups, int):
                 fits = groups <= layers
             else:
-                fits = groups and layers % len(groups) == 0 and {*groups} == {*range(len({*groups}))}
+                fits = (
+                    groups and layers % len(groups) == 0 and {*groups} == {*range(len({*groups}))}
+                )
             if not fits:
                 raise ValueError(
-                    f"sharing.{key}={groups} at model.num_layers={layers}: at most as many groups as layers, or one"
-                    " number of a block a layer, from 0 without gaps (a shorter list that fits a whole number of times)"
+                    f"sharing.{key}={groups} at model.num_layers={layers}: at most as many "
+                    "groups as layers, or one"
+                    " number of a block a layer, from 0 without gaps (a shorter list that fits a "
+                    "whole number of times)"
                 )
         head_size = self.model.hidden_size // self.model.num_attention_heads
         if self.position_encoding == "rope" and head_size % 2:
-            raise ValueError(f"position_encoding=rope needs heads of an even size, but they have {head_size} numbers")
+            raise ValueError(
+                f"position_encoding=rope needs heads of an even size, but they have {head_size} "
+                "numbers"
+            )
         micro_batch = min(self.machine.micro_batch_size or self.batch_size, self.batch_size)
-        for key, parts in (("micro_batch_size", micro_batch), ("processes", self.machine.processes)):
+        for key, parts in (
+            ("micro_batch_size", micro_batch),
+            ("processes", self.machine.processes),
+        ):
             if self.batch_size % parts:
-                raise ValueError(f"machine.{key}={parts} does not divide batch_size={self.batch_size}")
+                raise ValueError(
+                    f"machine.{key}={parts} does not divide batch_size={self.batch_size}"
+                )
         for fraction in (stage.fraction for stage in self.length_schedule.stages):
             tokens, sequences = fraction * self.max_sequence_length, self.batch_size / fraction
-            is_whole = abs(tokens - round(tokens)) < 1e-6 and abs(sequences - round(sequences)) < 1e-6
+            is_whole = (
+                abs(tokens - round(tokens)) < 1e-6 and abs(sequences - round(sequences)) < 1e-6
+            )
             if not is_whole or tokens < MIN_SEQUENCE_LENGTH:
                 raise ValueError(
-                    f"length_schedule: fraction={fraction:g} gives {sequences:g} sequences of {tokens:g} tokens; whole"
-                    f" numbers, and {MIN_SEQUENCE_LENGTH} tokens or more, are needed, or length_schedule=constant"
+                    f"length_schedule: fraction={fraction:g} gives {sequences:g} sequences of "
+                    f"{tokens:g} tokens; whole"
+                    f" numbers, and {MIN_SEQUENCE_LENGTH} tokens or more, are needed, or "
+                    "length_schedule=constant"
                 )
         return self
 
     def at_stage(self, number: int) -> "RunConfig":
-        """The configuration of a stage of the length schedule: its length, and its number of sequences a batch.
+        """The configuration of a stage of the length schedule: its length, and its number of
+        sequences a batch.
 
         The last stage, number len(length_schedule.stages), has the full length.
         """
@@ -178,8 +218,14 @@ class RunConfig(Section):
 
     @property
     def stage_starts(self) -> tuple[float, ...]:
-        """The share of the budget at which each stage of the length schedule begins, the last one included."""
-        return tuple(itertools.accumulate((stage.share for stage in self.length_schedule.stages), initial=0.0))
+        """The share of the budget at which each stage of the length schedule begins, the last one
+        included.
+        """
+        return tuple(
+            itertools.accumulate(
+                (stage.share for stage in self.length_schedule.stages), initial=0.0
+            )
+        )
 
     @property
     def stage_shares(self) -> tuple[float, ...]:
@@ -188,7 +234,9 @@ class RunConfig(Section):
 
     @property
     def learning_rate(self) -> float:
-        """Peak learning rate: the given one, or the paper's scaled by the square root of the batch size."""
+        """Peak learning rate: the given one, or the paper's scaled by the square root of the batch
+        size.
+        """
         if self.optimizer.learning_rate is not None:
             return self.optimizer.learning_rate
         return PAPER_LEARNING_RATE * math.sqrt(self.batch_size / PAPER_BATCH_SIZE)
@@ -196,8 +244,9 @@ class RunConfig(Section):
     def identity(self) -> dict[str, Any]:
         """The content that is hashed into a run's name: everything that determines its scores.
 
-        It excludes the scale's name (the keys it sets are included), paths (replaced by fingerprints of the files), and
-        machine.*, unless the budget is in seconds, since the machine then determines the number of steps.
+        It excludes the scale's name (the keys it sets are included), paths (replaced by
+        fingerprints of the files), and machine.*, unless the budget is in seconds, since the
+        machine then determines the number of steps.
         """
         of_machine = {"report_to": True} if self.budget.unit == "seconds" else True
         paths = {"corpus": {"path"}, "added_corpus": {"path"}, "tokenizer": {"model_file"}}

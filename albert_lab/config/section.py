@@ -1,4 +1,6 @@
-"""What all sections of a configuration share: their base, common fields, and the names that own code can add to."""
+"""What all sections of a configuration share: their base, common fields, and the names that own
+code can add to.
+"""
 
 from typing import Any
 
@@ -8,9 +10,13 @@ MIN_SEQUENCE_LENGTH = 8
 
 
 class Section(BaseModel):
-    """A part of a configuration: frozen, typed strictly, without defaults and without unknown keys."""
+    """A part of a configuration: frozen, typed strictly, without defaults and without unknown
+    keys.
+    """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=()
+    )
 
 
 PositiveInt = Field(gt=0)
@@ -20,7 +26,9 @@ Seed = Field(ge=0, lt=SEEDS)
 
 
 def default(value: Any) -> Any:
-    """A field that is left out of records where it has this value: runs from before it existed keep their names."""
+    """A field that is left out of records where it has this value: runs from before it existed keep
+    their names.
+    """
     return Field(default=value, exclude_if=lambda current: current == value)
 
 
@@ -39,7 +47,8 @@ def complete(section: BaseModel) -> dict[str, Any]:
     """All keys of a section as plain data, also those that records leave out at their default."""
     recorded = section.model_dump(mode="json")
     return {
-        name: complete(value) if isinstance(value, BaseModel) else recorded.get(name, value) for name, value in section
+        name: complete(value) if isinstance(value, BaseModel) else recorded.get(name, value)
+        for name, value in section
     }
 
 
@@ -52,7 +61,8 @@ BUILT_IN = {
     "optimizer": ("lamb", "adamw", "muon"),
     "masking.method": ("n-gram",),
 }
-# The exchangeable parts of the encoder, which are keys of a configuration, as they are in ALBERT and BERT.
+# The exchangeable parts of the encoder, which are keys of a configuration, as they are in ALBERT
+# and BERT.
 PARTS = {
     "attention_block": "standard",
     "ffn_block": "standard",

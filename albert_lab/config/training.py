@@ -1,4 +1,6 @@
-"""The sections of training: optimizer, budget, lengths of sequences, evaluation, and the machine."""
+"""The sections of training: optimizer, budget, lengths of sequences, evaluation, and the
+machine.
+"""
 
 from typing import Annotated, Literal
 
@@ -9,17 +11,19 @@ from albert_lab.files import Distinct, Name
 
 _MAX_THREADS = 2**16
 _Decay = Annotated[float, Field(ge=0, lt=1)]
-# An option that not every optimizer has. Without it, a run keeps the name that it had before the option existed.
+# An option that not every optimizer has. Without it, a run keeps the name that it had before the
+# option existed.
 _Optional = default(None)
 
 
 class OptimizerConfig(Section):
     """Optimizer and schedule. warmup is the share of the budget in which the rate rises.
 
-    decay is the share at its end in which the rate falls to zero; without it, it falls from the warm-up on.
+    decay is the share at its end in which the rate falls to zero; without it, it falls from the
+    warm-up on.
 
-    Rates of groups of parameters, over the learning rate: muon_ratio, of the attention and FFN matrices;
-    embedding_ratio, of the embeddings and other matrices outside of the blocks.
+    Rates of groups of parameters, over the learning rate: muon_ratio, of the attention and FFN
+    matrices; embedding_ratio, of the embeddings and other matrices outside of the blocks.
     """
 
     name: Name
@@ -38,19 +42,23 @@ class OptimizerConfig(Section):
     @model_validator(mode="after")
     def _options_of_muon(self) -> "OptimizerConfig":
         for key in ("muon_ratio", "momentum", "newton_schulz_steps"):
-            if self.name in ("adamw", "lamb", "muon") and (getattr(self, key) is None) == (self.name == "muon"):
+            if self.name in ("adamw", "lamb", "muon") and (getattr(self, key) is None) == (
+                self.name == "muon"
+            ):
                 verb = "needs" if self.name == "muon" else "does not have"
                 raise ValueError(f"optimizer={self.name} {verb} {key}")
         return self
 
 
 class BudgetConfig(Section):
-    """The length of the training: value counts optimizer steps, seconds of the training clock, or non-padding tokens.
+    """The length of the training: value counts optimizer steps, seconds of the training clock, or
+    non-padding tokens.
 
-    A value of 0 trains nothing: the run has the weights that it starts from, converted to its shape.
+    A value of 0 trains nothing: the run has the weights that it starts from, converted to its
+    shape.
 
-    The schedule is always that of the whole budget. stop_at is the share of the budget at which the run ends: below 1
-    for a trunk, which other runs continue.
+    The schedule is always that of the whole budget. stop_at is the share of the budget at which the
+    run ends: below 1 for a trunk, which other runs continue.
     """
 
     name: Name
@@ -66,14 +74,18 @@ class BudgetConfig(Section):
 
 
 class LengthStage(Section):
-    """A part of the budget in sequences of a fraction of max_sequence_length, and as many more of them in a batch."""
+    """A part of the budget in sequences of a fraction of max_sequence_length, and as many more of
+    them in a batch.
+    """
 
     share: float = Field(gt=0, le=1)
     fraction: float = Field(gt=0, lt=1)
 
 
 class LengthScheduleConfig(Section):
-    """The stages of shorter sequences at the start of a run; the rest of its budget has the full length."""
+    """The stages of shorter sequences at the start of a run; the rest of its budget has the full
+    length.
+    """
 
     name: Name
     stages: tuple[LengthStage, ...]
@@ -97,7 +109,9 @@ class EvaluationConfig(Section):
 
 
 class MachineConfig(Section):
-    """Technical settings of a run; they must not change its results beyond rounding and the draws of dropout."""
+    """Technical settings of a run; they must not change its results beyond rounding and the draws
+    of dropout.
+    """
 
     device: Literal["auto", "cpu", "cuda"]
     precision: Literal["auto", "bf16", "fp32"]

@@ -1,4 +1,6 @@
-"""Masked batches through the stages of a length schedule, prefetched by a thread; and fixed sets for evaluation."""
+"""Masked batches through the stages of a length schedule, prefetched by a thread; and fixed sets
+for evaluation.
+"""
 
 import bisect
 import math
@@ -21,11 +23,14 @@ from albert_lab.data.tokenizer import Tokenizer
 
 PREFETCHED_BATCHES = 4
 IGNORED_LABEL = -100  # the default of torch's losses
-# A fixed set is sampled from at most this many blocks of documents (see chunks.py): four million sentences.
+# A fixed set is sampled from at most this many blocks of documents (see chunks.py): four million
+# sentences.
 SAMPLED_BLOCKS = 16
-# Epochs of a stage of the length schedule are numbered from a multiple of this, so that no two stages share draws.
+# Epochs of a stage of the length schedule are numbered from a multiple of this, so that no two
+# stages share draws.
 _EPOCHS_OF_A_STAGE = 1 << 32
-# A share of the budget is a quotient of floats: a stage begins at the step that is this close to its start.
+# A share of the budget is a quotient of floats: a stage begins at the step that is this close to
+# its start.
 _TOLERANCE = 1e-9
 
 
@@ -34,7 +39,8 @@ class Batch:
     """Masked examples `[CLS] A [SEP] B [SEP]`, padded to the right."""
 
     input_ids: np.ndarray  # [batch, sequence] int64
-    token_type_ids: np.ndarray  # [batch, sequence] int64: 0 up to the first [SEP], 1 up to the second, 0 on padding
+    # [batch, sequence] int64: 0 up to the first [SEP], 1 up to the second, 0 on padding
+    token_type_ids: np.ndarray
     attention_mask: np.ndarray  # [batch, sequence] bool: True at real tokens
     masked_positions: np.ndarray  # [masked] int64: into the flattened batch, ascending
     masked_labels: np.ndarray  # [masked] int64: the original ids
@@ -48,7 +54,9 @@ class Batch:
         return int(np.count_nonzero(self.attention_mask))
 
     def with_masked(self, count: int) -> "Batch":
-        """The batch with so many masked positions: the first position is added, with a label that losses ignore."""
+        """The batch with so many masked positions: the first position is added, with a label that
+        losses ignore.
+        """
         padding = (0, count - len(self.masked_labels))
         positions = np.pad(self.masked_positions, padding)
         labels = np.pad(self.masked_labels, padding, constant_values=IGNORED_LABEL)
@@ -56,25 +64,37 @@ class Batch:
 
 
 class Batches:
-    """The batches of one length. The examples are those of epoch 0 in their order, then those of epoch 1, and so on."""
+    """The batches of one length. The examples are those of epoch 0 in their order, then those of
+    epoch 1, and so on.
+    """
 
     def __init__(
-        self, shards: Shards, vocabulary: Tokenizer, config: RunConfig, *, first_step: int = 0, stage: int = 0
+        self,
+        shards: Shards,
+        vocabulary: Tokenizer,
+        config: RunConfig,
+        *,
+        first_step: int = 0,
+        stage: int = 0,
     ) -> None:
-        """first_step is the step of the first batch; stage is the number of the stage in the length schedule."""
+        """first_step is the step of the first batch; stage is the number of the stage in the length
+        schedule.
+        """
         self._shards = shards
         self._vocabulary = vocabulary
         self._config = config.at_stage(stage)
         self._first_step = first_step
         self._first_epoch = stage * _EPOCHS_OF_A_STAGE
         self._planned: tuple[int, Pairs] | None = None  # the last epoch that was planned
-        # Number of examples before each epoch planned so far and before the next one; statistics of the first epoch.
+        # Number of examples before each epoch planned so far and before the next one; statistics of
+        # the first epoch.
         self._starts = [0]
         self._first_stats: dict[str, Any] | None = None
         self._lock = threading.Lock()
 
     def batch(self, step: int) -> Batch:
-        """The batch of an optimizer step: a function of the configuration, the text and (seed, step) only.
+        """The batch of an optimizer step: a function of the configuration, the text and (seed,
+        step) only.
 
         Raises:
             ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
@@ -85,7 +105,9 @@ class Batches:
         rng = generator(Stream.MASKING, config.seed, step)
         choose = METHODS[config.masking.method]
         length = config.max_sequence_length
-        return collate(self._shards, pairs, self._vocabulary, config.masking.in_training, length, rng, choose)
+        return collate(
+            self._shards, pairs, self._vocabulary, config.masking.in_training, length, rng, choose
+        )
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the first epoch: see pairs.make_pairs."""
@@ -93,19 +115,25 @@ class Batches:
             return self._first_stats or self._plan(0).stats
 
     def state_dict(self) -> dict[str, Any]:
-        """The first example of each epoch planned so far, for a checkpoint: a resumed run need not plan them again."""
+        """The first example of each epoch planned so far, for a checkpoint: a resumed run need not
+        plan them again.
+        """
         starts = list(self._starts)  # the thread that makes batches may add to them
         return {"of": self._identity(), "starts": starts, "stats": self._first_stats}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> bool:
-        """Restores the state; False, and nothing is restored, if it is of other text or other pairs."""
+        """Restores the state; False, and nothing is restored, if it is of other text or other
+        pairs.
+        """
         if state["of"] != self._identity():
             return False
         self._starts, self._first_stats = list(state["starts"]), state["stats"]
         return True
 
     def _identity(self) -> str:
-        """Hash of everything that the plans depend on; checkpoints keep it, so its form must not change."""
+        """Hash of everything that the plans depend on; checkpoints keep it, so its form must not
+        change.
+        """
         config = self._config
         content = {
             "shards": [len(self._shards.tokens), self._shards.num_documents, self._shards.meta],
@@ -134,7 +162,9 @@ class Batches:
         if self._planned is None or self._planned[0] != epoch:
             self._planned = None  # before the next one is made, to hold one at a time
             config, number = self._config, self._first_epoch + epoch
-            pairs = make_pairs(self._shards, config.inter_sentence, config, seed=config.seed, epoch=number)
+            pairs = make_pairs(
+                self._shards, config.inter_sentence, config, seed=config.seed, epoch=number
+            )
             self._planned = epoch, pairs
             if epoch == 0:
                 self._first_stats = pairs.stats
@@ -145,7 +175,8 @@ class Batches:
 
 @dataclass(frozen=True)
 class StageData:
-    """The training data of one stage: sequence length and sequences a batch, steps, and statistics of its first epoch.
+    """The training data of one stage: sequence length and sequences a batch, steps, and statistics
+    of its first epoch.
 
     stats are those of pairs.make_pairs: of the text cut to this length.
     """
@@ -164,8 +195,8 @@ class StageData:
 class StagedBatches:
     """The batches of one run: each stage has the pairs of its own length, from its first step on.
 
-    A batch is a function of the configuration, the text, (seed, step) and, where the budget is not in steps, the step
-    at which its stage began, which checkpoints keep.
+    A batch is a function of the configuration, the text, (seed, step) and, where the budget is not
+    in steps, the step at which its stage began, which checkpoints keep.
     """
 
     def __init__(self, shards: Shards, vocabulary: Tokenizer, config: RunConfig) -> None:
@@ -177,20 +208,24 @@ class StagedBatches:
         self._number = -1  # no stage has begun
 
     def prefetch(self, step: int, share: Callable[[], float]) -> Generator[Batch, None, None]:
-        """The batches from a step on, prefetched by a thread that ends when the generator is closed.
+        """The batches from a step on, prefetched by a thread that ends when the generator is
+        closed.
 
         Args:
             share: returns the used share of the budget before each step.
 
         Raises:
-            ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs); at the first batch that
-                needs them, like any other error in the thread.
+            ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs); at
+                the first batch that needs them, like any other error in the thread.
         """
         while True:
             batches = self._enter_stage(step, share())
             pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
             try:
-                ahead = deque(pool.submit(batches.batch, step + number) for number in range(PREFETCHED_BATCHES))
+                ahead = deque(
+                    pool.submit(batches.batch, step + number)
+                    for number in range(PREFETCHED_BATCHES)
+                )
                 while self._enter_stage(step, share()) is batches:
                     batch = ahead.popleft().result()
                     ahead.append(pool.submit(batches.batch, step + PREFETCHED_BATCHES))
@@ -200,7 +235,9 @@ class StagedBatches:
                 pool.shutdown(cancel_futures=True)
 
     def first_tokens(self, count: int) -> np.ndarray:
-        """The tokens of the first batches, special ones and those of masked positions too; at least `count`."""
+        """The tokens of the first batches, special ones and those of masked positions too; at least
+        `count`.
+        """
         batches, tokens = self._enter_stage(0, 0.0), list[np.ndarray]()
         while sum(map(len, tokens)) < count:
             batch = batches.batch(len(tokens))
@@ -208,7 +245,9 @@ class StagedBatches:
         return np.concatenate(tokens)
 
     def stages(self, steps: int) -> tuple[StageData, ...]:
-        """The data of each stage that began before this number of steps, in order; of no step, that of the first."""
+        """The data of each stage that began before this number of steps, in order; of no step, that
+        of the first.
+        """
         self._begin()
         return (*self._passed, self._data(steps))
 
@@ -224,7 +263,8 @@ class StagedBatches:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], step: int) -> None:
-        """Restores the state before a step; ignores that of another schedule, and plans of other text or other pairs.
+        """Restores the state before a step; ignores that of another schedule, and plans of other
+        text or other pairs.
 
         What the stage has read of another text is counted as that.
         """
@@ -238,14 +278,17 @@ class StagedBatches:
                 self._counted_from = step
 
     def _enter_stage(self, step: int, share: float) -> Batches:
-        """The batches at a step; if it is the first of a stage, notes the one before and enters this one."""
+        """The batches at a step; if it is the first of a stage, notes the one before and enters
+        this one.
+        """
         number = bisect.bisect_right(self._config.stage_starts, share + _TOLERANCE) - 1
         if number != self._number:
             if self._number >= 0:
                 self._passed.append(self._data(step))
             budget = self._config.budget
             first = step if number else 0
-            # In steps, the schedule says where a stage begins, also if the run starts in the middle of it.
+            # In steps, the schedule says where a stage begins, also if the run starts in the middle
+            # of it.
             if budget.unit == "steps":
                 first = math.ceil((self._config.stage_starts[number] - _TOLERANCE) * budget.value)
             self._enter(number, first)
@@ -259,7 +302,9 @@ class StagedBatches:
     def _enter(self, number: int, first_step: int) -> None:
         # What the stage read before the step counted_from, of another text, is counted already.
         self._number, self._first_step, self._counted_from = number, first_step, first_step
-        self._batches = Batches(self._shards, self._vocabulary, self._config, first_step=first_step, stage=number)
+        self._batches = Batches(
+            self._shards, self._vocabulary, self._config, first_step=first_step, stage=number
+        )
 
     def _data(self, end: int, stats: Mapping[str, Any] | None = None) -> StageData:
         config = self._config.at_stage(self._number)
@@ -272,11 +317,14 @@ class StagedBatches:
         )
 
 
-def fixed_pairs(shards: Shards, spec: InterSentenceConfig, config: RunConfig, num_pairs: int, seed: int) -> Pairs:
-    """Pairs for evaluation: the same for the same arguments; fewer than num_pairs if the text yields fewer.
+def fixed_pairs(
+    shards: Shards, spec: InterSentenceConfig, config: RunConfig, num_pairs: int, seed: int
+) -> Pairs:
+    """Pairs for evaluation: the same for the same arguments; fewer than num_pairs if the text
+    yields fewer.
 
-    The labels have the same shares as in a whole epoch, up to rounding, in the set and in any first part of it. For a
-    large text only a sample is planned: blocks of documents at equal distances.
+    The labels have the same shares as in a whole epoch, up to rounding, in the set and in any first
+    part of it. For a large text only a sample is planned: blocks of documents at equal distances.
 
     Raises:
         ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
@@ -294,7 +342,9 @@ def micro_batches(batch: Batch, size: int) -> Iterator[Batch]:
     sequence = batch.input_ids.shape[1]
     for first in range(0, len(batch), size):
         rows = slice(first, first + size)
-        low, high = np.searchsorted(batch.masked_positions, [first * sequence, (first + size) * sequence])
+        low, high = np.searchsorted(
+            batch.masked_positions, [first * sequence, (first + size) * sequence]
+        )
         yield Batch(
             input_ids=batch.input_ids[rows],
             token_type_ids=batch.token_type_ids[rows],
@@ -323,8 +373,11 @@ def collate(
     is_text = attention_mask & ~is_separator & (column > 0)
     is_second = attention_mask & (column > a_end)
 
-    # Where each column's token is among those of the split: segment A begins in column 1, B after the first [SEP].
-    source = column + np.where(is_second, pairs.b_start[:, None] - a_end - 1, pairs.a_start[:, None] - 1)
+    # Where each column's token is among those of the split: segment A begins in column 1, B after
+    # the first [SEP].
+    source = column + np.where(
+        is_second, pairs.b_start[:, None] - a_end - 1, pairs.a_start[:, None] - 1
+    )
     input_ids = np.where(is_separator, vocabulary.sep_id, vocabulary.pad_id)
     input_ids[:, 0] = vocabulary.cls_id
     input_ids[is_text] = shards.tokens[source[is_text]]

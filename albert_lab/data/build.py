@@ -10,8 +10,8 @@ from albert_lab.messages import Say
 def find_or_build(folder: Path, build: Callable[[Path], None], say: Say) -> Path:
     """The folder; builds it first if it does not exist.
 
-    The folder appears by one rename when all of it is on disk. A build that is killed leaves only a partial folder,
-    which the next build removes. A second process waits for the first.
+    The folder appears by one rename when all of it is on disk. A build that is killed leaves only a
+    partial folder, which the next build removes. A second process waits for the first.
 
     Args:
         folder: Its path; the name must identify the content.
@@ -26,7 +26,8 @@ def find_or_build(folder: Path, build: Callable[[Path], None], say: Say) -> Path
     with storage.locked(folder.with_name(folder.name + storage.LOCK), say):
         if folder.is_dir():
             return folder
-        for partial in folder.parent.glob(f".{folder.name}{storage.PARTIAL}*"):  # of a killed holder of the lock
+        # of a killed holder of the lock
+        for partial in folder.parent.glob(f".{folder.name}{storage.PARTIAL}*"):
             storage.remove(partial)
         with storage.replacing(folder) as partial:
             partial.mkdir()

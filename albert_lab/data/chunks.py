@@ -1,4 +1,6 @@
-"""From documents to chunks: runs of consecutive sentences of one document, of which segment pairs are made."""
+"""From documents to chunks: runs of consecutive sentences of one document, of which segment pairs
+are made.
+"""
 
 import itertools
 from dataclasses import dataclass, replace
@@ -10,16 +12,19 @@ from numpy.random import Generator
 
 from albert_lab.data.shards import Shards
 
-# Documents are processed in blocks of about this many sentences, so that memory does not grow with the corpus.
-# Segments are exchanged only within a block, so another value gives other pairs.
+# Documents are processed in blocks of about this many sentences, so that memory does not grow with
+# the corpus. Segments are exchanged only within a block, so another value gives other pairs.
 BLOCK_SENTENCES = 1 << 18
 
-# A document is cut into chunks alternately forwards and backwards, in stretches of about this many chunks.
+# A document is cut into chunks alternately forwards and backwards, in stretches of about this many
+# chunks.
 STRETCH_CHUNKS = 32
 
 
 class Stream(IntEnum):
-    """Use of random numbers in batches and evaluation sets: a part of the generator's key, so that no two share any."""
+    """Use of random numbers in batches and evaluation sets: a part of the generator's key, so that
+    no two share any.
+    """
 
     PAIRS = 0
     ORDER = 1
@@ -41,13 +46,17 @@ class Rows:
 
     def take(self, rows: np.ndarray | slice) -> Self:
         """These rows, in the order given."""
-        columns = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        columns = {
+            name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)
+        }
         return replace(self, **{name: column[rows] for name, column in columns.items()})
 
 
 @dataclass(frozen=True)
 class Chunks(Rows):
-    """Runs of consecutive sentences of one document. A stretch is one that is cut into others, of its target."""
+    """Runs of consecutive sentences of one document. A stretch is one that is cut into others, of
+    its target.
+    """
 
     document: np.ndarray  # [chunks] int64: the document that the chunk was cut from
     first: np.ndarray  # [chunks] int64: the first sentence
@@ -56,24 +65,38 @@ class Chunks(Rows):
 
 
 def blocks_of(shards: Shards, most: int | None = None) -> list[tuple[int, int, int]]:
-    """The blocks of a split: number, first document and the one after the last; at most `most`, spread over the text.
+    """The blocks of a split: number, first document and the one after the last; at most `most`,
+    spread over the text.
 
     They are of about equal sizes, so that none is too small to exchange.
     """
     num_sentences = int(shards.document_offsets[-1])
     num_blocks = -(-num_sentences // BLOCK_SENTENCES)
-    bounds = np.searchsorted(shards.document_offsets, np.arange(num_blocks + 1) * num_sentences // num_blocks)
-    blocks = [(number, *ends) for number, ends in enumerate(itertools.pairwise(np.unique(bounds).tolist()))]
+    bounds = np.searchsorted(
+        shards.document_offsets, np.arange(num_blocks + 1) * num_sentences // num_blocks
+    )
+    blocks = [
+        (number, *ends)
+        for number, ends in enumerate(itertools.pairwise(np.unique(bounds).tolist()))
+    ]
     most = min(most or len(blocks), len(blocks))
     return [blocks[place * len(blocks) // most] for place in range(most)]
 
 
 def draw_stretches(
-    shards: Shards, first: int, end: int, limit: int, short_probability: float, is_released: bool, rng: Generator
+    shards: Shards,
+    first: int,
+    end: int,
+    limit: int,
+    short_probability: float,
+    is_released: bool,
+    rng: Generator,
 ) -> tuple[Chunks, np.ndarray]:
-    """Stretches of the documents first to end - 1, and whether each is cut from its last sentence to the first, bool.
+    """Stretches of the documents first to end - 1, and whether each is cut from its last sentence
+    to the first, bool.
 
-    Source: create_instances_from_document; is_released follows it: one stretch per document, from the front.
+    Source: create_instances_from_document; is_released follows it: one stretch per document, from
+    the front.
     """
     bounds = shards.document_offsets[first : end + 1]
     num_documents = len(bounds) - 1
@@ -84,10 +107,13 @@ def draw_stretches(
     if is_released:
         num_stretches = np.ones_like(num_stretches)
     row = np.repeat(np.arange(num_documents), num_stretches)
-    number = np.arange(len(row)) - np.repeat(np.cumsum(num_stretches) - num_stretches, num_stretches)
+    number = np.arange(len(row)) - np.repeat(
+        np.cumsum(num_stretches) - num_stretches, num_stretches
+    )
     num_sentences = np.diff(bounds)[row]
-    # Differs from the release: half of the text is cut from the back. The sentence that reaches the target is longer
-    # than average; if all text is cut from the front, it is always in the second segment, and lengths reveal the order.
+    # Differs from the release: half of the text is cut from the back. The sentence that reaches the
+    # target is longer than average; if all text is cut from the front, it is always in the second
+    # segment, and lengths reveal the order.
     starts_backwards = rng.random(num_documents) < (0 if is_released else 0.5)
     stretches = Chunks(
         document=row + first,
@@ -99,16 +125,20 @@ def draw_stretches(
 
 
 def cut_chunks(stretches: Chunks, backwards: np.ndarray, sentence_offsets: np.ndarray) -> Chunks:
-    """The chunks of adjacent stretches: consecutive sentences up to the target length or to the end of the stretch."""
+    """The chunks of adjacent stretches: consecutive sentences up to the target length or to the end
+    of the stretch.
+    """
     base = stretches.first[0]
     lengths = np.diff(sentence_offsets[base : stretches.end[-1] + 1])
     first = stretches.first - base
     end = stretches.end - base
-    stretch = np.repeat(np.arange(len(stretches)), end - first)  # stretch of each sentence, in the order of cutting
+    # stretch of each sentence, in the order of cutting
+    stretch = np.repeat(np.arange(len(stretches)), end - first)
     sentence = np.arange(len(stretch))
     sentence = np.where(backwards[stretch], (first + end)[stretch] - 1 - sentence, sentence)
     offsets = np.concatenate([[0], np.cumsum(lengths[sentence])])
-    # For every sentence, where a chunk that began with it would end; the chunks follow these from the first one on.
+    # For every sentence, where a chunk that began with it would end; the chunks follow these from
+    # the first one on.
     reached = np.searchsorted(offsets, offsets[:-1] + stretches.target[stretch])
     next_cut = np.minimum(reached, end[stretch]).tolist()
     cuts = [0]

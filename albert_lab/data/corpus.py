@@ -1,4 +1,6 @@
-"""Source documents of a corpus in a stable order, their split, and the documents and sentences within them."""
+"""Source documents of a corpus in a stable order, their split, and the documents and sentences
+within them.
+"""
 
 import hashlib
 import re
@@ -31,14 +33,16 @@ _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore
 def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[Document]:
     """Source documents: each is held out or trained on as a whole; documents_of() splits them.
 
-    They are neither cleaned nor split, but at blank lines where these may end a document. Files come in the order of
-    their names; repetitions are included. The largest source document bounds the memory.
+    They are neither cleaned nor split, but at blank lines where these may end a document. Files
+    come in the order of their names; repetitions are included. The largest source document bounds
+    the memory.
 
     Args:
         skipped: receives what is wrong with each record that is left out by corpus.on_error=skip.
 
     Raises:
-        ConfigError: a binary, damaged or badly encoded file, or a record without text; with file and line.
+        ConfigError: a binary, damaged or badly encoded file, or a record without text; with file
+            and line.
         MissingDataError: the path does not exist, or a package is not available.
     """
     files = [file for _, file in files_of(corpus)]
@@ -59,14 +63,18 @@ def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[
             yield from _of_text(file, by_file, corpus)
 
 
-def _of_records(file: Path, records: Records, corpus: CorpusConfig, skipped: list[str]) -> Iterator[Document]:
+def _of_records(
+    file: Path, records: Records, corpus: CorpusConfig, skipped: list[str]
+) -> Iterator[Document]:
     for number, record in records:
         try:
             yield [text_of(record, corpus)]
         except ConfigError as error:
             message = f"{file}:{number}: {error}"
             if corpus.on_error == "stop":
-                raise ConfigError(f"{message} (corpus.on_error=skip leaves such records out)") from error
+                raise ConfigError(
+                    f"{message} (corpus.on_error=skip leaves such records out)"
+                ) from error
             skipped.append(message)
 
 
@@ -75,11 +83,17 @@ def _is_blank(line: str) -> bool:
 
 
 def has_a_document_a_line(corpus: CorpusConfig) -> bool:
-    """Whether each line is a source document: one plain file with a sentence a line and no blank line between them.
+    """Whether each line is a source document: one plain file with a sentence a line and no blank
+    line between them.
 
-    As one document, nothing of it could be held out. Added text can be one document, since all of it is trained on.
+    As one document, nothing of it could be held out. Added text can be one document, since all of
+    it is trained on.
     """
-    is_asked = corpus.sentences == "line" and corpus.section == "corpus" and corpus.document_characters is None
+    is_asked = (
+        corpus.sentences == "line"
+        and corpus.section == "corpus"
+        and corpus.document_characters is None
+    )
     if not is_asked or (corpus.source_documents, corpus.documents) != ("auto", "blank-line"):
         return False
     files = [file for _, file in files_of(corpus)]
@@ -111,7 +125,9 @@ def _of_text(file: Path, by_file: bool, corpus: CorpusConfig) -> Iterator[Docume
 
 
 def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[Document]:
-    """Parts of about so many characters, which end where a line or, in a longer line, a sentence ends."""
+    """Parts of about so many characters, which end where a line or, in a longer line, a sentence
+    ends.
+    """
     part = ""
     for line in text.split("\n"):
         pieces = raw_sentences(line, corpus) if len(line) > size else [line]
@@ -127,7 +143,9 @@ def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[Document]:
 
 
 def doubts(corpus: CorpusConfig) -> list[str]:
-    """What its first plain-text file looks like, where that is not what the settings say; with what would be right."""
+    """What its first plain-text file looks like, where that is not what the settings say; with what
+    would be right.
+    """
     plain = [file for _, file in files_of(corpus) if not reader_of(file)]
     if not plain or corpus.source == "package":
         return []
@@ -138,11 +156,20 @@ def doubts(corpus: CorpusConfig) -> list[str]:
         borders = "a blank line after each document makes documents of several sentences"
         messages.append(f"{file} has no blank line, so each line is a document; {borders}")
     if corpus.lines == "whole" and _are_hard_wrapped(lines):
-        messages.append("most lines are of one length and end within a sentence: corpus.lines=wrapped joins them")
+        messages.append(
+            "most lines are of one length and end within a sentence: corpus.lines=wrapped "
+            "joins them"
+        )
     tabs = Counter(line.count("\t") for line in lines).most_common(1)
     if tabs and tabs[0][0] and tabs[0][1] > 0.9 * len(lines):
-        remedy = f"cut -f {tabs[0][0] + 1} {file} > NEW keeps the last of its columns, and with names in its first line"
-        messages.append(f"all of a line is text, but lines of {file} have tabs: {remedy} a .tsv is read as a table")
+        remedy = (
+            f"cut -f {tabs[0][0] + 1} {file} > NEW keeps the last of its columns, and with "
+            "names in its first line"
+        )
+        messages.append(
+            f"all of a line is text, but lines of {file} have tabs: {remedy} a .tsv is read as "
+            "a table"
+        )
     elif sum(map(bool, map(_NUMBER.match, lines))) > 0.9 * len(lines):
         remedy = f"sed -E 's/^[0-9]+[.:)]? +//' {file} > NEW drops them"
         messages.append(f"all of a line is text, but lines of {file} begin with numbers: {remedy}")
@@ -155,26 +182,36 @@ def _are_hard_wrapped(lines: Sequence[str]) -> bool:
     if len(stripped) < 20:
         return False
     width = sorted(map(len, stripped))[int(0.95 * len(stripped))]
-    broken = [line for line in stripped if 0.75 * width <= len(line) and line[-1] not in _SENTENCE_ENDS]
+    broken = [
+        line for line in stripped if 0.75 * width <= len(line) and line[-1] not in _SENTENCE_ENDS
+    ]
     return width <= 120 and len(broken) > 0.4 * len(stripped)
 
 
 def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:
-    """The added text as a separate corpus, cleaned and split like the main corpus; None if no text is added."""
-    return None if added.source == "none" else AddedText.model_construct(**dict(corpus) | dict(added))
+    """The added text as a separate corpus, cleaned and split like the main corpus; None if no text
+    is added.
+    """
+    return (
+        None if added.source == "none" else AddedText.model_construct(**dict(corpus) | dict(added))
+    )
 
 
 # ---- splits, documents and sentences ----
 
 
 def split_of(text: str, dev_share: float, seed: int = 0) -> Split:
-    """The split of a source document; it depends only on the document's text, so other documents never change it."""
+    """The split of a source document; it depends only on the document's text, so other documents
+    never change it.
+    """
     return "dev" if _hash(text, seed) < dev_share * 2**64 else "train"
 
 
 def _hash(text: str, seed: int = 0) -> int:
     salt = seed.to_bytes(hashlib.blake2b.SALT_SIZE, "little")  # that of zeros is none
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, salt=salt).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b(text.encode(), digest_size=8, salt=salt).digest(), "little"
+    )
 
 
 def documents_of(source: Document, corpus: CorpusConfig) -> list[Document]:
@@ -199,14 +236,18 @@ def raw_sentences(text: str, corpus: CorpusConfig) -> Iterator[str]:
 
 
 def sentences(text: str, corpus: CorpusConfig) -> Iterator[str]:
-    """Sentences of a document that are not blank, before cleaning: the splitter needs capital letters."""
+    """Sentences of a document that are not blank, before cleaning: the splitter needs capital
+    letters.
+    """
     return filter(None, map(str.strip, raw_sentences(text, corpus)))
 
 
 # ---- repetitions ----
 
 
-def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]) -> Iterator[Document]:
+def distinct(
+    documents: Iterable[Document], counts: Counter[str], seen: set[int]
+) -> Iterator[Document]:
     """The documents whose text did not occur before, in any white space, in order.
 
     Args:
@@ -221,8 +262,11 @@ def distinct(documents: Iterable[Document], counts: Counter[str], seen: set[int]
             yield document
 
 
-def without_repeated(documents: Iterable[Document], held_out: set[int], counts: Counter[str]) -> Iterator[Document]:
-    """The documents without paragraphs that repeat held-out text, and without those of which nothing is left.
+def without_repeated(
+    documents: Iterable[Document], held_out: set[int], counts: Counter[str]
+) -> Iterator[Document]:
+    """The documents without paragraphs that repeat held-out text, and without those of which
+    nothing is left.
 
     Args:
         held_out: Hashes of the n-grams of words of held-out text.
@@ -236,7 +280,11 @@ def without_repeated(documents: Iterable[Document], held_out: set[int], counts: 
 
 
 def empty_split(
-    split: str, num_documents: int, corpus: CorpusConfig, skipped: Sequence[str] = (), repeated: int = 0
+    split: str,
+    num_documents: int,
+    corpus: CorpusConfig,
+    skipped: Sequence[str] = (),
+    repeated: int = 0,
 ) -> ConfigError:
     """The error for a split without documents.
 
@@ -246,13 +294,24 @@ def empty_split(
         repeated: paragraphs that were dropped since they repeat held-out text.
     """
     if skipped and not num_documents:
-        return ConfigError(f"corpus.on_error=skip leaves no record of corpus={corpus.name}, such as {skipped[0]}")
+        return ConfigError(
+            f"corpus.on_error=skip leaves no record of corpus={corpus.name}, such as {skipped[0]}"
+        )
     if not num_documents:
-        return ConfigError(f"the text of corpus={corpus.name} is empty: give another corpus.path than {corpus.path}")
+        return ConfigError(
+            f"the text of corpus={corpus.name} is empty: give another corpus.path than "
+            f"{corpus.path}"
+        )
     remedy = "give more text, another share, or corpus.document_characters=N to cut a long text"
     if corpus.sentences == "line":
         remedy = "give more text, another share, or a blank line after each document"
     if split == "train" and repeated:
-        remedy = f"{repeated:,} of its paragraphs repeat held-out text, which corpus.repeats=keep trains on"
+        remedy = (
+            f"{repeated:,} of its paragraphs repeat held-out text, which "
+            "corpus.repeats=keep trains on"
+        )
     documents = f"{num_documents} different document{'s' * (num_documents > 1)}"
-    return ConfigError(f"corpus.dev_share={corpus.dev_share} leaves the {split} split of {documents} empty: {remedy}")
+    return ConfigError(
+        f"corpus.dev_share={corpus.dev_share} leaves the {split} split of {documents} empty: "
+        f"{remedy}"
+    )

@@ -1,4 +1,6 @@
-"""The text files of a corpus: their identity, and their lines and records, unpacked and decoded as they are read."""
+"""The text files of a corpus: their identity, and their lines and records, unpacked and decoded as
+they are read.
+"""
 
 import bz2
 import csv
@@ -26,11 +28,15 @@ Named = list[tuple[str, Path]]
 Records = Iterator[tuple[int, Any]]
 COMPRESSION: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _MARKUP = ("<?xml", "<!doctype", "<html", "<mediawiki", "<tei", "<rss", "<doc ")
-_REMEDY = "name files *.gz, *.bz2, *.xz or *.parquet as what they are, and convert encodings by iconv -t UTF-8"
+_REMEDY = (
+    "name files *.gz, *.bz2, *.xz or *.parquet as what they are, and convert encodings by "
+    "iconv -t UTF-8"
+)
 # Suffixes of common formats that are not read, and what makes text of such a file.
 _PANDOC = "pandoc FILE -t plain --wrap=none -o FILE.txt makes text of it"
 _CONVERTERS = {
-    ".arrow": "datasets saved it: datasets.load_from_disk('{folder}').to_parquet('{name}.parquet') makes a table",
+    ".arrow": "datasets saved it: "
+    "datasets.load_from_disk('{folder}').to_parquet('{name}.parquet') makes a table",
     ".pdf": "pdftotext FILE makes text of it",
     **dict.fromkeys((".docx", ".odt", ".epub", ".rtf"), _PANDOC),
     **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar"), "unpack it, and give the folder"),
@@ -43,14 +49,17 @@ _CONVERTERS = {
 
 
 def files_of(corpus: CorpusConfig) -> Named:
-    """Name (relative, so that a moved folder keeps its fingerprint) and path of each file, sorted by name.
+    """Name (relative, so that a moved folder keeps its fingerprint) and path of each file, sorted
+    by name.
 
-    Of several paths, those of the first come first. A folder gives its plain text or, if it has none, its tables.
+    Of several paths, those of the first come first. A folder gives its plain text or, if it has
+    none, its tables.
 
     Raises:
         ConfigError: a link that leads nowhere, or something that is no ordinary file.
         UnicodeEncodeError: a name that is not UTF-8.
-        MissingDataError: the path does not exist or cannot be read, or its package is not installed.
+        MissingDataError: the path does not exist or cannot be read, or its package is not
+            installed.
     """
     key = f"{corpus.section}.path"
     files: Named = []
@@ -75,7 +84,8 @@ def files_of(corpus: CorpusConfig) -> Named:
 
 
 def _text_below(folder: Path) -> Named:
-    """The plain text below a folder, which may be among other files, or else its tables, or else what can be converted.
+    """The plain text below a folder, which may be among other files, or else its tables, or else
+    what can be converted.
 
     Of a folder that datasets saved, its .arrow files: the JSON beside them is about them.
     """
@@ -98,7 +108,9 @@ def _in_package(corpus: CorpusConfig, path: str) -> Path:
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
         key = corpus.section
-        raise MissingDataError(f"{key}.path={path} is in no installed package: for text of your own give {key}=files")
+        raise MissingDataError(
+            f"{key}.path={path} is in no installed package: for text of your own give {key}=files"
+        )
     return Path(spec.submodule_search_locations[0], inside)
 
 
@@ -109,20 +121,29 @@ def _matches(pattern: Path) -> Named:
     root = Path(*pattern.parts[:first])
     magic = pattern.parts[first:]
     if any("**" in part and part != "**" for part in magic):
-        raise ConfigError(f"{pattern}: ** stands for any folders, so it stands alone between slashes")
-    # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or out of the folder.
+        raise ConfigError(
+            f"{pattern}: ** stands for any folders, so it stands alone between slashes"
+        )
+    # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or out
+    # of the folder.
     matches = sorted(set(root.glob("/".join(magic))))
-    shown = [file for file in matches if not any(part.startswith(".") for part in file.relative_to(root).parts)]
+    shown = [
+        file
+        for file in matches
+        if not any(part.startswith(".") for part in file.relative_to(root).parts)
+    ]
     files = [checked(file) for file in shown if not file.is_dir()]
     top = os.path.commonpath([file.parent for file in files]) if files else root
     return sorted((file.relative_to(top).as_posix(), file) for file in files)
 
 
 def walk(folder: Path) -> Named:
-    """Name and path of each file below a folder, except hidden files, sorted by name; links to folders are skipped.
+    """Name and path of each file below a folder, except hidden files, sorted by name; links to
+    folders are skipped.
 
     Raises:
-        ConfigError: a path that cannot be read as a file: a link that leads nowhere, a FIFO or a socket.
+        ConfigError: a path that cannot be read as a file: a link that leads nowhere, a FIFO or a
+            socket.
         OSError: a folder below it may not be read.
     """
     top = folder.absolute()
@@ -142,18 +163,25 @@ def checked(file: Path) -> Path:
     """The absolute path of a file that can be read to its end, or that is not there.
 
     Raises:
-        ConfigError: a link that leads nowhere, a FIFO, a socket, a device or a file of /proc, which may have no end.
+        ConfigError: a link that leads nowhere, a FIFO, a socket, a device or a file of /proc, which
+            may have no end.
         UnicodeEncodeError: a name that is not UTF-8, of which fingerprints are made.
     """
-    if file.parts[:2] == ("/", "proc") or (not file.is_file() and (file.exists() or file.is_symlink())):
-        raise ConfigError(f"{file.absolute()} is no file, nor a link to one: remove it, or put a dot before its name")
+    if file.parts[:2] == ("/", "proc") or (
+        not file.is_file() and (file.exists() or file.is_symlink())
+    ):
+        raise ConfigError(
+            f"{file.absolute()} is no file, nor a link to one: remove it, or put a dot before "
+            "its name"
+        )
     file.name.encode()
     return file.absolute()
 
 
 # ---- identity ----
 
-# A process looks at files once, as many take seconds and a study has many runs; clear() lets it look again.
+# A process looks at files once, as many take seconds and a study has many runs; clear() lets it
+# look again.
 known_digests: dict[CorpusConfig | Path, str] = {}
 
 
@@ -163,16 +191,22 @@ def text_settings(corpus: CorpusConfig) -> dict[str, Any]:
 
 
 def fingerprint(corpus: CorpusConfig) -> str:
-    """Short hash of the text of the corpus: of the names and contents of its files; with the errors of files_of()."""
+    """Short hash of the text of the corpus: of the names and contents of its files; with the errors
+    of files_of().
+    """
     if corpus not in known_digests:
         known_digests[corpus] = _digest_files(files_of(corpus))
     return known_digests[corpus]
 
 
 def digest_path(path: Path) -> str:
-    """Short hash of a file, or of the names and contents of the files in a folder; or MissingDataError."""
+    """Short hash of a file, or of the names and contents of the files in a folder; or
+    MissingDataError.
+    """
     if path not in known_digests:
-        known_digests[path] = _digest_files(walk(path)) if path.is_dir() else _digest_file(checked(path))
+        known_digests[path] = (
+            _digest_files(walk(path)) if path.is_dir() else _digest_file(checked(path))
+        )
     return known_digests[path]
 
 
@@ -209,20 +243,30 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
         with open(checked(file), "rb") as packed, unpack(packed) as content:
             for number, line in enumerate(_split_lines(content), 1):
                 if b"\0" in line:
-                    raise ConfigError(f"{file}:{number}: binary (a NUL byte), not UTF-8 text: {_REMEDY}")
+                    raise ConfigError(
+                        f"{file}:{number}: binary (a NUL byte), not UTF-8 text: {_REMEDY}"
+                    )
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{file}:{number}: not UTF-8 (byte {error.start} of the line): {_REMEDY}") from error
+        raise ConfigError(
+            f"{file}:{number}: not UTF-8 (byte {error.start} of the line): {_REMEDY}"
+        ) from error
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-        raise ConfigError(f"{file} cannot be read, or is damaged: {error} (after line {number})") from error
+        raise ConfigError(
+            f"{file} cannot be read, or is damaged: {error} (after line {number})"
+        ) from error
 
 
 def _split_lines(content: Iterable[bytes]) -> Iterator[bytes]:
     for line in content:
         if line.endswith(b"\n"):
             yield line[:-1]
-        else:  # the last line; or a whole file, whose lines end as on old Macs or, unless it is JSON, mainframes
-            yield from (line if line.lstrip()[:1] in b"{[" else line.replace("\x85".encode(), b"\r")).splitlines()
+        else:
+            # the last line; or a whole file, whose lines end as on old Macs or, unless it is JSON,
+            # mainframes
+            yield from (
+                line if line.lstrip()[:1] in b"{[" else line.replace("\x85".encode(), b"\r")
+            ).splitlines()
 
 
 # ---- records ----
@@ -239,13 +283,19 @@ def _json(file: Path) -> Records:
 
 
 def csv_rows(file: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The number of the last line of each row, and its cells; csv.Error if they are not quoted as CSV says."""
-    reader = csv.reader((f"{line}\n" for _, line in lines_of(file)), delimiter=separator, strict=True)
+    """The number of the last line of each row, and its cells; csv.Error if they are not quoted as
+    CSV says.
+    """
+    reader = csv.reader(
+        (f"{line}\n" for _, line in lines_of(file)), delimiter=separator, strict=True
+    )
     return ((reader.line_num, row) for row in reader)
 
 
 def _table(file: Path) -> Records:
-    """The rows of a .parquet, or of a .csv or .tsv whose first line has the names of the columns."""
+    """The rows of a .parquet, or of a .csv or .tsv whose first line has the names of the
+    columns.
+    """
     read = _parquet if suffixes(file)[0] == ".parquet" else _separated
     try:
         yield from enumerate(read(file), 1)
@@ -254,7 +304,9 @@ def _table(file: Path) -> Records:
     except ConfigError:
         raise
     except (ValueError, OSError, csv.Error) as error:  # also of the parsers
-        raise ConfigError(f"{file} cannot be read as a table: {error}; correct it, or write JSON Lines") from error
+        raise ConfigError(
+            f"{file} cannot be read as a table: {error}; correct it, or write JSON Lines"
+        ) from error
 
 
 def _parquet(file: Path) -> Iterator[dict[str, Any]]:
@@ -273,7 +325,10 @@ def _separated(file: Path) -> Iterator[dict[str, str]]:
         # A quotation mark that opens no quoted cell joins cells, and perhaps lines, into one.
         is_joined = separator == "\t" and any(separator in cell for cell in row)
         if len(row) != len(names) or is_joined:
-            raise ValueError(f"row {number} has not as many cells as the first line, or a quoted cell has several")
+            raise ValueError(
+                f"row {number} has not as many cells as the first line, or a quoted cell has "
+                "several"
+            )
         yield dict(zip(names, row, strict=True))
 
 
@@ -283,7 +338,8 @@ READERS |= dict.fromkeys((".csv", ".tsv", ".parquet"), _table)
 
 
 def reader_of(file: Path) -> Callable[[Path], Records] | None:
-    """The reader of a file by its suffix or, if that says nothing, by its first line with text; None: it is plain text.
+    """The reader of a file by its suffix or, if that says nothing, by its first line with text;
+    None: it is plain text.
 
     Raises:
         ConfigError: markup, of which the text would be a small part.
@@ -293,7 +349,10 @@ def reader_of(file: Path) -> Callable[[Path], Records] | None:
         return READERS[suffix]
     first = _first_line(file)
     if first.lower().startswith(_MARKUP):
-        raise ConfigError(f"{file} is markup: extract its text (of Wikipedia by wikiextractor --json), or leave it out")
+        raise ConfigError(
+            f"{file} is markup: extract its text (of Wikipedia by wikiextractor --json), or "
+            "leave it out"
+        )
     is_json = isinstance(_parse(first), dict) or first.startswith("[{") or first in ("[", "{")
     return _json if is_json else None
 
@@ -321,4 +380,6 @@ def text_of(record: Any, corpus: CorpusConfig) -> str:
         return content[corpus.text_field]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         key = f"{corpus.section}.text_field={corpus.text_field}"
-        raise ConfigError(f"{key} names no text in UTF-8; the record: {str(record)[:200]}") from error
+        raise ConfigError(
+            f"{key} names no text in UTF-8; the record: {str(record)[:200]}"
+        ) from error

@@ -10,7 +10,15 @@ from numpy.random import Generator
 
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.chunks import Chunks, Rows, Stream, blocks_of, cut_chunks, draw_stretches, generator
+from albert_lab.data.chunks import (
+    Chunks,
+    Rows,
+    Stream,
+    blocks_of,
+    cut_chunks,
+    draw_stretches,
+    generator,
+)
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
 
@@ -23,7 +31,9 @@ class NoPairsError(ConfigError):
 
 @dataclass(frozen=True)
 class Pairs(Rows):
-    """Segment pairs as the model reads them; segment A comes first. stats are of the whole epoch."""
+    """Segment pairs as the model reads them; segment A comes first. stats are of the whole
+    epoch.
+    """
 
     a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
     a_length: np.ndarray  # [pairs] int32: tokens
@@ -56,8 +66,9 @@ class Segments(Rows):
 def swapped(segments: Segments, rng: Generator, shards: Shards) -> Segments:
     """The pairs with the second segment first (section 3.1).
 
-    On Wikipedia articles, lengths alone separate them from consecutive pairs in 50.6 % (length 64) and 51.1 % (128) of
-    cases (standard error 0.1). Part of that is in the text: with shuffled sentences it is 50.4 and 50.2 %.
+    On Wikipedia articles, lengths alone separate them from consecutive pairs in 50.6 % (length 64)
+    and 51.1 % (128) of cases (standard error 0.1). Part of that is in the text: with shuffled
+    sentences it is 50.4 and 50.2 %.
     """
     return replace(
         segments,
@@ -73,16 +84,22 @@ def other_document(segments: Segments, rng: Generator, shards: Shards) -> Segmen
 
     Pairs next to each other in the order of that length exchange their second segments.
     """
-    # Differs from the release: there the second segment starts anywhere in a random document, so that its length and
-    # truncated end reveal the label, and its text is read twice.
+    # Differs from the release: there the second segment starts anywhere in a random document, so
+    # that its length and truncated end reveal the label, and its text is read twice.
     pairs, _ = partners(segments.source, np.lexsort((rng.random(len(segments)), segments.b_length)))
     receivers = pairs.ravel()
     donors = pairs[:, ::-1].ravel()
-    return replace(segments.take(receivers), b_start=segments.b_start[donors], b_length=segments.b_length[donors])
+    return replace(
+        segments.take(receivers),
+        b_start=segments.b_start[donors],
+        b_length=segments.b_length[donors],
+    )
 
 
 def partners(source: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, list[int]]:
-    """Pairs next to each other in an order [pairs], of two sources [exchanges, 2]; the rest, all of one source."""
+    """Pairs next to each other in an order [pairs], of two sources [exchanges, 2]; the rest, all of
+    one source.
+    """
     source_of = source.tolist()  # indexing a list is faster than an array, one by one
     exchanges: list[tuple[int, int]] = []
     waiting: list[int] = []  # all of one source, since two of different sources would be partners
@@ -95,14 +112,17 @@ def partners(source: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, list[in
 
 
 def random_document(segments: Segments, rng: Generator, shards: Shards) -> Segments:
-    """The pairs, each with a second segment from a random place of a random document of another source.
+    """The pairs, each with a second segment from a random place of a random document of another
+    source.
 
-    It runs from a random sentence to the target length or to the end of that sentence's document, as in the release
-    (create_instances_from_document). So its length and its place in its document can reveal this kind.
+    It runs from a random sentence to the target length or to the end of that sentence's document,
+    as in the release (create_instances_from_document). So its length and its place in its document
+    can reveal this kind.
     """
     offsets = shards.sentence_offsets
     documents = shards.document_offsets
-    # A number among the documents of other sources: those of the pair's own source, which lie together, are skipped.
+    # A number among the documents of other sources: those of the pair's own source, which lie
+    # together, are skipped.
     first_own = shards.source_offsets[segments.source]
     num_own = shards.source_offsets[segments.source + 1] - first_own
     other = rng.integers(shards.num_documents - num_own)
@@ -115,7 +135,8 @@ def random_document(segments: Segments, rng: Generator, shards: Shards) -> Segme
 
 @dataclass(frozen=True)
 class PairKind:
-    """A kind of pair: from consecutive pairs to those of the kind, without pairs that have no partner.
+    """A kind of pair: from consecutive pairs to those of the kind, without pairs that have no
+    partner.
 
     is_across: whether the second segment is from another source document.
     """
@@ -133,25 +154,37 @@ KINDS: dict[str, PairKind] = {
 
 
 def check_kinds(spec: InterSentenceConfig, shards: Shards | None = None) -> None:
-    """Raises ConfigError if an objective names an unknown kind of pair, NoPairsError if it needs more documents."""
+    """Raises ConfigError if an objective names an unknown kind of pair, NoPairsError if it needs
+    more documents.
+    """
     kinds = {kind for _, kind, _ in _mix(spec)} | {spec.single_sentence_chunks} - {"drop"}
     unknown = kinds - KINDS.keys()
     if unknown:
-        raise ConfigError(f"inter_sentence.labels: kind={min(unknown)} is unknown (allowed: {', '.join(KINDS)})")
+        raise ConfigError(
+            f"inter_sentence.labels: kind={min(unknown)} is unknown (allowed: {', '.join(KINDS)})"
+        )
     if shards and len(shards.source_offsets) <= 2 and any(KINDS[kind].is_across for kind in kinds):
         raise NoPairsError(
-            f"inter_sentence={spec.name} pairs text of different source documents, and the {shards.split} text is one:"
-            " give more text, another share, blank lines between documents, or corpus.document_characters=N to cut it"
+            f"inter_sentence={spec.name} pairs text of different source documents, and the "
+            f"{shards.split} text is one:"
+            " give more text, another share, blank lines between documents, or "
+            "corpus.document_characters=N to cut it"
         )
 
 
 def make_pairs(
-    shards: Shards, spec: InterSentenceConfig, config: RunConfig, seed: int, epoch: int, most_blocks: int | None = None
+    shards: Shards,
+    spec: InterSentenceConfig,
+    config: RunConfig,
+    seed: int,
+    epoch: int,
+    most_blocks: int | None = None,
 ) -> Pairs:
-    """One epoch's segment pairs over a split, in training order; for a given text, a function of (seed, epoch) only.
+    """One epoch's segment pairs over a split, in training order; for a given text, a function of
+    (seed, epoch) only.
 
-    The configuration sets their length and how many are short. With most_blocks, pairs come from at most this many
-    blocks of documents, at equal distances.
+    The configuration sets their length and how many are short. With most_blocks, pairs come from at
+    most this many blocks of documents, at equal distances.
 
     Source: create_pretraining_data.py, create_instances_from_document.
 
@@ -165,26 +198,39 @@ def make_pairs(
     parts: list[Pairs] = []
     for number, first, end in blocks_of(shards, most_blocks):
         rng = generator(Stream.PAIRS, seed, epoch, number)
-        stretches = draw_stretches(shards, first, end, limit, short, spec.cutting == "released", rng)
+        stretches = draw_stretches(
+            shards, first, end, limit, short, spec.cutting == "released", rng
+        )
         chunks = cut_chunks(*stretches, shards.sentence_offsets)
         counts["chunks"] += len(chunks)
         for segments, label, kind in _make_kinds(shards, spec, chunks, counts, rng, limit):
             parts.append(_truncate(segments, label, kind, limit, counts, rng))
     pairs = Pairs.join(parts)
-    missing = [entry.kind for label, entry in enumerate(spec.labels) if not np.any(pairs.label == label)]
+    missing = [
+        entry.kind for label, entry in enumerate(spec.labels) if not np.any(pairs.label == label)
+    ]
     if missing or not len(pairs):
         raise NoPairsError(
-            f"inter_sentence={spec.name}: the {shards.split} text gives {len(pairs):,} pairs, and none of kind"
-            f" {' or '.join(missing) or 'consecutive'}: {counts['dropped_chunks']:,} of {counts['chunks']:,} chunks of"
-            f" {config.max_sequence_length} tokens have one sentence. Give more text, a larger max_sequence_length (a"
-            " stage of length_schedule has a shorter one), or for single sentences inter_sentence=none"
+            f"inter_sentence={spec.name}: the {shards.split} text gives {len(pairs):,} pairs, "
+            "and none of kind"
+            f" {' or '.join(missing) or 'consecutive'}: {counts['dropped_chunks']:,} of "
+            f"{counts['chunks']:,} chunks of"
+            f" {config.max_sequence_length} tokens have one sentence. Give more text, a larger "
+            "max_sequence_length (a"
+            " stage of length_schedule has a shorter one), or for single sentences "
+            "inter_sentence=none"
         )
     order = generator(Stream.ORDER, seed, epoch).permutation(len(pairs))
     return replace(pairs.take(order), stats=_stats(pairs, counts, shards))
 
 
 def _make_kinds(
-    shards: Shards, spec: InterSentenceConfig, chunks: Chunks, counts: Counter[str], rng: Generator, limit: int
+    shards: Shards,
+    spec: InterSentenceConfig,
+    chunks: Chunks,
+    counts: Counter[str],
+    rng: Generator,
+    limit: int,
 ) -> Iterator[tuple[Segments, int, str]]:
     """Segment pairs with their label and their kind, for each kind of the objective."""
     is_single = chunks.end - chunks.first == 1
@@ -194,8 +240,8 @@ def _make_kinds(
     middle = offsets[rng.integers(several.first + 1, several.end)]
     segments = _segments(shards, several, middle)
 
-    # Exactly these shares, up to rounding, so that chance is known; pairs without a second segment are left out later.
-    # Differs from the release, which draws each label at random.
+    # Exactly these shares, up to rounding, so that chance is known; pairs without a second segment
+    # are left out later. Differs from the release, which draws each label at random.
     mix = _mix(spec)
     upper = np.cumsum([share for _, _, share in mix])[:-1]
     drawn = np.arange(len(segments)) + rng.random()  # at equal distances, from one random start
@@ -217,8 +263,12 @@ def _make_kinds(
 
 
 def _mix(spec: InterSentenceConfig) -> list[tuple[int, str, float]]:
-    """Label, kind and share of the pairs of several sentences; without labels, all are consecutive."""
-    kinds = [(label, entry.kind, entry.share) for label, entry in enumerate(spec.labels)] or [(-1, "consecutive", 1.0)]
+    """Label, kind and share of the pairs of several sentences; without labels, all are
+    consecutive.
+    """
+    kinds = [(label, entry.kind, entry.share) for label, entry in enumerate(spec.labels)] or [
+        (-1, "consecutive", 1.0)
+    ]
     if spec.random_share:
         label, kind, share = kinds[spec.negative]
         kinds[spec.negative] = label, kind, share - spec.random_share
@@ -241,7 +291,9 @@ def _segments(shards: Shards, chunks: Chunks, middle: np.ndarray) -> Segments:
 
 
 def _alone(shards: Shards, chunks: Chunks, limit: int) -> Segments:
-    """Chunks of one sentence as examples of their own: parts of at most `limit` tokens with empty second segments."""
+    """Chunks of one sentence as examples of their own: parts of at most `limit` tokens with empty
+    second segments.
+    """
     whole = _segments(shards, chunks, shards.sentence_offsets[chunks.end])
     num_parts = -(-whole.a_length // limit)  # rounded up
     row = np.repeat(np.arange(len(whole)), num_parts)
@@ -249,17 +301,27 @@ def _alone(shards: Shards, chunks: Chunks, limit: int) -> Segments:
     parts = whole.take(row)
     first = parts.a_length * part // num_parts[row]
     end = parts.a_length * (part + 1) // num_parts[row]
-    return replace(parts, a_start=parts.a_start + first, a_length=end - first, b_start=parts.a_start + end)
+    return replace(
+        parts, a_start=parts.a_start + first, a_length=end - first, b_start=parts.a_start + end
+    )
 
 
-def truncated_lengths(a_length: np.ndarray, b_length: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths after cutting the longer segment (the second if equal), token by token, until both fit into limit."""
+def truncated_lengths(
+    a_length: np.ndarray, b_length: np.ndarray, limit: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths after cutting the longer segment (the second if equal), token by token, until both
+    fit into limit.
+    """
     first = np.minimum(a_length, np.maximum(limit - b_length, limit - limit // 2))
     return first, np.minimum(b_length, np.maximum(limit - a_length, limit // 2))
 
 
-def _truncate(segments: Segments, label: int, kind: str, limit: int, counts: Counter[str], rng: Generator) -> Pairs:
-    """The truncated pairs; each token is cut from the front or the back of its segment with equal probability."""
+def _truncate(
+    segments: Segments, label: int, kind: str, limit: int, counts: Counter[str], rng: Generator
+) -> Pairs:
+    """The truncated pairs; each token is cut from the front or the back of its segment with equal
+    probability.
+    """
     a_length, b_length = truncated_lengths(segments.a_length, segments.b_length, limit)
     a_cut = segments.a_length - a_length
     b_cut = segments.b_length - b_length
@@ -282,5 +344,7 @@ def _stats(pairs: Pairs, counts: Counter[str], shards: Shards) -> dict[str, Any]
         **{name: counts[name] for name in ("chunks", "dropped_chunks", "unmatched_pairs")},
         "dropped_text_share": counts["dropped_tokens"] / len(shards.tokens),
         "truncated_text_share": counts["truncated_tokens"] / len(shards.tokens),
-        "cross_document_share": float(np.array([kind.is_across for kind in KINDS.values()])[pairs.kind].mean()),
+        "cross_document_share": float(
+            np.array([kind.is_across for kind in KINDS.values()])[pairs.kind].mean()
+        ),
     }

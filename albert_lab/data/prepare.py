@@ -27,7 +27,8 @@ from albert_lab.errors import ConfigError
 from albert_lab.machine import cores
 from albert_lab.messages import Say
 
-# Increment them with every change that writes other shards from the same text, settings and tokenizer.
+# Increment them with every change that writes other shards from the same text, settings and
+# tokenizer.
 SHARDS_VERSION = 5
 
 _BATCH = 32  # source documents, which are in memory at once
@@ -38,10 +39,14 @@ _DROPPED = (texts.DUPLICATES, texts.REPEATED, _EMPTY, _SHORT)
 
 
 def find_shards(config: RunConfig) -> Path:
-    """The folder of a run's token shards, built or not; or MissingDataError: the text or model file does not exist."""
+    """The folder of a run's token shards, built or not; or MissingDataError: the text or model file
+    does not exist.
+    """
     corpora = _corpora(config)
     content = [part for corpus in corpora for part in (text_settings(corpus), fingerprint(corpus))]
-    return paths.cache() / "shards" / digest([SHARDS_VERSION, *content, tokenizer_fingerprint(config)])
+    return (
+        paths.cache() / "shards" / digest([SHARDS_VERSION, *content, tokenizer_fingerprint(config)])
+    )
 
 
 def _corpora(config: RunConfig) -> list[CorpusConfig]:
@@ -50,7 +55,8 @@ def _corpora(config: RunConfig) -> list[CorpusConfig]:
 
 
 def prepare(config: RunConfig, say: Say) -> Path:
-    """The folder of a run's token shards; builds it and the tokenizer first if they are not in the cache.
+    """The folder of a run's token shards; builds it and the tokenizer first if they are not in the
+    cache.
 
     Raises:
         ConfigError: the text, the tokenizer or a split cannot be used.
@@ -66,8 +72,12 @@ def prepare(config: RunConfig, say: Say) -> Path:
 
 
 def without_added(config: RunConfig) -> RunConfig:
-    """The configuration without added text, on which floors and probes are fitted: rows of a table share them."""
-    return config.model_copy(update={"added_corpus": config.added_corpus.model_copy(update={"source": "none"})})
+    """The configuration without added text, on which floors and probes are fitted: rows of a table
+    share them.
+    """
+    return config.model_copy(
+        update={"added_corpus": config.added_corpus.model_copy(update={"source": "none"})}
+    )
 
 
 def _build(config: RunConfig, folder: Path, say: Say) -> None:
@@ -96,7 +106,9 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         count["unknown_share"] = counts[f"unknown {split}"] / count["tokens"]
     known_digests.clear()  # to look at the files again
     if [fingerprint(source) for source in corpora] != fingerprints:
-        raise ConfigError(f"the text of corpus={corpus.name} changed while it was read: run this again later")
+        raise ConfigError(
+            f"the text of corpus={corpus.name} changed while it was read: run this again later"
+        )
     meta = {
         "version": SHARDS_VERSION,
         "corpus": text_settings(corpus),
@@ -115,21 +127,28 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
     _say_what_was_prepared(meta, corpus, skipped, say)
 
 
-def _say_what_was_prepared(meta: dict[str, Any], corpus: CorpusConfig, skipped: Sequence[str], say: Say) -> None:
+def _say_what_was_prepared(
+    meta: dict[str, Any], corpus: CorpusConfig, skipped: Sequence[str], say: Say
+) -> None:
     train, dev = meta["train"], meta["dev"]
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in meta["dropped"].items())
     say(
-        f"prepared {train['documents'] + dev['documents']:,} documents ({dev['documents']:,} held out),"
+        f"prepared {train['documents'] + dev['documents']:,} documents ({dev['documents']:,} "
+        "held out),"
         f" {train['tokens'] + dev['tokens']:,} tokens; dropped: {dropped or 'nothing'}"
     )
     unknown_share = max(train["unknown_share"], dev["unknown_share"])
     if unknown_share > _MANY_UNKNOWN:
         say(
-            f"warning: {100 * unknown_share:.1f} % of the tokens are unknown, <unk>: a larger tokenizer.vocab_size or"
+            f"warning: {100 * unknown_share:.1f} % of the tokens are unknown, <unk>: a larger "
+            "tokenizer.vocab_size or"
             " tokenizer.character_coverage=1 knows more characters"
         )
     if skipped:
-        say(f"warning: corpus.on_error=skip left {len(skipped):,} records out, such as {'; '.join(skipped[:5])}")
+        say(
+            f"warning: corpus.on_error=skip left {len(skipped):,} records out, such as "
+            f"{'; '.join(skipped[:5])}"
+        )
     if corpus.source != "files":
         return
     for path in corpus.path if isinstance(corpus.path, tuple) else [str(corpus.path)]:
@@ -137,20 +156,27 @@ def _say_what_was_prepared(meta: dict[str, Any], corpus: CorpusConfig, skipped: 
         others = sorted({*walk(folder)} - {*files_of(corpus)}) if folder.is_dir() else []
         if others:
             first = others[0][0]
-            say(f"warning: {len(others):,} files of {folder} are not read, such as {first}: a glob reads any name")
+            say(
+                f"warning: {len(others):,} files of {folder} are not read, such as {first}: a "
+                "glob reads any name"
+            )
 
 
 def _batches(
     corpora: list[CorpusConfig], counts: Counter[str], skipped: list[str]
 ) -> Iterator[tuple[Split, CorpusConfig, list[list[str]]]]:
-    """Batches of source documents, each as its distinct documents: first those that are held out, then training text.
+    """Batches of source documents, each as its distinct documents: first those that are held out,
+    then training text.
 
-    Training text, of which added text is a part, loses what repeats held-out text. By document: a paragraph that occurs
-    in two source documents must not be both trained on and held out.
+    Training text, of which added text is a part, loses what repeats held-out text. By document: a
+    paragraph that occurs in two source documents must not be both trained on and held out.
     """
     seen: set[int] = set()
     held_out: set[int] = set()
-    parts: list[tuple[Split, CorpusConfig]] = [("dev", corpora[0]), *(("train", corpus) for corpus in corpora)]
+    parts: list[tuple[Split, CorpusConfig]] = [
+        ("dev", corpora[0]),
+        *(("train", corpus) for corpus in corpora),
+    ]
     for split, corpus in parts:
         # Each record is read once for each split, and is counted once.
         sources_of_split = _sources(corpus, split, skipped if split == "train" else [])
@@ -162,7 +188,9 @@ def _batches(
                 documents: Iterable[texts.Document] = texts.documents_of(source, corpus)
                 if split == "train" and corpus.repeats == "drop":
                     documents = texts.without_repeated(documents, held_out, counts)
-                batch.append(["\n".join(document) for document in texts.distinct(documents, counts, seen)])
+                batch.append(
+                    ["\n".join(document) for document in texts.distinct(documents, counts, seen)]
+                )
             yield split, corpus, batch
 
 
@@ -174,9 +202,15 @@ def _sources(corpus: CorpusConfig, split: Split, skipped: list[str]) -> Iterator
 
 
 def _encode(
-    sources: list[list[str]], corpus: CorpusConfig, tokenizer: Tokenizer, threads: int, counts: Counter[str]
+    sources: list[list[str]],
+    corpus: CorpusConfig,
+    tokenizer: Tokenizer,
+    threads: int,
+    counts: Counter[str],
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The token ids of source documents, each given by its documents; and the lengths that ShardWriter takes."""
+    """The token ids of source documents, each given by its documents; and the lengths that
+    ShardWriter takes.
+    """
     split = [[list(texts.sentences(text, corpus)) for text in source] for source in sources]
     # All in one call: many calls with a few sentences take twice the time.
     all_sentences = chain.from_iterable(chain.from_iterable(split))
@@ -199,7 +233,10 @@ def _encode(
     all_documents = list(chain.from_iterable(nested))
     all_ids = list(chain.from_iterable(all_documents))
     tokens = np.fromiter(chain.from_iterable(all_ids), token_dtype(tokenizer.vocab_size))
-    lengths = [np.array([len(part) for part in level if part], OFFSET) for level in (all_ids, all_documents, nested)]
+    lengths = [
+        np.array([len(part) for part in level if part], OFFSET)
+        for level in (all_ids, all_documents, nested)
+    ]
     return tokens, lengths
 
 

@@ -1,4 +1,6 @@
-"""Token ids on disk: flat memory-mapped files per split, with the offsets of sentences, documents and their sources."""
+"""Token ids on disk: flat memory-mapped files per split, with the offsets of sentences, documents
+and their sources.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,8 +27,10 @@ class Shards:
     Attributes:
         tokens: Token ids of all sentences, one after the other, uint16 or uint32 [num_tokens].
         sentence_offsets: First token of each sentence, then num_tokens, int64 [num_sentences + 1].
-        document_offsets: First sentence of each document, then num_sentences, int64 [num_documents + 1].
-        source_offsets: First document of each source document, then num_documents, int64 [num_sources + 1].
+        document_offsets: First sentence of each document, then num_sentences, int64 [num_documents
+            + 1].
+        source_offsets: First document of each source document, then num_documents, int64
+            [num_sources + 1].
         meta: Content of meta.json in the folder: counts, fingerprints, settings.
     """
 
@@ -43,7 +47,9 @@ class Shards:
 
     @cached_property
     def is_of_single_sentences(self) -> bool:
-        """Whether most documents have one sentence, so that few sentences have a neighbour: headlines, short posts."""
+        """Whether most documents have one sentence, so that few sentences have a neighbour:
+        headlines, short posts.
+        """
         return bool(2 * np.count_nonzero(np.diff(self.document_offsets) == 1) > self.num_documents)
 
     def source_of(self, documents: np.ndarray) -> np.ndarray:
@@ -57,15 +63,21 @@ class Shards:
 
 
 def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) -> Shards:
-    """Opens one split of prepared shards and checks that they were made by the given tokenizer, if any.
+    """Opens one split of prepared shards and checks that they were made by the given tokenizer, if
+    any.
 
     Raises:
         ConfigError: another tokenizer made the shards.
         DamagedFileError: a file is missing, is incomplete or contradicts the others.
     """
     meta = read_meta(folder)
-    if tokenizer and (tokenizer.fingerprint, tokenizer.vocab_size) != (meta["model_fingerprint"], meta["vocab_size"]):
-        raise ConfigError(f"the token shards in {folder} were made by another tokenizer: {_remedy(folder)}")
+    if tokenizer and (tokenizer.fingerprint, tokenizer.vocab_size) != (
+        meta["model_fingerprint"],
+        meta["vocab_size"],
+    ):
+        raise ConfigError(
+            f"the token shards in {folder} were made by another tokenizer: {_remedy(folder)}"
+        )
     maps = []
     inner = 0  # the length of the part that the offsets of a part refer to
     for part in _PARTS:
@@ -92,7 +104,9 @@ class _Meta(BaseModel, extra="allow"):
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """The content of meta.json of prepared shards: counts, fingerprints, settings; or DamagedFileError."""
+    """The content of meta.json of prepared shards: counts, fingerprints, settings; or
+    DamagedFileError.
+    """
     return files.read_json(folder / "meta.json", _Meta, _remedy(folder)).model_dump()
 
 
@@ -114,11 +128,13 @@ class ShardWriter:
 
         Args:
             tokens: Token ids, in the dtype of the shards [tokens].
-            lengths: Of sentences in tokens [sentences], of documents in sentences [documents], and of source documents
-                in documents [source documents].
+            lengths: Of sentences in tokens [sentences], of documents in sentences [documents], and
+                of source documents in documents [source documents].
         """
         starts = [self.counts[part] for part in _PARTS[:-1]]
-        offsets = [start + np.cumsum(content) for start, content in zip(starts, lengths, strict=True)]
+        offsets = [
+            start + np.cumsum(content) for start, content in zip(starts, lengths, strict=True)
+        ]
         for part, content in zip(_PARTS, (tokens, *offsets), strict=True):
             self.counts[part] += len(content)
             with open(self._files[part], "ab") as file:

@@ -1,4 +1,6 @@
-"""Cleaned text to token ids: by a SentencePiece model, such as ALBERT's, or by a tokenizer.json, such as BERT's."""
+"""Cleaned text to token ids: by a SentencePiece model, such as ALBERT's, or by a tokenizer.json,
+such as BERT's.
+"""
 
 import json
 from collections.abc import Sequence
@@ -20,18 +22,26 @@ CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
 _SPECIAL = ("<pad>", "<unk>", *CONTROL_SYMBOLS)
 # In a tokenizer.json: BERT's names, and ALBERT's if a SentencePiece model was converted to one.
 _JSON_SPECIAL = (("[PAD]", "<pad>"), ("[UNK]", "<unk>"), *((token,) for token in CONTROL_SYMBOLS))
-# From _is_start_piece_sp of the release: the ASCII punctuation that it lists (not all) and the letters.
+# From _is_start_piece_sp of the release: the ASCII punctuation that it lists (not all) and the
+# letters.
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 _JOINING = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
-# What str.split() or the rules of SentencePiece (nmt_nfkc) take for a space and Unicode's normal forms do not turn into
-# one. In its form of these rules, transformers loses an accent after U+200C.
-_SPACES = "[\\t-\\r\\x1c-\\x1f\\x{85}\\x{1680}\\x{200b}\\x{200c}\\x{200e}\\x{200f}\\x{2028}\\x{2029}\\x{feff}\\x{fffd}]"
-# The blocks of combining diacritical marks: accents of the Latin, Greek and Cyrillic alphabets. The vowel signs and
-# voicing marks of other scripts are letters and stay.
-_ACCENTS = "[\\x{0300}-\\x{036f}\\x{1ab0}-\\x{1aff}\\x{1dc0}-\\x{1dff}\\x{20d0}-\\x{20ff}\\x{fe20}-\\x{fe2f}]"
+# What str.split() or the rules of SentencePiece (nmt_nfkc) take for a space and Unicode's normal
+# forms do not turn into one. In its form of these rules, transformers loses an accent after U+200C.
+_SPACES = (
+    "[\\t-\\r\\x1c-\\x1f\\x{85}\\x{1680}\\x{200b}\\x{200c}\\x{200e}\\x{200f}"
+    "\\x{2028}\\x{2029}\\x{feff}\\x{fffd}]"
+)
+# The blocks of combining diacritical marks: accents of the Latin, Greek and Cyrillic alphabets. The
+# vowel signs and voicing marks of other scripts are letters and stay.
+_ACCENTS = (
+    "[\\x{0300}-\\x{036f}\\x{1ab0}-\\x{1aff}\\x{1dc0}-\\x{1dff}"
+    "\\x{20d0}-\\x{20ff}\\x{fe20}-\\x{fe2f}]"
+)
 
-# A unigram model takes these words for the pieces of their names, also where they stand in a text; cut after the
-# bracket, they are text. Ordinary pieces have no bracket before a letter, as scripts are not mixed in them.
+# A unigram model takes these words for the pieces of their names, also where they stand in a text;
+# cut after the bracket, they are text. Ordinary pieces have no bracket before a letter, as scripts
+# are not mixed in them.
 _APART = Regex(r"<(?=(?:pad|unk)>)|\[(?=(?:CLS|SEP|MASK|PAD|UNK)\])")
 
 
@@ -40,7 +50,8 @@ class Cleaning:
     """Normal form NFKC with single spaces, and, if asked for, lower case and no accents.
 
     Source: preprocess_text in tokenization.py of the release.
-    # Differs from the release, which drops every character with a combining class: the virama of Hindi as well.
+    # Differs from the release, which drops every character with a combining class: the virama of
+    Hindi as well.
     """
 
     lower_case: bool = False
@@ -49,7 +60,8 @@ class Cleaning:
 
     def __call__(self, text: str) -> str:
         """The cleaned text."""
-        if text.isascii() and not self._is_turkic:  # as below but for runs of spaces, in a fraction of the time
+        # as below but for runs of spaces, in a fraction of the time
+        if text.isascii() and not self._is_turkic:
             text = " ".join(text.split())
             return text.lower() if self.lower_case else text
         return self.normalizer.normalize_str(text)
@@ -62,7 +74,10 @@ class Cleaning:
     @cached_property
     def normalizer(self) -> normalizers.Normalizer:
         """The cleaning as a part of a tokenizer.json."""
-        parts: list[normalizers.Normalizer] = [normalizers.Replace(Regex(_SPACES), " "), normalizers.NFKC()]
+        parts: list[normalizers.Normalizer] = [
+            normalizers.Replace(Regex(_SPACES), " "),
+            normalizers.NFKC(),
+        ]
         if self.lower_case:
             if self._is_turkic:
                 parts += [normalizers.Replace("İ", "i"), normalizers.Replace("I", "ı")]
@@ -80,8 +95,8 @@ def cleaning_of(corpus: CorpusConfig) -> Cleaning:
 class Tokenizer:
     """Text, which it cleans, to token ids, by a tokenizer.json without its truncation and padding.
 
-    The file says how text is cleaned (in BERT: lower case, accents, punctuation); the corpus does not. Special tokens
-    are looked up by name and never come from text.
+    The file says how text is cleaned (in BERT: lower case, accents, punctuation); the corpus does
+    not. Special tokens are looked up by name and never come from text.
 
     Attributes:
         fingerprint: short hash of everything that determines the tokens.
@@ -91,7 +106,9 @@ class Tokenizer:
     """
 
     def __init__(self, model: bytes, origin: str) -> None:
-        """Takes the content of a tokenizer.json, which origin names in errors; ConfigError if it cannot be used."""
+        """Takes the content of a tokenizer.json, which origin names in errors; ConfigError if it
+        cannot be used.
+        """
         try:
             self._aligned = tokenizers.Tokenizer.from_buffer(model)
         except ValueError as error:
@@ -107,17 +124,24 @@ class Tokenizer:
         self.fingerprint = digest_of(model)
         vocabulary = self._aligned.get_vocab()
         self.vocab_size = 1 + max(vocabulary.values())  # ids may have gaps
-        ids = [next((vocabulary[name] for name in names if name in vocabulary), -1) for names in _JSON_SPECIAL]
+        ids = [
+            next((vocabulary[name] for name in names if name in vocabulary), -1)
+            for names in _JSON_SPECIAL
+        ]
         if -1 in ids:
             raise ConfigError(f"{origin} has no token {' or '.join(_JSON_SPECIAL[ids.index(-1)])}")
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
 
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Token ids of each sentence, without special tokens."""
-        return [encoding.ids for encoding in self._aligned.encode_batch(list(sentences), add_special_tokens=False)]
+        return [
+            encoding.ids
+            for encoding in self._aligned.encode_batch(list(sentences), add_special_tokens=False)
+        ]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Token ids of a text and, for each token, its character range [start, end) in the text before cleaning.
+        """Token ids of a text and, for each token, its character range [start, end) in the text
+        before cleaning.
 
         Ranges may overlap: a character that cleaning takes apart may belong to several tokens.
         """
@@ -132,28 +156,41 @@ class Tokenizer:
     def word_starts(self) -> np.ndarray:
         """Which tokens start a word, bool [vocab]; all others join the token before them.
 
-        Source: _is_start_piece_sp in create_pretraining_data.py of the release. Each punctuation mark is a separate
-        word, and so is every token with a character that is neither punctuation nor an English letter. In WordPiece,
-        every token without `##` (create_pretraining_data.py of BERT, whole word masking).
+        Source: _is_start_piece_sp in create_pretraining_data.py of the release. Each punctuation
+        mark is a separate word, and so is every token with a character that is neither punctuation
+        nor an English letter. In WordPiece, every token without `##` (create_pretraining_data.py of
+        BERT, whole word masking).
         """
         continues = [token.startswith(self._continuation) for token in self.tokens()]
-        return ~np.array(continues) if any(continues) else np.array([starts_word(token) for token in self.tokens()])
+        return (
+            ~np.array(continues)
+            if any(continues)
+            else np.array([starts_word(token) for token in self.tokens()])
+        )
 
 
 def starts_word(token: str) -> bool:
-    return token.startswith(("▁", "<")) or token in _PUNCTUATION or not _JOINING.issuperset(token.lower())
+    return (
+        token.startswith(("▁", "<"))
+        or token in _PUNCTUATION
+        or not _JOINING.issuperset(token.lower())
+    )
 
 
 def load(file: Path, cleaning: Cleaning = Cleaning()) -> Tokenizer:
-    """The tokenizer of a model file: a tokenizer.json (by its suffix), which has its own cleaning, or a SentencePiece
-    model, for which text is cleaned as given.
+    """The tokenizer of a model file: a tokenizer.json (by its suffix), which has its own cleaning,
+    or a SentencePiece model, for which text is cleaned as given.
 
     Raises:
-        ConfigError: the file cannot be read or is not such a model, or a special token is missing or could come from
-            text.
+        ConfigError: the file cannot be read or is not such a model, or a special token is missing
+            or could come from text.
     """
     model = read_bytes(file)
-    return Tokenizer(model, str(file)) if file.suffix == ".json" else SentencePieceTokenizer(model, str(file), cleaning)
+    return (
+        Tokenizer(model, str(file))
+        if file.suffix == ".json"
+        else SentencePieceTokenizer(model, str(file), cleaning)
+    )
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -165,7 +202,9 @@ class SentencePieceTokenizer(Tokenizer):
     _continuation = "\0"  # its words begin with ▁
 
     def __init__(self, model: bytes, origin: str, cleaning: Cleaning = Cleaning()) -> None:
-        """Takes a serialized SentencePiece model, which origin names in errors; ConfigError if it cannot be used."""
+        """Takes a serialized SentencePiece model, which origin names in errors; ConfigError if it
+        cannot be used.
+        """
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
             self._processor.LoadFromSerializedProto(model)
@@ -180,7 +219,10 @@ class SentencePieceTokenizer(Tokenizer):
         for token, number in zip(_SPECIAL, ids, strict=True):
             is_special = self._processor.IsControl(number) or self._processor.IsUnknown(number)
             if self._processor.IdToPiece(number) != token or not is_special:
-                raise ConfigError(f"{origin} must have the control symbols {', '.join(_SPECIAL)}, but has no {token}")
+                raise ConfigError(
+                    f"{origin} must have the control symbols {', '.join(_SPECIAL)}, but has no "
+                    f"{token}"
+                )
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
 
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
@@ -189,23 +231,32 @@ class SentencePieceTokenizer(Tokenizer):
 
     @cached_property
     def _aligned(self) -> tokenizers.Tokenizer:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The same tokenizer, ten times slower, which knows the place of each token in the text before cleaning."""
-        return _unigram(self._proto, self._clean, before_special=" ")  # a token with a space never comes from text
+        """The same tokenizer, ten times slower, which knows the place of each token in the text
+        before cleaning.
+        """
+        # a token with a space never comes from text
+        return _unigram(self._proto, self._clean, before_special=" ")
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         space = self._processor.PieceToId("▁")
         ids, offsets = super().encode_with_offsets(text)
         # A lone ▁ is the space before a word: it has no character of the word that begins there.
         is_space = [token == space for token in ids]
-        return ids, [(first, first if empty else end) for empty, (first, end) in zip(is_space, offsets, strict=True)]
+        return ids, [
+            (first, first if empty else end)
+            for empty, (first, end) in zip(is_space, offsets, strict=True)
+        ]
 
     def tokens(self) -> list[str]:
         return [self._processor.IdToPiece(token) for token in range(self.vocab_size)]
 
 
 def _plain(model: bytes, origin: str) -> Any:
-    """The content of a SentencePiece model; ConfigError unless it has the rules that _unigram() has."""
-    from sentencepiece import sentencepiece_model_pb2  # protobuf takes a while, and only exports read it
+    """The content of a SentencePiece model; ConfigError unless it has the rules that _unigram()
+    has.
+    """
+    # protobuf takes a while, and only exports read it
+    from sentencepiece import sentencepiece_model_pb2
 
     proto = sentencepiece_model_pb2.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]
     proto.ParseFromString(model)
@@ -218,47 +269,62 @@ def _plain(model: bytes, origin: str) -> Any:
         and not trainer.treat_whitespace_as_suffix
     )
     if not is_allowed:
-        allowed = "model_type=unigram, split_by_whitespace, add_dummy_prefix, no byte_fallback, no suffixes"
+        allowed = (
+            "model_type=unigram, split_by_whitespace, add_dummy_prefix, no byte_fallback, "
+            "no suffixes"
+        )
         raise ConfigError(f"{origin} is a SentencePiece model of another kind (allowed: {allowed})")
     return proto
 
 
 def _unigram(proto: Any, cleaning: Cleaning, before_special: str = "") -> tokenizers.Tokenizer:
-    """A SentencePiece unigram model, before which text is cleaned, as a tokenizer without special tokens.
+    """A SentencePiece unigram model, before which text is cleaned, as a tokenizer without special
+    tokens.
 
-    Brackets, quotes and other symbols that SentencePiece never joins to others remain ordinary tokens, with their
-    score of 0, the highest. transformers would make them added tokens, which drop the space before them.
+    Brackets, quotes and other symbols that SentencePiece never joins to others remain ordinary
+    tokens, with their score of 0, the highest. transformers would make them added tokens, which
+    drop the space before them.
     """
     names = [before_special * (entry.piece in _SPECIAL) + entry.piece for entry in proto.pieces]
     scores = [entry.score for entry in proto.pieces]
     unknown = names.index(f"{before_special}<unk>")
-    result = tokenizers.Tokenizer(models.Unigram([*zip(names, scores, strict=True)], unknown, byte_fallback=False))
+    result = tokenizers.Tokenizer(
+        models.Unigram([*zip(names, scores, strict=True)], unknown, byte_fallback=False)
+    )
     charsmap = proto.normalizer_spec.precompiled_charsmap
     result.normalizer = normalizers.Sequence(
         [cleaning.normalizer, *([normalizers.Precompiled(charsmap)] if charsmap else [])]
     )
-    result.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    result.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+    )
     result.decoder = decoders.Metaspace()
     return result
 
 
-def _specials_apart(pre_tokenizer: pre_tokenizers.PreTokenizer | None) -> pre_tokenizers.PreTokenizer:
+def _specials_apart(
+    pre_tokenizer: pre_tokenizers.PreTokenizer | None,
+) -> pre_tokenizers.PreTokenizer:
     """The pre-tokenizer, after which no word of a text is the name of a special token."""
     cut = pre_tokenizers.Split(_APART, "merged_with_previous")
     return pre_tokenizers.Sequence([pre_tokenizer, cut] if pre_tokenizer else [cut])
 
 
 def as_json(model: bytes, cleaning: Cleaning) -> dict[str, Any]:
-    """The content of a tokenizer.json that cleans text and then gives the ids of a SentencePiece unigram model.
+    """The content of a tokenizer.json that cleans text and then gives the ids of a SentencePiece
+    unigram model.
 
-    In transformers, the name of a special token in a text is that token, unless split_special_tokens=True.
+    In transformers, the name of a special token in a text is that token, unless
+    split_special_tokens=True.
     """
     tokenizer = _unigram(_plain(model, "the model"), cleaning)
     tokenizer.pre_tokenizer = _specials_apart(tokenizer.pre_tokenizer)
     tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in _SPECIAL])
     ends = [(token, tokenizer.token_to_id(token)) for token in CONTROL_SYMBOLS[:2]]
     pair = "[CLS] $A [SEP] $B:1 [SEP]:1"
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair=pair, special_tokens=ends)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair=pair, special_tokens=ends
+    )
     content = json.loads(tokenizer.to_str())
     cleaning_steps = json.loads(cleaning.normalizer.__getstate__())
     steps = content["normalizer"]["normalizers"]

@@ -1,4 +1,6 @@
-"""The picture of all claims: a line a claim, by table, with its verdict and number by loss and by tasks."""
+"""The picture of all claims: a line a claim, by table, with its verdict and number by loss and by
+tasks.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +18,9 @@ SHADE = "#F2F2F2"
 
 @dataclass(frozen=True)
 class Mark:
-    """A verdict in a column: its word, the number, and whether something is told: it is decided, or could have been."""
+    """A verdict in a column: its word, the number, and whether something is told: it is decided, or
+    could have been.
+    """
 
     word: str
     number: str
@@ -33,7 +37,10 @@ class ClaimRow:
 
 
 def claims(
-    rows: Sequence[ClaimRow], columns: Sequence[str], looks: Mapping[str, tuple[str, str]], title: str
+    rows: Sequence[ClaimRow],
+    columns: Sequence[str],
+    looks: Mapping[str, tuple[str, str]],
+    title: str,
 ) -> Figure:
     """A line a claim, grouped by table; a mark is filled where it tells something.
 
@@ -63,11 +70,15 @@ def claims(
             y += 1
     for word, (colour, marker) in looks.items():
         panel.plot([], [], linestyle="none", marker=marker, color=colour, label=word)
-    hollow = Line2D([], [], linestyle="none", marker="o", markerfacecolor="none", color=drawing.FLOOR)
+    hollow = Line2D(
+        [], [], linestyle="none", marker="o", markerfacecolor="none", color=drawing.FLOOR
+    )
     hollow.set_label("hollow: nothing is told at this scale")
     panel.add_line(hollow)
     corrected = Line2D([], [], linestyle="none")
-    corrected.set_label("undecided beside an interval without 0: p is corrected for the number of claims")
+    corrected.set_label(
+        "undecided beside an interval without 0: p is corrected for the number of claims"
+    )
     panel.add_line(corrected)
     figure.set_label(as_text(rows, title))
     return drawing.finish(figure, title, [panel])
@@ -77,7 +88,10 @@ def as_text(rows: Sequence[ClaimRow], title: str) -> str:
     """What the picture shows: its title, and a line a claim with its verdicts and numbers."""
     lines = [title]
     for row in rows:
-        marks = [f"{column}: {mark.word} {mark.number} {mark.tells}" for column, mark in row.marks.items()]
+        marks = [
+            f"{column}: {mark.word} {mark.number} {mark.tells}"
+            for column, mark in row.marks.items()
+        ]
         lines.append(" | ".join([row.group, row.claim, *marks]))
     return "\n".join(lines)
 
@@ -86,4 +100,11 @@ def _draw(panel: Axes, left: float, y: float, mark: Mark, look: tuple[str, str])
     colour, marker = look
     inside = colour if mark.tells else "none"
     panel.plot(left + 0.005, y, color=colour, marker=marker, markersize=5, markerfacecolor=inside)
-    panel.text(left + 0.018, y, f"{mark.word}  {mark.number}".strip(), va="center", fontsize=7, color=colour)
+    panel.text(
+        left + 0.018,
+        y,
+        f"{mark.word}  {mark.number}".strip(),
+        va="center",
+        fontsize=7,
+        color=colour,
+    )

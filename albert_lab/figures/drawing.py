@@ -19,9 +19,20 @@ from albert_lab.messages import printable
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import PaperFigure
 
-# The palette of Okabe and Ito (2008), which colour-blind readers can distinguish, without yellow, which is hard to see
-# on paper. Then three of the muted colours of Paul Tol (2021).
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#882255", "#999933", "#332288")
+# The palette of Okabe and Ito (2008), which colour-blind readers can distinguish, without yellow,
+# which is hard to see on paper. Then three of the muted colours of Paul Tol (2021).
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#E69F00",
+    "#000000",
+    "#882255",
+    "#999933",
+    "#332288",
+)
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (7, 3)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 FLOOR = "#555555"
@@ -59,12 +70,17 @@ def sheet(columns: int) -> tuple[Figure, list[Axes]]:
 
 
 def looks(rows: Mapping[str, Sequence[str]]) -> dict[str, Look]:
-    """The look of each row by its labels: of two axes, colour shows the one with more labels, lines the other."""
+    """The look of each row by its labels: of two axes, colour shows the one with more labels, lines
+    the other.
+    """
     if {len(labels) for labels in rows.values()} != {2}:
         return {row: (place, place) for place, row in enumerate(rows)}
     axes = [list(dict.fromkeys(labels[axis] for labels in rows.values())) for axis in (0, 1)]
     first, second = sorted((0, 1), key=lambda axis: -len(axes[axis]))
-    return {row: (axes[first].index(own[first]), axes[second].index(own[second])) for row, own in rows.items()}
+    return {
+        row: (axes[first].index(own[first]), axes[second].index(own[second]))
+        for row, own in rows.items()
+    }
 
 
 def style(look: Look, *, paper: bool = False) -> dict[str, Any]:
@@ -76,7 +92,9 @@ def style(look: Look, *, paper: bool = False) -> dict[str, Any]:
 
 
 def literal(text: str) -> str:
-    """Text that matplotlib shows as it is, on one line; legends leave out labels that begin with an underscore."""
+    """Text that matplotlib shows as it is, on one line; legends leave out labels that begin with an
+    underscore.
+    """
     return re.sub("^_", " _", printable(text))
 
 
@@ -93,7 +111,9 @@ def draw_line(panel: Axes, points: Any, label: str, look: Look) -> None:
 
 
 def draw_paper(panel: Axes, paper: PaperFigure, metric: str, looks_of: Mapping[str, Look]) -> None:
-    """Draw the paper's curves of a metric as far as they were read off: points, and a hatched range for the rest."""
+    """Draw the paper's curves of a metric as far as they were read off: points, and a hatched range
+    for the rest.
+    """
     for place, curve in enumerate(curve for curve in paper.curves if curve.panel == metric):
         other = len(looks_of) + place  # a row that we have not, which has a colour of its own
         look = style(looks_of.get(curve.row, (other, other)), paper=True)
@@ -102,30 +122,59 @@ def draw_paper(panel: Axes, paper: PaperFigure, metric: str, looks_of: Mapping[s
         xs, ys = zip(*curve.points, strict=True)
         panel.plot(xs, ys, label=literal(curve.row), **look)
         if curve.between:
-            hatch = {"facecolor": "none", "edgecolor": look["color"], "hatch": "///", "linewidth": 0.5, "alpha": 0.6}
+            hatch = {
+                "facecolor": "none",
+                "edgecolor": look["color"],
+                "hatch": "///",
+                "linewidth": 0.5,
+                "alpha": 0.6,
+            }
             between = [min(xs) + 1, max(xs) - 1]
             panel.fill_between(
-                between, *curve.between, label=literal(f"paper, {curve.row}: read off as a range"), **hatch
+                between,
+                *curve.between,
+                label=literal(f"paper, {curve.row}: read off as a range"),
+                **hatch,
             )
     panel.set(title=f"paper, {paper.figure} (read off the plot)", xlabel=paper.x)
 
 
 def draw_floor(panel: Axes, height: float, label: str, dashes: str) -> None:
-    """Draw a floor; one for which the lines would have to shrink too far is written at the edge of the panel."""
+    """Draw a floor; one for which the lines would have to shrink too far is written at the edge of
+    the panel.
+    """
     low, high = panel.dataLim.intervaly
     if high - low >= (max(high, height) - min(low, height)) / 2:
         panel.axhline(height, color=FLOOR, linestyle=dashes, linewidth=1, label=label)
         return
     is_below = height < low
     lines = sum(isinstance(text.get_gid(), str) for text in panel.texts)
-    place = {"va": "bottom", "y": 0.02 + 0.07 * lines} if is_below else {"va": "top", "y": 0.98 - 0.07 * lines}
+    place = (
+        {"va": "bottom", "y": 0.02 + 0.07 * lines}
+        if is_below
+        else {"va": "top", "y": 0.98 - 0.07 * lines}
+    )
     text = f"{label}: {height:.1f} {'↓' if is_below else '↑'}"
-    panel.text(0.99, s=text, fontsize=6, color=FLOOR, ha="right", transform=panel.transAxes, gid="floor", **place)
+    panel.text(
+        0.99,
+        s=text,
+        fontsize=6,
+        color=FLOOR,
+        ha="right",
+        transform=panel.transAxes,
+        gid="floor",
+        **place,
+    )
 
 
-def finish(figure: Figure, title: str, panels: Sequence[Axes], missing: Sequence[str] = ()) -> Figure:
-    """Put the message above a figure, and below it one legend of its panels, with the rows that are missing."""
-    for written in figure.findobj(Text):  # headings of tasks and measures, names of axes, quotations
+def finish(
+    figure: Figure, title: str, panels: Sequence[Axes], missing: Sequence[str] = ()
+) -> Figure:
+    """Put the message above a figure, and below it one legend of its panels, with the rows that are
+    missing.
+    """
+    # headings of tasks and measures, names of axes, quotations
+    for written in figure.findobj(Text):
         written.set_text(literal(written.get_text()))
     by_label: dict[str, Any] = {}
     for panel in panels:
@@ -135,31 +184,46 @@ def finish(figure: Figure, title: str, panels: Sequence[Axes], missing: Sequence
     words += [f"missing: {len(missing) - MOST_MISSING} more"] if len(missing) > MOST_MISSING else []
     by_label |= {literal(line): Line2D([], [], linestyle="none") for line in words}
     width, height = figure.get_size_inches()
-    columns = max(1, min(len(by_label), int(width * CHARACTERS_PER_INCH / (max(map(len, by_label), default=0) + 8))))
+    columns = max(
+        1,
+        min(
+            len(by_label),
+            int(width * CHARACTERS_PER_INCH / (max(map(len, by_label), default=0) + 8)),
+        ),
+    )
     rows = -(-len(by_label) // columns)
     text = textwrap.fill(literal(title), int(width * CHARACTERS_PER_INCH * 0.85))
-    figure.set_size_inches(width, height + LEGEND_ROW_INCHES * rows + TITLE_INCHES * (text.count("\n") + 1))
+    figure.set_size_inches(
+        width, height + LEGEND_ROW_INCHES * rows + TITLE_INCHES * (text.count("\n") + 1)
+    )
     figure.suptitle(text, fontweight="bold")
     if by_label:
-        figure.legend(list(by_label.values()), list(by_label), loc="outside lower center", ncols=columns)
+        figure.legend(
+            list(by_label.values()), list(by_label), loc="outside lower center", ncols=columns
+        )
     return figure
 
 
 def write(draw: Callable[[], Figure | None], file: Path, *others: Path) -> Figure | None:
-    """Write a figure into a PNG file of few colours, and others by their ending; None if there is none.
+    """Write a figure into a PNG file of few colours, and others by their ending; None if there is
+    none.
 
-    The PNG file keeps the label of the figure, which may be the data that it shows, as its description.
+    The PNG file keeps the label of the figure, which may be the data that it shows, as its
+    description.
     """
     with matplotlib.style.context(["default", RC]):  # regardless of the user's settings
         figure = draw()
         if figure is None:
             return None
-        figure.draw_without_rendering()  # the layout that is saved starts from the ticks of a first one
+        # the layout that is saved starts from the ticks of a first one
+        figure.draw_without_rendering()
         for path in (file, *others):
             content = io.BytesIO()
             figure.savefig(content, format=path.suffix[1:])
             label = str(figure.get_label())
-            write_atomically(path, _few_colours(content, label) if path.suffix == ".png" else content.getvalue())
+            write_atomically(
+                path, _few_colours(content, label) if path.suffix == ".png" else content.getvalue()
+            )
     return figure
 
 

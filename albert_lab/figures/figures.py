@@ -35,10 +35,12 @@ class Chart(NamedTuple):
 
 FIGURES = {
     "learning-curves": Chart(
-        charts.learning_curves, "evaluations during training (`evaluation.num_curve_points` above 0)"
+        charts.learning_curves,
+        "evaluations during training (`evaluation.num_curve_points` above 0)",
     ),
     "scores-by-setting": Chart(
-        charts.scores_by_setting, "an axis of numbers with at least two rows, and at most one other axis"
+        charts.scores_by_setting,
+        "an axis of numbers with at least two rows, and at most one other axis",
     ),
     "sharing-tradeoff": Chart(charts.sharing_tradeoff, "a finished run with scores"),
     LAYERS: Chart(charts.layer_similarity, "layers measured at the end of a run"),
@@ -46,7 +48,9 @@ FIGURES = {
 
 
 def draw_first(folder: Path, analysis: Analysis, title: str) -> str | None:
-    """Draw the first figure of the experiment that has data into a report's folder; the name of its file."""
+    """Draw the first figure of the experiment that has data into a report's folder; the name of its
+    file.
+    """
     for name in analysis.experiment.figures:
         file = folder / f"{name}.png"
         if drawing.write(lambda name=name: FIGURES[name].draw(analysis, title), file):
@@ -62,7 +66,9 @@ def draw(folder: Path, name: str, out: Path, title_of: Callable[[Analysis], str]
     """
     files, analysis = [out / f"{name}.{kind}" for kind in ("png", "svg")], read(folder)
     if not drawing.write(lambda: FIGURES[name].draw(analysis, title_of(analysis)), *files):
-        raise ConfigError(f"{folder} has no data for the figure {name}: it needs {FIGURES[name].needs}")
+        raise ConfigError(
+            f"{folder} has no data for the figure {name}: it needs {FIGURES[name].needs}"
+        )
     return files
 
 
@@ -81,9 +87,13 @@ def newest(name: str) -> Path:
     """
     if found := find(name, paths.reports()) or find(name, paths.published()):
         return found
-    makers = [file.stem for file in experiments.files() if name in experiments.named(file.stem).figures]
+    makers = [
+        file.stem for file in experiments.files() if name in experiments.named(file.stem).figures
+    ]
     commands = " or ".join(f"`albert-lab {maker}`" for maker in makers) or "a study that names it"
-    raise MissingDataError(f"no report in {paths.reports()} has the figure {name}: {commands} makes one")
+    raise MissingDataError(
+        f"no report in {paths.reports()} has the figure {name}: {commands} makes one"
+    )
 
 
 def is_report(folder: Path) -> bool:
@@ -93,7 +103,9 @@ def is_report(folder: Path) -> bool:
 def newest_runs(say: Say) -> list[Path]:
     """The folders of the newest finished run of each row, of at most four rows; says which."""
     titles, of_rows = studies.titles_of_runs(paths.reports()), dict[str, Path]()
-    for record in sorted(paths.runs().glob(f"*/{runs.RECORD}"), key=lambda file: -file.stat().st_mtime):
+    for record in sorted(
+        paths.runs().glob(f"*/{runs.RECORD}"), key=lambda file: -file.stat().st_mtime
+    ):
         name = record.parent.name
         of_rows.setdefault(titles.get(name, name).split(" seed ")[0], record.parent)
     found = [*of_rows.values()][:FEW]
@@ -104,16 +116,24 @@ def newest_runs(say: Say) -> list[Path]:
 
 
 def layers_of(folder: Path, say: Say) -> list[tuple[str, Sequence[Layer]]] | None:
-    """The layers of a run, or of the runs of a report, by the names of runs; None for a model of another tool."""
+    """The layers of a run, or of the runs of a report, by the names of runs; None for a model of
+    another tool.
+    """
     if is_report(folder):
         return [(run.name, run.layers) for run in studies.read(folder).runs if run.layers]
-    return [(folder.name, measured.layers_of(folder, say))] if (folder / runs.RUN_FILE).is_file() else None
+    return (
+        [(folder.name, measured.layers_of(folder, say))]
+        if (folder / runs.RUN_FILE).is_file()
+        else None
+    )
 
 
 def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) -> list[Path]:
-    """Layers of any encoders by their names in one figure, with their table: layers.csv, PNG and SVG.
+    """Layers of any encoders by their names in one figure, with their table: layers.csv, PNG and
+    SVG.
 
-    A run in a report has the name of its row and seed there, unless runs of several studies share it.
+    A run in a report has the name of its row and seed there, unless runs of several studies share
+    it.
 
     Raises:
         ConfigError: two encoders have one name.
@@ -125,14 +145,18 @@ def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) ->
         mean = next(layer for layer in layers if layer.token == TOKEN)
         row = f"{name} (n = {mean.n:,} tokens of {mean.corpus})"
         before, now = (
-            sum(layer.l2_distance + layer.degrees for layer in of) for of in (rows.setdefault(row, layers), layers)
+            sum(layer.l2_distance + layer.degrees for layer in of)
+            for of in (rows.setdefault(row, layers), layers)
         )
-        if not math.isclose(before, now, rel_tol=1e-6):  # a report has ten digits of its runs' numbers
+        # a report has ten digits of its runs' numbers
+        if not math.isclose(before, now, rel_tol=1e-6):
             raise ConfigError(f"two sources have the name {name}: rename one of their folders")
     lines = [{"row": row, **layer.model_dump()} for row, layers in rows.items() for layer in layers]
     table, paper = pd.DataFrame(lines), experiments.named(LAYERS).paper_figure
     write_atomically(out / LAYERS_TABLE, as_csv(table))
     files = [out / f"{LAYERS}.{kind}" for kind in ("png", "svg")]
     looks = {row: (place, place) for place, row in enumerate(rows)}
-    drawing.write(lambda: charts.draw_layers(table, "What each layer changes", looks, paper), *files)
+    drawing.write(
+        lambda: charts.draw_layers(table, "What each layer changes", looks, paper), *files
+    )
     return [out / LAYERS_TABLE, *files]

@@ -24,7 +24,15 @@ from albert_lab.training.device import choose_device
 from albert_lab.training.evaluate import Evaluator
 
 # Keys that an evaluation may set; the model determines all others.
-SETTABLE = ("corpus", "evaluation", "machine", "masking", "max_sequence_length", "short_sequence_probability", "scale")
+SETTABLE = (
+    "corpus",
+    "evaluation",
+    "machine",
+    "masking",
+    "max_sequence_length",
+    "short_sequence_probability",
+    "scale",
+)
 
 
 class Scored(Record):
@@ -46,8 +54,8 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     """Scores of a run or folder on the held-out documents of a corpus, by default those of its run.
 
     Raises:
-        ConfigError, MissingDataError: see loading.open_folder; an override of a key that the model determines; unusable
-            text.
+        ConfigError, MissingDataError: see loading.open_folder; an override of a key that the model
+            determines; unusable text.
     """
     opened = open_folder(text)
     config = without_added(_configure(opened, overrides))
@@ -57,17 +65,25 @@ def evaluate(text: str, overrides: Sequence[str], say: Say) -> Scored:
     evaluator = Evaluator(config, data.fitted_on, data.dev, data.tokenizer, data.floors, device)
     scores = evaluator.evaluate(opened.model.to(device), opened.missing).scores
     documents = len(data.dev.document_offsets) - 1
-    notes = [f"{documents:,} held-out documents, up to {config.evaluation.num_pairs:,} pairs of segments a measure."]
+    notes = [
+        f"{documents:,} held-out documents, up to {config.evaluation.num_pairs:,} pairs of "
+        "segments a measure."
+    ]
     without = [name for name in catalog.labels() if name not in scores]
     if without:
         missing = ", ".join(opened.missing) or "text of several sentences a document"
         notes.append(f"Not scored, without {missing}: {', '.join(without)}.")
     if "corpus" not in opened.run.fingerprints:
         notes.append("Its training text is not recorded: these documents may be part of it.")
-    notes.append(f"Labels of the pair head: {', '.join(opened.pair_labels) or 'none, so a linear probe answers'}.")
+    notes.append(
+        "Labels of the pair head: "
+        f"{', '.join(opened.pair_labels) or 'none, so a linear probe answers'}."
+    )
     return Scored(
         model=opened.run.name,
-        corpus=config.corpus.name if config.corpus.path is None else f"{config.corpus.name} ({config.corpus.path})",
+        corpus=config.corpus.name
+        if config.corpus.path is None
+        else f"{config.corpus.name} ({config.corpus.path})",
         dev_documents=documents,
         scores=scores,
         notes=notes,
@@ -84,14 +100,24 @@ def _configure(opened: Opened, overrides: Sequence[str]) -> RunConfig:
     composed = complete(load([f"scale={own.scale.name}", *overrides, "length_schedule=constant"]))
     for key in sorted(settings_of(overrides)):  # groups before the keys in them
         if key.split(".")[0] not in SETTABLE:
-            raise ConfigError(f"{key} cannot be set: the model determines it (allowed: {', '.join(SETTABLE)})")
+            raise ConfigError(
+                f"{key} cannot be set: the model determines it (allowed: {', '.join(SETTABLE)})"
+            )
         place = "evaluation" if key == "scale" else key
-        OmegaConf.update(content, place, OmegaConf.select(OmegaConf.create(composed), place), merge=False)
+        OmegaConf.update(
+            content, place, OmegaConf.select(OmegaConf.create(composed), place), merge=False
+        )
         if key == "corpus":  # cleaned and split as the text on which the model was trained
-            content.corpus.update(own.corpus.model_dump(include={"lower_case", "strip_accents", "language", *split}))
+            content.corpus.update(
+                own.corpus.model_dump(include={"lower_case", "strip_accents", "language", *split})
+            )
     content.length_schedule = composed["length_schedule"]  # held-out text has one length
     config = validate(OmegaConf.to_container(content))
     for key in split:
-        if getattr(config.corpus, key) != getattr(own.corpus, key) and text == fingerprint(config.corpus):
-            raise ConfigError(f"corpus.{key} cannot be set: {opened.run.name} was trained on a part of this text")
+        if getattr(config.corpus, key) != getattr(own.corpus, key) and text == fingerprint(
+            config.corpus
+        ):
+            raise ConfigError(
+                f"corpus.{key} cannot be set: {opened.run.name} was trained on a part of this text"
+            )
     return runs.with_tokenizer(config, opened.run)

@@ -1,4 +1,6 @@
-"""Export of a run: a folder of transformers with a model card, compared with the run before it is written."""
+"""Export of a run: a folder of transformers with a model card, compared with the run before it is
+written.
+"""
 
 import json
 from itertools import chain, islice
@@ -31,18 +33,21 @@ SPECIAL_WORDS = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
 
 
 def export(text: str, target: Path, say: Say) -> str:
-    """Writes a finished or imported run atomically as a separate folder; returns the class that loads it.
+    """Writes a finished or imported run atomically as a separate folder; returns the class that
+    loads it.
 
-    It is a BERT if no layer is shared and E = H, else an ALBERT. What transformers computes from the folder is compared
-    with the run first.
+    It is a BERT if no layer is shared and E = H, else an ALBERT. What transformers computes from
+    the folder is compared with the run first.
 
     Args:
         target: folder to write; it must be empty or not exist.
 
     Raises:
-        ConfigError: an unknown or unfinished run, a target that is not empty or cannot be written, a model that
-            transformers does not have, or a folder from which it computes something else.
-        MissingDataError: transformers is not installed, or the run's weights or tokenizer do not exist.
+        ConfigError: an unknown or unfinished run, a target that is not empty or cannot be written,
+            a model that transformers does not have, or a folder from which it computes something
+            else.
+        MissingDataError: transformers is not installed, or the run's weights or tokenizer do not
+            exist.
     """
     layout.package("export")
     folder = runs.find(text)
@@ -53,14 +58,18 @@ def export(text: str, target: Path, say: Say) -> str:
     with replacing(target) as partial:
         partial.mkdir()
         write_tokenizer(opened.run.config, partial)
-        model_class = layout.write(opened.model, opened.missing, opened.pair_labels, opened.tokenizer, partial)
+        model_class = layout.write(
+            opened.model, opened.missing, opened.pair_labels, opened.tokenizer, partial
+        )
         say(_prove(opened, model_class, partial))
         (partial / CARD).write_text(_card(folder, opened, model_class), encoding="utf-8")
     return model_class
 
 
 def write_tokenizer(config: RunConfig, folder: Path) -> None:
-    """Writes the tokenizer of a run: the model file, and what transformers reads, with the cleaning of its corpus."""
+    """Writes the tokenizer of a run: the model file, and what transformers reads, with the cleaning
+    of its corpus.
+    """
     file = find_tokenizer(config)
     corpus = config.corpus
     tokenizer = load_tokenizer(file)
@@ -71,7 +80,8 @@ def write_tokenizer(config: RunConfig, folder: Path) -> None:
     tokens = tokenizer.tokens()
     special = ("pad", "unk", "cls", "sep", "mask")
     written[TOKENIZER_CONFIG] = {
-        # This class of transformers reads the file; the others build another normalization from the vocabulary.
+        # This class of transformers reads the file; the others build another normalization from the
+        # vocabulary.
         "tokenizer_class": "PreTrainedTokenizerFast",
         "do_lower_case": corpus.lower_case,
         "keep_accents": not corpus.strip_accents,
@@ -82,18 +92,23 @@ def write_tokenizer(config: RunConfig, folder: Path) -> None:
         "digit_commas": config.tokenizer.digit_commas,
     }
     for name, content in written.items():
-        (folder / name).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (folder / name).write_text(
+            json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
 
 def _card(folder: Path, opened: Opened, model_class: str) -> str:
     """The text of a model card: what the Hub reads, then usage, origin and scores."""
     config, record = opened.run.config, results.read(folder, opened.run.name)
     parts = [
-        f"---\nlibrary_name: transformers\npipeline_tag: fill-mask\nlanguage: {config.corpus.language}\n---",
+        "---\nlibrary_name: transformers\npipeline_tag: fill-mask\nlanguage: "
+        f"{config.corpus.language}\n---",
         f"# {opened.run.name}",
         f"```python\nfrom transformers import AutoTokenizer, {model_class}\n"
-        f'tokenizer, model = AutoTokenizer.from_pretrained("."), {model_class}.from_pretrained(".")\n```',
-        "Words of a text such as `[MASK]` or `<unk>` were text in training. Here they are special tokens, unless the"
+        'tokenizer, model = AutoTokenizer.from_pretrained("."), '
+        f'{model_class}.from_pretrained(".")\n```',
+        "Words of a text such as `[MASK]` or `<unk>` were text in training. Here they are "
+        "special tokens, unless the"
         " tokenizer is called with `split_special_tokens=True`, which gives the ids of training.",
     ]
     if record:
@@ -101,10 +116,16 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
         if record.conversion:
             text = record.conversion.as_text(config.conversion)
             origin = record.start_from.run if record.start_from else ""
-            parts.append(f"Not trained from scratch: made of the weights of {origin}; converted: {text}.")
-        training = f"{config.inter_sentence.name}, {record.training.steps:,} steps, seed {config.seed}"
+            parts.append(
+                f"Not trained from scratch: made of the weights of {origin}; converted: {text}."
+            )
+        training = (
+            f"{config.inter_sentence.name}, {record.training.steps:,} steps, seed {config.seed}"
+        )
         trained = (
-            f"Trained on {config.corpus.name} ({training})" if record.training.steps else "Not trained after that,"
+            f"Trained on {config.corpus.name} ({training})"
+            if record.training.steps
+            else "Not trained after that,"
         )
         parts += [
             f"{trained} and exported by albert-lab {__version__}."
@@ -115,7 +136,8 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
 
 
 def _prove(opened: Opened, model_class: str, folder: Path) -> str:
-    """Compares ids of sentences of the run's text, and outputs for random ids, here and in transformers; says which.
+    """Compares ids of sentences of the run's text, and outputs for random ids, here and in
+    transformers; says which.
 
     Raises:
         ConfigError: they differ; names the part.
@@ -125,10 +147,13 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     ours = load_tokenizer(find_tokenizer(config), cleaning_of(config.corpus))
     theirs = layout.load(transformers.AutoTokenizer, folder)
     remedy = "nothing was written; please report it"
-    # These words are text here, and special tokens in transformers unless its tokenizer is told otherwise.
+    # These words are text here, and special tokens in transformers unless its tokenizer is told
+    # otherwise.
     plain, with_special = [], []
     for sentence in _sentences(config, ours):
-        (with_special if any(word in sentence for word in SPECIAL_WORDS) else plain).append(sentence)
+        (with_special if any(word in sentence for word in SPECIAL_WORDS) else plain).append(
+            sentence
+        )
     for compared, splits in ((plain, False), (with_special, True)):
         if not compared:
             continue
@@ -139,7 +164,9 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     shape = (2, opened.model.encoder.shape.max_position_embeddings)
     ids = torch.randint(ours.vocab_size, shape, generator=torch.Generator().manual_seed(0))
     types = (torch.arange(shape[1]) >= shape[1] // 2).long().expand(shape)
-    model = layout.load(getattr(transformers, model_class), folder, attn_implementation="eager").eval()
+    model = layout.load(
+        getattr(transformers, model_class), folder, attn_implementation="eager"
+    ).eval()
     with torch.inference_mode():
         state = opened.model.encoder(ids, types, None).last_hidden_state
         output = opened.model(ids, types, None, torch.arange(ids.numel()))
@@ -155,15 +182,22 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     for part in [name for name in ours_by_name if name in expected]:
         error = (ours_by_name[part] - expected[part]).abs().max() / expected[part].abs().max()
         if not error <= _TOLERANCE:  # also where it is not a number
-            raise ConfigError(f"{part} differ in transformers by {error:.2g} of their largest: {remedy}")
+            raise ConfigError(
+                f"{part} differ in transformers by {error:.2g} of their largest: {remedy}"
+            )
     number = f"{len(plain) + len(with_special):,} sentences"
     if with_special:
-        number += f" ({len(with_special):,} name special tokens: split_special_tokens=True gives their ids)"
+        number += (
+            f" ({len(with_special):,} name special tokens: split_special_tokens=True gives "
+            "their ids)"
+        )
     return f"compared with transformers {transformers.__version__}: ids of {number}, and outputs"
 
 
 def _sentences(config: RunConfig, tokenizer: Tokenizer) -> list[str]:
-    """Sentences of the run's text, a few of each document; without the text, the tokens of its vocabulary."""
+    """Sentences of the run's text, a few of each document; without the text, the tokens of its
+    vocabulary.
+    """
     try:
         documents = ("\n".join(document) for document in texts.iterate(config.corpus))
         of_each = (islice(sentences(document, config.corpus), 10) for document in documents)

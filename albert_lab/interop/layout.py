@@ -1,4 +1,6 @@
-"""ALBERT and BERT of transformers: their names of tensors, and folders, read and written by its own classes."""
+"""ALBERT and BERT of transformers: their names of tensors, and folders, read and written by its own
+classes.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,7 +23,10 @@ Family = Literal["albert", "bert"]
 Names = tuple[str, ...]
 CONFIG_FILE = "config.json"
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
-_LAYERS = {"albert": "albert.encoder.albert_layer_groups.{}.albert_layers.0", "bert": "bert.encoder.layer.{}"}
+_LAYERS = {
+    "albert": "albert.encoder.albert_layer_groups.{}.albert_layers.0",
+    "bert": "bert.encoder.layer.{}",
+}
 # Our module in a block of a layer, and that of ALBERT and of BERT in the layer.
 _IN_LAYERS = (
     ("attention_blocks.{}.query", "attention.query", "attention.self.query"),
@@ -46,7 +51,9 @@ _AROUND = (
 _ACTIVATIONS = {"gelu_pytorch_tanh": "gelu_new", "gelu_python": "gelu"}
 _ACTIVATIONS |= {name: name for name in ("gelu_new", "gelu", "relu")}
 # Fields of a shape, and their keys in a config.json.
-_KEYS = {key: key for key in ("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size")}
+_KEYS = {
+    key: key for key in ("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size")
+}
 _KEYS |= {key: key for key in ("max_position_embeddings", "layer_norm_eps", "initializer_range")}
 _KEYS |= {"num_layers": "num_hidden_layers", "dropout": "hidden_dropout_prob"}
 # Keys of a config.json that change what is computed, with the values that both sides have.
@@ -61,7 +68,8 @@ _ALLOWED = {
     "num_hidden_layers": range(1, MAX_LAYERS + 1),
     "num_attention_heads": range(1, MAX_LAYERS + 1),
 }
-# The pair labels of the pre-training head of each family, unless the folder sets others by our key, pair_labels.
+# The pair labels of the pre-training head of each family, unless the folder sets others by our key,
+# pair_labels.
 _PAIR_LABELS = {"albert": ("consecutive", "swapped"), "bert": ("consecutive", "other-document")}
 # Parts that published checkpoints often lack, by a part of their names in transformers.
 _PART_OF = {"pooler": "pooler", "predictions": "mlm_head"}
@@ -78,12 +86,19 @@ def modules(shape: EncoderShape, family: str) -> dict[str, str]:
     """
     blocks, groups = shape.ffn_blocks, len({*shape.ffn_blocks})
     if shape.other_parts:
-        raise ConfigError(f"{', '.join(shape.other_parts)}: ALBERT and BERT in transformers lack this; {_REMEDY}")
+        raise ConfigError(
+            f"{', '.join(shape.other_parts)}: ALBERT and BERT in transformers lack this; {_REMEDY}"
+        )
     # The groups of layers as transformers computes them.
     theirs = [int(layer / (shape.num_layers / groups)) for layer in range(shape.num_layers)]
     if not shape.attention_blocks == blocks == theirs:
-        shared = f"sharing.attention_groups={shape.attention_groups} and sharing.ffn_groups={shape.ffn_groups}"
-        raise ConfigError(f"{shared}: transformers shares whole layers, in runs by its own rounding; {_REMEDY}")
+        shared = (
+            f"sharing.attention_groups={shape.attention_groups} and "
+            f"sharing.ffn_groups={shape.ffn_groups}"
+        )
+        raise ConfigError(
+            f"{shared}: transformers shares whole layers, in runs by its own rounding; {_REMEDY}"
+        )
     names = {}
     for kind in ("word", "token_type", "position"):
         names[f"encoder.embeddings.{kind}_embeddings"] = f"{family}.embeddings.{kind}_embeddings"
@@ -95,8 +110,12 @@ def modules(shape: EncoderShape, family: str) -> dict[str, str]:
     return names | ({"encoder.embeddings.projection": PROJECTION} if shape.projection else {})
 
 
-def to_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, family: Family) -> Tensors:
-    """The state of a PretrainingModel by the names of transformers, tied weights once; ConfigError as in modules()."""
+def to_transformers(
+    tensors: Mapping[str, torch.Tensor], shape: EncoderShape, family: Family
+) -> Tensors:
+    """The state of a PretrainingModel by the names of transformers, tied weights once; ConfigError
+    as in modules().
+    """
     names = modules(shape, family)
     split = {name.rpartition("."): tensor for name, tensor in tensors.items()}
     renamed = {f"{names[module]}.{kind}": tensor for (module, _, kind), tensor in split.items()}
@@ -108,80 +127,113 @@ def to_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, fa
     return renamed
 
 
-def from_transformers(tensors: Mapping[str, torch.Tensor], shape: EncoderShape, family: Family) -> Tensors:
+def from_transformers(
+    tensors: Mapping[str, torch.Tensor], shape: EncoderShape, family: Family
+) -> Tensors:
     """The state of a PretrainingModel from that of AlbertForPreTraining or BertForPreTraining.
 
-    Heads that the source does not have are absent; a projection that the shape does not have is left out.
-    ConfigError as in modules().
+    Heads that the source does not have are absent; a projection that the shape does not have is
+    left out. ConfigError as in modules().
     """
     ours = {theirs: ours for ours, theirs in modules(shape, family).items()}
     split = {name.rpartition("."): tensor for name, tensor in tensors.items()}
-    return {f"{ours[module]}.{kind}": tensor for (module, _, kind), tensor in split.items() if module in ours}
+    return {
+        f"{ours[module]}.{kind}": tensor
+        for (module, _, kind), tensor in split.items()
+        if module in ours
+    }
 
 
 def package(purpose: str) -> Any:
-    """The package transformers, without its warnings and progress bars; or MissingDataError: it is not installed."""
+    """The package transformers, without its warnings and progress bars; or MissingDataError: it is
+    not installed.
+    """
     try:
         import transformers
     except ImportError as error:
-        raise MissingDataError(f"{purpose} needs a package: pip install -e '.[transformers]'") from error
+        raise MissingDataError(
+            f"{purpose} needs a package: pip install -e '.[transformers]'"
+        ) from error
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     return transformers
 
 
 def load(loader: Any, folder: Path, **options: Any) -> Any:
-    """What a class of transformers loads from a folder; nothing is downloaded, and no code of the folder is executed.
+    """What a class of transformers loads from a folder; nothing is downloaded, and no code of the
+    folder is executed.
 
     Raises:
         ConfigError: the folder cannot be loaded.
     """
-    options |= {"local_files_only": True, "trust_remote_code": False}  # without it, it asks the user
+    # without it, it asks the user
+    options |= {"local_files_only": True, "trust_remote_code": False}
     try:
         return loader.from_pretrained(None if "state_dict" in options else folder, **options)
     except Exception as error:  # of any class, as the damage of the folder has it
-        raise ConfigError(f"{folder} cannot be loaded by transformers: {' '.join(str(error).split())}") from error
+        raise ConfigError(
+            f"{folder} cannot be loaded by transformers: {' '.join(str(error).split())}"
+        ) from error
 
 
 def read(folder: Path) -> tuple[PretrainingModel, Names, Names]:
-    """The ALBERT or BERT in a folder in evaluation mode, its pair labels, and the PARTS that it lacks.
+    """The ALBERT or BERT in a folder in evaluation mode, its pair labels, and the PARTS that it
+    lacks.
 
-    Weights are in float32. A pooler and an MLM head that the folder lacks are random; a pair head is left out.
+    Weights are in float32. A pooler and an MLM head that the folder lacks are random; a pair head
+    is left out.
 
     Raises:
         MissingDataError: transformers is not installed.
-        ConfigError: another model, a variant that cannot be computed here, or damaged or missing weights.
+        ConfigError: another model, a variant that cannot be computed here, or damaged or missing
+            weights.
     """
     transformers = package(f"the model in {folder}")
     tensors = weights.read(folder)
-    # Before transformers reads the file, which would look for the code of a family that it does not know.
+    # Before transformers reads the file, which would look for the code of a family that it does not
+    # know.
     kind = read_json(folder / CONFIG_FILE, dict[str, Any]).get("model_type")
     if kind not in get_args(Family):
-        raise ConfigError(f"{folder / CONFIG_FILE}: model_type={kind} (allowed: {', '.join(get_args(Family))})")
+        raise ConfigError(
+            f"{folder / CONFIG_FILE}: model_type={kind} (allowed: {', '.join(get_args(Family))})"
+        )
     config = load(transformers.AutoConfig, folder)
     family = config.model_type
     shape = _shape(config, folder)
     loader = getattr(transformers, f"{family.title()}ForPreTraining")
     source: dict[str, Any] = {"config": config, "state_dict": tensors, "dtype": torch.float32}
-    source |= {"output_loading_info": True, "attn_implementation": "eager"}  # config.json may name code of the hub
+    # config.json may name code of the hub
+    source |= {"output_loading_info": True, "attn_implementation": "eager"}
     theirs, report = load(loader, folder, **source)
     different = sorted({*report["missing_keys"], *report["unexpected_keys"]})
     in_encoder = [key for key in different if {"encoder", "embeddings"} & {*key.split(".")}]
     if in_encoder:
-        message = f"{in_encoder[0]} of its encoder is only in the weights or only in the model of {CONFIG_FILE}"
+        message = (
+            f"{in_encoder[0]} of its encoder is only in the weights or only in the model "
+            f"of {CONFIG_FILE}"
+        )
         raise ConfigError(f"{folder}: {message}: save both again with the names of transformers")
     missing = tuple(part for part in PARTS if part in map(_part_of, report["missing_keys"]))
-    tensors = {name: tensor for name, tensor in theirs.state_dict().items() if _part_of(name) not in missing}
+    tensors = {
+        name: tensor
+        for name, tensor in theirs.state_dict().items()
+        if _part_of(name) not in missing
+    }
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise ConfigError(f"{folder}: {name} has values that are no finite numbers")
-    if shape.projection and torch.equal(tensors[f"{PROJECTION}.weight"], torch.eye(shape.hidden_size)):
-        shape = replace(shape, projection=bool(tensors[f"{PROJECTION}.bias"].any()))  # as in exports of this package
+    if shape.projection and torch.equal(
+        tensors[f"{PROJECTION}.weight"], torch.eye(shape.hidden_size)
+    ):
+        # as in exports of this package
+        shape = replace(shape, projection=bool(tensors[f"{PROJECTION}.bias"].any()))
     state = from_transformers(tensors, shape, family)
     num_labels = len(state.get("pair_head.bias", ()))
     labels = getattr(config, "pair_labels", _PAIR_LABELS[family])
     if num_labels and (not isinstance(labels, list | tuple) or len(labels) != num_labels):
-        raise ConfigError(f"{folder / CONFIG_FILE}: pair_labels={labels}: the pair head has {num_labels} labels")
+        raise ConfigError(
+            f"{folder / CONFIG_FILE}: pair_labels={labels}: the pair head has {num_labels} labels"
+        )
     model = PretrainingModel(shape, num_labels, seed=0).eval()
     model.load_state_dict(state, strict=False)  # missing parts stay random
     return model, tuple(labels[:num_labels]), missing
@@ -209,10 +261,13 @@ def _part_of(key: str) -> str | None:
     return next((part for name, part in _PART_OF.items() if name in key.split(".")), None)
 
 
-def write(model: PretrainingModel, missing: Names, pair_labels: Names, tokenizer: Tokenizer, folder: Path) -> str:
+def write(
+    model: PretrainingModel, missing: Names, pair_labels: Names, tokenizer: Tokenizer, folder: Path
+) -> str:
     """Writes weights and config.json of a model; returns the class of transformers that loads them.
 
-    It is a BERT if no layer is shared, E = H and there are no more than two pair labels, else an ALBERT.
+    It is a BERT if no layer is shared, E = H and there are no more than two pair labels, else an
+    ALBERT.
 
     Raises:
         ConfigError: transformers cannot compute the model; names the part.
@@ -221,8 +276,14 @@ def write(model: PretrainingModel, missing: Names, pair_labels: Names, tokenizer
     shape = model.encoder.shape
     is_shared = shape.num_layers == 1 or len({*shape.ffn_blocks}) < shape.num_layers
     family = "albert" if is_shared or shape.projection or len(pair_labels) > 2 else "bert"
-    state = {name: tensor for name, tensor in model.state_dict().items() if name.split(".")[0] not in missing}
-    tensors = {name: tensor.contiguous() for name, tensor in to_transformers(state, shape, family).items()}
+    state = {
+        name: tensor
+        for name, tensor in model.state_dict().items()
+        if name.split(".")[0] not in missing
+    }
+    tensors = {
+        name: tensor.contiguous() for name, tensor in to_transformers(state, shape, family).items()
+    }
     # Without a pair head, ForPreTraining cannot be loaded.
     head = "Model" if "mlm_head" in missing else "ForPreTraining" if pair_labels else "ForMaskedLM"
     content: dict[str, Any] = {
@@ -235,11 +296,16 @@ def write(model: PretrainingModel, missing: Names, pair_labels: Names, tokenizer
         "pair_labels": list(pair_labels),
     }
     if family == "albert":
-        content |= {"embedding_size": shape.embedding_size, "num_hidden_groups": len(set(shape.ffn_blocks))}
+        content |= {
+            "embedding_size": shape.embedding_size,
+            "num_hidden_groups": len(set(shape.ffn_blocks)),
+        }
         content |= {"bos_token_id": tokenizer.cls_id, "eos_token_id": tokenizer.sep_id}
         if len(pair_labels) > 2:  # transformers uses it as the size of the pair head
             content["id2label"] = dict(enumerate(pair_labels))
-    (transformers.AlbertConfig if family == "albert" else transformers.BertConfig)(**content).save_pretrained(folder)
+    (transformers.AlbertConfig if family == "albert" else transformers.BertConfig)(
+        **content
+    ).save_pretrained(folder)
     safetensors.torch.save_file(
         tensors, folder / weights.WEIGHTS, metadata={"format": "pt"}
     )  # transformers requires it

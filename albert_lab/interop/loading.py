@@ -1,4 +1,6 @@
-"""A model from a run, an export or a folder of transformers; and the import of such a folder as a run."""
+"""A model from a run, an export or a folder of transformers; and the import of such a folder as a
+run.
+"""
 
 import hashlib
 import json
@@ -32,13 +34,16 @@ from albert_lab.training.optimizer import build_optimizer
 
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 _REMEDY = (
-    "a tokenizer.json names all rows: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) writes one with"
+    "a tokenizer.json names all rows: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) "
+    "writes one with"
     " added tokens; if rows are padding, tokenizer.add_tokens(['[row 1]', ...]) names them before"
 )
 
 
 class Opened(NamedTuple):
-    """A model in evaluation mode, its tokenizer, the run that it is or would be, and the layout.PARTS that it lacks."""
+    """A model in evaluation mode, its tokenizer, the run that it is or would be, and the
+    layout.PARTS that it lacks.
+    """
 
     run: runs.Run
     model: PretrainingModel
@@ -54,20 +59,25 @@ class Opened(NamedTuple):
 def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
     """The model of a folder in evaluation mode, and its tokenizer.
 
-    The folder is a run (also by its name), an export of `albert-lab export`, or an ALBERT or BERT in the Hugging Face
-    layout. A missing part gets random weights, and a warning names it. The model computes hidden states by
-    `model.encoder(input_ids, token_type_ids, attention_mask, output_hidden_states=True)`: `last_hidden_state` [batch,
-    sequence, hidden] and `hidden_states`, the input of the first layer and then the output of each. `model.pooler` and
-    `model.mlm_head` are its heads, and `model.pair_head` is None if it has none.
+    The folder is a run (also by its name), an export of `albert-lab export`, or an ALBERT or BERT
+    in the Hugging Face layout. A missing part gets random weights, and a warning names it. The
+    model computes hidden states by `model.encoder(input_ids, token_type_ids, attention_mask,
+    output_hidden_states=True)`: `last_hidden_state` [batch, sequence, hidden] and `hidden_states`,
+    the input of the first layer and then the output of each. `model.pooler` and `model.mlm_head`
+    are its heads, and `model.pair_head` is None if it has none.
 
     Raises:
         ConfigError: the folder does not exist or cannot be used; names the file.
-        MissingDataError: weights or tokenizer do not exist, or transformers, which reads its own folders.
+        MissingDataError: weights or tokenizer do not exist, or transformers, which reads its own
+            folders.
     """
     opened = open_folder(str(folder))
     random = [part for part in opened.missing if part != "pair_head"]
     if random:
-        warnings.warn(f"{folder} has no {' and no '.join(random)}: random weights are used instead", stacklevel=2)
+        warnings.warn(
+            f"{folder} has no {' and no '.join(random)}: random weights are used instead",
+            stacklevel=2,
+        )
     return opened.model, opened.tokenizer
 
 
@@ -81,16 +91,19 @@ def open_folder(text: str) -> Opened:
     return open_run(path) if (path / runs.RUN_FILE).is_file() else open_transformers(path)
 
 
-def open_transformers(folder: Path, overrides: Sequence[str] = (), name: str | None = None) -> Opened:
+def open_transformers(
+    folder: Path, overrides: Sequence[str] = (), name: str | None = None
+) -> Opened:
     """The model of a folder of transformers, with the configuration that it has as a run.
 
     Args:
         overrides: `key=value` of keys that the folder does not determine: scale, corpus, budget.
-        name: model name, of which letters, digits and dots stay, for the run's name; None: the folder's name.
+        name: model name, of which letters, digits and dots stay, for the run's name; None: the
+            folder's name.
 
     Raises:
-        ConfigError: see layout.read; a tokenizer with another vocabulary; an override of a key that the folder
-            determines.
+        ConfigError: see layout.read; a tokenizer with another vocabulary; an override of a key that
+            the folder determines.
         MissingDataError: there is no tokenizer, or transformers is not installed.
     """
     model, labels, missing = layout.read(folder)
@@ -100,8 +113,12 @@ def open_transformers(folder: Path, overrides: Sequence[str] = (), name: str | N
     tokenizer = load_tokenizer(config)
     size = tokenizer.vocab_size
     if size != shape.vocab_size:
-        sizes = f"{config.tokenizer.model_file} has {size} tokens, but the model's vocab_size is {shape.vocab_size}"
-        raise ConfigError(f"{sizes}: {_REMEDY if size < shape.vocab_size else 'its weights belong to another one'}")
+        sizes = (
+            f"{config.tokenizer.model_file} has {size} tokens, but the model's vocab_size is "
+            f"{shape.vocab_size}"
+        )
+        reason = _REMEDY if size < shape.vocab_size else "its weights belong to another one"
+        raise ConfigError(f"{sizes}: {reason}")
     hashed = hashlib.blake2b(digest_size=6)
     for key, tensor in sorted(model.state_dict().items()):
         hashed.update(key.encode() + tensor.contiguous().numpy().tobytes())
@@ -110,32 +127,51 @@ def open_transformers(folder: Path, overrides: Sequence[str] = (), name: str | N
 
 
 def _configure(
-    shape: EncoderShape, inter_sentence: dict[str, Any], folder: Path, overrides: Sequence[str], name: str
+    shape: EncoderShape,
+    inter_sentence: dict[str, Any],
+    folder: Path,
+    overrides: Sequence[str],
+    name: str,
 ) -> RunConfig:
     tokenizer = find_tokenizer_file(folder)
     given = settings_of(overrides)
     own = read_tokenizer_settings(folder)
     own["max_sequence_length"] = min(own["max_sequence_length"], shape.max_position_embeddings)
-    settings = {"length_schedule": "constant", "tokenizer": "model-file", "tokenizer.model_file": str(tokenizer)}
+    settings = {
+        "length_schedule": "constant",
+        "tokenizer": "model-file",
+        "tokenizer.model_file": str(tokenizer),
+    }
     content = content_of(settings | own | given)
     number = len(set(shape.ffn_blocks))
     sharing = {1: "all-shared", shape.num_layers: "not-shared"}.get(number, "groups")
     decided: dict[str, Any] = {
-        "model": {"name": name, **{key: getattr(shape, key) for key in content["model"] if key != "name"}},
+        "model": {
+            "name": name,
+            **{key: getattr(shape, key) for key in content["model"] if key != "name"},
+        },
         "sharing": {"name": sharing, "attention_groups": number, "ffn_groups": number},
         "inter_sentence": inter_sentence,
         "embedding_size": shape.embedding_size,
-        "projection": "always" if shape.projection and shape.embedding_size == shape.hidden_size else "auto",
+        "projection": "always"
+        if shape.projection and shape.embedding_size == shape.hidden_size
+        else "auto",
         "dropout": shape.dropout,
     }
-    if wrong := [key for key in given if key.split(".")[0] in decided or key in ("tokenizer", "tokenizer.model_file")]:
+    if wrong := [
+        key
+        for key in given
+        if key.split(".")[0] in decided or key in ("tokenizer", "tokenizer.model_file")
+    ]:
         raise ConfigError(f"{wrong[0]} cannot be set: {folder} determines it")
     return validate(content | decided)
 
 
 def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
     """The inter_sentence option with these labels; options of the paper come first."""
-    options = sorted(groups()["inter_sentence"], key=lambda name: (name not in ("none", "nsp", "sop"), name))
+    options = sorted(
+        groups()["inter_sentence"], key=lambda name: (name not in ("none", "nsp", "sop"), name)
+    )
     for name in options:
         option = content_of({"inter_sentence": name})["inter_sentence"]
         if [label["kind"] for label in option["labels"]] == [*labels]:
@@ -144,7 +180,8 @@ def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
 
 
 def find_tokenizer_file(folder: Path) -> Path:
-    """The tokenizer file of a folder: spiece.model, but tokenizer.json if that has more tokens or is alone.
+    """The tokenizer file of a folder: spiece.model, but tokenizer.json if that has more tokens or
+    is alone.
 
     Raises:
         MissingDataError: neither exists. ConfigError: both do, and tokenizer.json cannot be read.
@@ -152,15 +189,21 @@ def find_tokenizer_file(folder: Path) -> Path:
     pieces = folder / MODEL_FILE
     file = folder / TOKENIZER
     if pieces.is_file() and file.is_file():
-        # Tokens that were added to a SentencePiece model, and have rows in the embeddings, are only in the other file.
+        # Tokens that were added to a SentencePiece model, and have rows in the embeddings, are only
+        # in the other file.
         content = files.read_json(file, _TokenizerFile)
         has_added = any(token.id >= len(content.model.vocab) for token in content.added_tokens)
         return file if has_added else pieces
     for path in (pieces, file):
         if path.is_file():
             return path
-    remedy = "transformers' BertTokenizerFast.from_pretrained(DIR).save_pretrained(DIR) makes one of a vocab.txt"
-    raise MissingDataError(f"{folder} has no tokenizer, neither {MODEL_FILE} nor {TOKENIZER}: {remedy}")
+    remedy = (
+        "transformers' BertTokenizerFast.from_pretrained(DIR).save_pretrained(DIR) makes "
+        "one of a vocab.txt"
+    )
+    raise MissingDataError(
+        f"{folder} has no tokenizer, neither {MODEL_FILE} nor {TOKENIZER}: {remedy}"
+    )
 
 
 class _AddedToken(BaseModel):
@@ -172,25 +215,33 @@ class _Vocabulary(BaseModel):
 
 
 class _TokenizerFile(BaseModel):
-    """The keys of a tokenizer.json that are read: its vocabulary, and the tokens beside it and in it."""
+    """The keys of a tokenizer.json that are read: its vocabulary, and the tokens beside it and in
+    it.
+    """
 
     added_tokens: list[_AddedToken]
     model: _Vocabulary
 
 
 class _TokenizerConfig(BaseModel, strict=True):
-    """The keys of tokenizer_config.json that are read, with the defaults of transformers; the last two are ours."""
+    """The keys of tokenizer_config.json that are read, with the defaults of transformers; the last
+    two are ours.
+    """
 
     do_lower_case: bool | None = True
     strip_accents: bool | None = None
     keep_accents: bool | None = None
-    model_max_length: int | float | None = Field(default=None, ge=MIN_SEQUENCE_LENGTH, multiple_of=1)
+    model_max_length: int | float | None = Field(
+        default=None, ge=MIN_SEQUENCE_LENGTH, multiple_of=1
+    )
     language: str | None = Field(default=None, pattern=r"^[A-Za-z]+(-[A-Za-z0-9]+)*$")
     digit_commas: Literal["keep"] = "keep"
 
 
 def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
-    """The settings of a run that the tokenizer of a folder determines, by their keys; or ConfigError: its file."""
+    """The settings of a run that the tokenizer of a folder determines, by their keys; or
+    ConfigError: its file.
+    """
     file = folder / TOKENIZER_CONFIG
     flags = files.read_json(file, _TokenizerConfig) if file.exists() else _TokenizerConfig()
     has_pieces = (folder / MODEL_FILE).is_file()
@@ -215,7 +266,9 @@ def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
 
 
 def _bert_normalizer(file: Path) -> dict[str, Any]:
-    """The settings of BERT's cleaning in a tokenizer.json; empty if it has another one, or there is no file."""
+    """The settings of BERT's cleaning in a tokenizer.json; empty if it has another one, or there is
+    no file.
+    """
     normalizer = files.read_json(file, dict[str, Any]).get("normalizer") if file.is_file() else None
     if isinstance(normalizer, dict) and normalizer.get("type") == "BertNormalizer":
         return normalizer
@@ -226,7 +279,8 @@ def open_run(folder: Path) -> Opened:
     """The model of the folder of a finished run.
 
     Raises:
-        ConfigError: it is none, its weights do not fit its configuration, or its tokenizer was changed.
+        ConfigError: it is none, its weights do not fit its configuration, or its tokenizer was
+            changed.
         MissingDataError: weights or tokenizer do not exist.
         DamagedFileError: the weights are damaged.
     """
@@ -243,24 +297,32 @@ def open_run(folder: Path) -> Opened:
 def import_folder(folder: Path, overrides: Sequence[str], name: str | None, say: Say) -> Path:
     """The run folder of a folder of transformers; makes it first if it does not exist.
 
-    It contains the weights as a checkpoint of step 0 without optimizer state, the tokenizer, and import.json.
+    It contains the weights as a checkpoint of step 0 without optimizer state, the tokenizer, and
+    import.json.
 
     Raises:
         ConfigError, MissingDataError: see open_transformers.
     """
     opened = open_transformers(folder, overrides, name)
     source = find_tokenizer_file(folder)
-    run = replace(opened.run, config=runs.with_file(opened.run.config, opened.run.folder / source.name))
+    run = replace(
+        opened.run, config=runs.with_file(opened.run.config, opened.run.folder / source.name)
+    )
 
     def build(partial: Path) -> None:
         shutil.copyfile(source, partial / source.name)
         runs.write_run_file(run, partial)
         optimizer = build_optimizer(opened.model, run.config.optimizer, run.config.learning_rate)
-        checkpoint.save(partial / "checkpoint", opened.model, optimizer, {"run_name": run.name, "step": 0})
+        checkpoint.save(
+            partial / "checkpoint", opened.model, optimizer, {"run_name": run.name, "step": 0}
+        )
         noted = {"missing_parts": opened.missing, "source": str(folder.resolve())}
         (partial / runs.IMPORT).write_text(json.dumps(noted))
 
     find_or_build(run.folder, build, say)
     if opened.missing:
-        say(f"the folder has no {' and no '.join(opened.missing)}: pre-training from it starts with new ones")
+        say(
+            f"the folder has no {' and no '.join(opened.missing)}: pre-training from it starts "
+            "with new ones"
+        )
     return run.folder

@@ -1,4 +1,6 @@
-"""The tensors of a model's folder: one file or shards; and, of a folder without, what it is and what helps."""
+"""The tensors of a model's folder: one file or shards; and, of a folder without, what it is and
+what helps.
+"""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +19,10 @@ WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
 _PREFIXES = re.compile(r"^(?:module\.|_orig_mod\.)+")
 _CONVERTER = "transformers.models.bert.convert_bert_original_tf_checkpoint_to_pytorch"
-_FROM = "AutoModelForPreTraining.from_pretrained(DIR, {}=True).save_pretrained(DIR) of transformers 4 writes one"
+_FROM = (
+    "AutoModelForPreTraining.from_pretrained(DIR, {}=True).save_pretrained(DIR) of "
+    "transformers 4 writes one"
+)
 _CONVERTED = {
     "tf_model.h5": _FROM.format("from_tf"),
     "flax_model.msgpack": _FROM.format("from_flax"),
@@ -32,18 +37,23 @@ class _Index(Record, extra="ignore"):
 
 
 def read(folder: Path) -> Tensors:
-    """The floating-point tensors of a folder by name, out of the dict of a trainer and without its prefixes.
+    """The floating-point tensors of a folder by name, out of the dict of a trainer and without its
+    prefixes.
 
     Raises:
         MissingDataError: there is no such folder.
-        ConfigError: no weights in it, a damaged file, or what is no dense tensor; no code of a file is executed.
+        ConfigError: no weights in it, a damaged file, or what is no dense tensor; no code of a file
+            is executed.
     """
     tensors: Tensors = {}
     for file in _files(folder):
         shard = _tensors(file)
         twice = tensors.keys() & shard.keys()
         if twice:
-            raise ConfigError(f"{file} has {min(twice)}, and so has another file of {folder}: save the model again")
+            raise ConfigError(
+                f"{file} has {min(twice)}, and so has another file of {folder}: save the "
+                "model again"
+            )
         tensors |= shard
     return tensors
 
@@ -51,20 +61,28 @@ def read(folder: Path) -> Tensors:
 def _files(folder: Path) -> list[Path]:
     """The files that have the weights together: one, or those of an index."""
     if folder.is_file():
-        raise ConfigError(f"{folder} is a file: give its folder, which has the config.json and the tokenizer, too")
+        raise ConfigError(
+            f"{folder} is a file: give its folder, which has the config.json and the tokenizer, too"
+        )
     # The path of a checkpoint of TensorFlow is no file: it is the start of the names of several.
     if not folder.is_dir() and not folder.with_name(f"{folder.name}.index").exists():
-        raise MissingDataError(f"there is no folder {folder}: nothing is downloaded, so put the model there first")
+        raise MissingDataError(
+            f"there is no folder {folder}: nothing is downloaded, so put the model there first"
+        )
     for name in (WEIGHTS, PICKLED):
         if (folder / name).is_file():
             return [folder / name]
     for name in (WEIGHTS, PICKLED):
         index = folder / f"{name}.index.json"
         if index.is_file():
-            shards = sorted({folder / shard for shard in read_json(index, _Index).weight_map.values()})
+            shards = sorted(
+                {folder / shard for shard in read_json(index, _Index).weight_map.values()}
+            )
             missing = [shard.name for shard in shards if not shard.is_file()]
             if missing:
-                raise ConfigError(f"{index} names {missing[0]}, which is not there: copy all files of the model")
+                raise ConfigError(
+                    f"{index} names {missing[0]}, which is not there: copy all files of the model"
+                )
             return shards
     raise ConfigError(f"{folder} has neither {WEIGHTS} nor {PICKLED}{_instead(folder)}")
 
@@ -72,9 +90,14 @@ def _files(folder: Path) -> list[Path]:
 def _instead(folder: Path) -> str:
     """What a folder without weights is, as far as its files tell, and what to do."""
     if (folder / "adapter_config.json").is_file():
-        base = read_json(folder / "adapter_config.json", dict[str, object]).get("base_model_name_or_path")
+        base = read_json(folder / "adapter_config.json", dict[str, object]).get(
+            "base_model_name_or_path"
+        )
         merge = "model.merge_and_unload().save_pretrained(DIR)"
-        return f": it is an adapter of {base}; peft loads both, and {merge} writes a model that can be imported"
+        return (
+            f": it is an adapter of {base}; peft loads both, and {merge} writes a model that "
+            "can be imported"
+        )
     # Checkpoints of a trainer, the folder of a sentence-transformer, snapshots of a hub's cache.
     names = [f"{below}/{name}*" for below in ("*", "*/*") for name in (WEIGHTS, PICKLED)]
     inside = sorted({str(file.parent) for name in names for file in folder.glob(name)})
@@ -87,7 +110,10 @@ def _instead(folder: Path) -> str:
         if (folder / name).exists():
             return f", but {name}: {remedy}"
     files = sorted(file.name for file in folder.iterdir())
-    return f", but {', '.join(files[:5]) or 'nothing'}: model.save_pretrained(DIR) writes what can be imported"
+    return (
+        f", but {', '.join(files[:5]) or 'nothing'}: model.save_pretrained(DIR) writes what "
+        "can be imported"
+    )
 
 
 def _tensors(file: Path) -> Tensors:
@@ -101,15 +127,25 @@ def _tensors(file: Path) -> Tensors:
             content = cast(Mapping[str, object], wrapped[0]) if wrapped else content
         named = {_PREFIXES.sub("", name): tensor for name, tensor in content.items()}
     except Exception as error:  # of any class, as the damage of the file has it
-        raise ConfigError(f"{file} is damaged, or is no dict of tensors by name: save model.state_dict()") from error
+        raise ConfigError(
+            f"{file} is damaged, or is no dict of tensors by name: save model.state_dict()"
+        ) from error
     if len(named) < len(content):
-        raise ConfigError(f"{file} has a tensor twice, with and without a prefix: save model.state_dict() alone")
+        raise ConfigError(
+            f"{file} has a tensor twice, with and without a prefix: save model.state_dict() alone"
+        )
     for name, tensor in named.items():
         if not isinstance(tensor, torch.Tensor):
-            raise ConfigError(f"{file}: {name} is {type(tensor).__name__}, not a dense tensor: save model.state_dict()")
+            raise ConfigError(
+                f"{file}: {name} is {type(tensor).__name__}, not a dense tensor: save "
+                "model.state_dict()"
+            )
         if tensor.is_meta or tensor.layout is not torch.strided:
             kind = tensor.device if tensor.is_meta else tensor.layout
-            raise ConfigError(f"{file}: {name} is {kind}, not a dense tensor: save model.state_dict() with its values")
+            raise ConfigError(
+                f"{file}: {name} is {kind}, not a dense tensor: save model.state_dict() with its "
+                "values"
+            )
     dense = cast(Tensors, named)
     # The others are position_ids, which older versions of transformers saved.
     return {name: tensor for name, tensor in dense.items() if tensor.is_floating_point()}

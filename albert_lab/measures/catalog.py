@@ -33,30 +33,50 @@ def _nsp_released() -> InterSentenceConfig:
     return InterSentenceConfig.model_validate(content)
 
 
-# Masked language modelling: chunks as SOP has them, unswapped, masked like the training batches (section 4.1).
-# Differs from the paper, whose set is made from the development texts of SQuAD and RACE (section 4.1).
+# Masked language modelling: chunks as SOP has them, unswapped, masked like the training batches
+# (section 4.1). Differs from the paper, whose set is made from the development texts of SQuAD and
+# RACE (section 4.1).
 MLM = TokenMeasure("mlm_accuracy", "MLM", in_curves=True, objective=lambda: _objective("none"))
-# Next sentence prediction: does the second segment follow, or is it as long a one from another document?
+# Next sentence prediction: does the second segment follow, or is it as long a one from another
+# document?
 NSP = PairMeasure(
-    "nsp_accuracy", "NSP", True, objective=lambda: _objective("nsp"), negative="other-document", probe="nsp_probe"
+    "nsp_accuracy",
+    "NSP",
+    True,
+    objective=lambda: _objective("nsp"),
+    negative="other-document",
+    probe="nsp_probe",
 )
 # Negatives as released: the second segment is from a random place of a random other document.
 # Source: create_pretraining_data.py, create_instances_from_document.
 NSP_RELEASED = PairMeasure(
-    "nsp_released", "NSP as released", objective=_nsp_released, negative=NSP.negative, probe="nsp_released_probe"
+    "nsp_released",
+    "NSP as released",
+    objective=_nsp_released,
+    negative=NSP.negative,
+    probe="nsp_released_probe",
 )
 # Sentence order prediction: are two consecutive segments in order or swapped? (section 3.1)
 SOP = PairMeasure(
-    "sop_accuracy", "SOP", True, objective=lambda: _objective("sop"), negative="swapped", probe="sop_probe"
+    "sop_accuracy",
+    "SOP",
+    True,
+    objective=lambda: _objective("sop"),
+    negative="swapped",
+    probe="sop_probe",
 )
 # Which segment comes first, if the second is from another document?
 _NAMES = {"name": "sop_across_documents", "label": "SOP across documents"}
-SOP_ACROSS_DOCUMENTS = replace(SOP, **_NAMES, probe=None, changed=across_documents, fitted_as=SOP.name)
+SOP_ACROSS_DOCUMENTS = replace(
+    SOP, **_NAMES, probe=None, changed=across_documents, fitted_as=SOP.name
+)
 # The part of SOP that is told by the relation of the two segments.
 COHERENCE = Difference("coherence", "coherence", True, of=SOP.name, minus=SOP_ACROSS_DOCUMENTS.name)
 
 # What a probe's NSP score is worth: random weights and shared words tell documents apart, too.
-NSP_BY_RANDOM_WEIGHTS = RandomProbe("nsp_by_random_weights", "NSP by probe of random weights", pairs_of=NSP.name)
+NSP_BY_RANDOM_WEIGHTS = RandomProbe(
+    "nsp_by_random_weights", "NSP by probe of random weights", pairs_of=NSP.name
+)
 NSP_BY_OVERLAP = WordOverlap("nsp_by_overlap", "NSP by word overlap", pairs_of=NSP.name)
 
 MEASURES: dict[str, Measure] = {
@@ -77,11 +97,22 @@ BUILT_IN = frozenset(MEASURES)  # the others are of own code
 
 
 def measures() -> tuple[Measure, ...]:
-    """All measures: of tokens, of pairs, differences, baselines, then those on own text, each by name."""
+    """All measures: of tokens, of pairs, differences, baselines, then those on own text, each by
+    name.
+    """
     kinds = (TokenMeasure, PairMeasure, Difference, Baseline, OwnTextMeasure)
-    if wrong := [f"{name}={measure!r}" for name, measure in MEASURES.items() if not isinstance(measure, kinds)]:
+    if wrong := [
+        f"{name}={measure!r}"
+        for name, measure in MEASURES.items()
+        if not isinstance(measure, kinds)
+    ]:
         raise ConfigError(f"MEASURES: {wrong[0]} is no Measure of measures/measure.py")
-    return tuple(sorted(MEASURES.values(), key=lambda of: ([isinstance(of, k) for k in kinds].index(True), of.name)))
+    return tuple(
+        sorted(
+            MEASURES.values(),
+            key=lambda of: ([isinstance(of, k) for k in kinds].index(True), of.name),
+        )
+    )
 
 
 def own_measures() -> list[Measure]:

@@ -28,7 +28,8 @@ class Measure:
 
     Attributes:
         label: its heading in tables.
-        in_curves: whether it is also taken along the way, for learning curves: by the model's own heads only.
+        in_curves: whether it is also taken along the way, for learning curves: by the model's own
+            heads only.
     """
 
     unit: ClassVar[Literal["%", "points"]] = "%"
@@ -51,7 +52,8 @@ class HeldOutPairs(Measure):
     changed: Callable[[Pairs, Shards, int], Pairs] | None = None
 
     def pairs(self, shards: Shards, config: RunConfig, num_pairs: int) -> Pairs:
-        """The first num_pairs pairs of a text, fewer if it has fewer; they do not depend on a run's seed or objective.
+        """The first num_pairs pairs of a text, fewer if it has fewer; they do not depend on a run's
+        seed or objective.
 
         Raises:
             ConfigError: pairs that cannot be made of this text (see pairs.make_pairs).
@@ -70,15 +72,18 @@ class TokenMeasure(HeldOutPairs):
 
 @dataclass(frozen=True, kw_only=True)
 class PairMeasure(HeldOutPairs):
-    """The share of pairs that are told from consecutive ones, with AUC, and the loss in nats per pair.
+    """The share of pairs that are told from consecutive ones, with AUC, and the loss in nats per
+    pair.
 
-    A model's own head answers, or a linear probe of its pooled output if it has none. Floors are the more frequent
-    label and each segment by itself (see segments_floor.py).
+    A model's own head answers, or a linear probe of its pooled output if it has none. Floors are
+    the more frequent label and each segment by itself (see segments_floor.py).
 
     Attributes:
         negative: the kind of pair that a head tells from consecutive ones.
-        probe: the name of the score of a linear probe, which every model has; None if its pairs have no probe.
-        fitted_as: the measure whose training pairs fit its probe and its floor; None: its own training pairs.
+        probe: the name of the score of a linear probe, which every model has; None if its pairs
+            have no probe.
+        fitted_as: the measure whose training pairs fit its probe and its floor; None: its own
+            training pairs.
     """
 
     negative: str
@@ -115,7 +120,8 @@ class WordOverlap(Baseline):
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Measure):
-    """A pair measure minus another one in points, pair by pair: both sets have as many pairs, in the same order.
+    """A pair measure minus another one in points, pair by pair: both sets have as many pairs, in
+    the same order.
 
     Attributes:
         of, minus: names of the two pair measures.
@@ -129,26 +135,37 @@ class Difference(Measure):
 
 @dataclass(frozen=True, kw_only=True)
 class OwnTextMeasure(Measure):
-    """A measure of the model's MLM head on text of its own, which is the same for all runs, such as minimal pairs.
+    """A measure of the model's MLM head on text of its own, which is the same for all runs, such as
+    minimal pairs.
 
     Attributes:
-        take: returns the score of a model in evaluation mode, and its counts and sums by document of that text.
+        take: returns the score of a model in evaluation mode, and its counts and sums by document
+            of that text.
     """
 
     take: "Callable[[PretrainingModel, Tokenizer, torch.device], tuple[Score, Documents]]"
 
-    def taken(self, model: "PretrainingModel", tokenizer: Tokenizer, device: "torch.device") -> tuple[Score, Documents]:
-        """What take() returns; ConfigError if that is no score with its documents, or if one has an invalid number."""
+    def taken(
+        self, model: "PretrainingModel", tokenizer: Tokenizer, device: "torch.device"
+    ) -> tuple[Score, Documents]:
+        """What take() returns; ConfigError if that is no score with its documents, or if one has an
+        invalid number.
+        """
         parts = self.take(model, tokenizer, device)
         match parts:
             case (Score() as score, Documents() as documents):
                 pass
             case _:
                 raise ConfigError(
-                    f"the measure {self.name} returns no pair of a Score and its Documents: {parts!r:.200}"
+                    f"the measure {self.name} returns no pair of a Score and its Documents: "
+                    f"{parts!r:.200}"
                 )
         try:
             # Values that were changed after a score was made are not checked yet.
-            return Score.model_validate(score.model_dump()), Documents.model_validate(documents.model_dump())
+            return Score.model_validate(score.model_dump()), Documents.model_validate(
+                documents.model_dump()
+            )
         except ValidationError as error:
-            raise ConfigError(f"the measure {self.name} returns {describe(error.errors()[0])}") from error
+            raise ConfigError(
+                f"the measure {self.name} returns {describe(error.errors()[0])}"
+            ) from error

@@ -1,4 +1,6 @@
-"""The floor of pair measures, each segment by itself: a linear classifier of both, which cannot relate the two."""
+"""The floor of pair measures, each segment by itself: a linear classifier of both, which cannot
+relate the two.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -22,7 +24,8 @@ if TYPE_CHECKING:  # they take half a second to import, and only fitting needs t
     from sklearn.linear_model import SGDClassifier
 
 VERSION = 1  # increment it with every change that gives other floors for the same text and settings
-# A classifier reads at most so many training pairs for each held-out pair (about what a run reads), and epochs of them.
+# A classifier reads at most so many training pairs for each held-out pair (about what a run reads),
+# and epochs of them.
 TRAINING_PAIRS, MOST_EPOCHS = 32, 20
 # Share of the training documents whose pairs choose among these constant learning rates.
 VALIDATION_SHARE = 0.1
@@ -33,24 +36,37 @@ BIGRAMS = 1 << 15  # into which the pairs of adjacent tokens are hashed
 
 
 def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict[str, np.ndarray]:
-    """Whether the floor answers each pair of each pair measure correctly [pairs] bool; fitted once, then cached.
+    """Whether the floor answers each pair of each pair measure correctly [pairs] bool; fitted once,
+    then cached.
 
-    It depends on the text, the lengths and the evaluation's settings, but not on a run's seed, objective or budget.
+    It depends on the text, the lengths and the evaluation's settings, but not on a run's seed,
+    objective or budget.
 
     Raises:
-        ConfigError: text from which no pairs can be made (see pairs.make_pairs), or a damaged file in the cache.
+        ConfigError: text from which no pairs can be made (see pairs.make_pairs), or a damaged file
+            in the cache.
         OSError: no space left.
     """
     measures = of_kind(PairMeasure)
-    settings = {key: getattr(config, key) for key in ("max_sequence_length", "short_sequence_probability")}
+    settings = {
+        key: getattr(config, key) for key in ("max_sequence_length", "short_sequence_probability")
+    }
     settings |= {key: getattr(config.evaluation, key) for key in ("num_pairs", "seed")}
     key = digest(
-        [VERSION, find_shards(config).name, settings, *(of.name for of in measures), *own_code.included().values()]
+        [
+            VERSION,
+            find_shards(config).name,
+            settings,
+            *(of.name for of in measures),
+            *own_code.included().values(),
+        ]
     )
     folder = paths.cache() / "segments-floors" / key
 
     def build(folder: Path) -> None:
-        np.savez_compressed(folder / "right.npz", allow_pickle=False, **_right(config, train, dev, say))
+        np.savez_compressed(
+            folder / "right.npz", allow_pickle=False, **_right(config, train, dev, say)
+        )
 
     file = find_or_build(folder, build, say) / "right.npz"
     remedy = f"remove {folder}, and the same command builds it again"
@@ -58,7 +74,10 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
 
 
 def _right(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict[str, np.ndarray]:
-    describe, seed = partial(features, vocab_size=config.tokenizer.vocab_size), config.evaluation.seed
+    describe, seed = (
+        partial(features, vocab_size=config.tokenizer.vocab_size),
+        config.evaluation.seed,
+    )
     fitted, right = dict[str, "SGDClassifier"](), dict[str, np.ndarray]()
     for measure in sorted(of_kind(PairMeasure), key=lambda of: of.fitted_as is not None):
         try:
@@ -69,7 +88,9 @@ def _right(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict[str,
             say(f"warning: {measure.label} is not scored: {error}")
         else:
             if classifier := fitted.get(measure.fitted_as or measure.name):
-                right[measure.name] = np.equal(classifier.predict(describe(dev, pairs)), pairs.label)
+                right[measure.name] = np.equal(
+                    classifier.predict(describe(dev, pairs)), pairs.label
+                )
     return right
 
 
@@ -77,7 +98,9 @@ def _epochs(train: Shards, measure: PairMeasure, config: RunConfig) -> Iterator[
     """Epochs of training pairs, with other cuts and other pairs in each, up to the bounds."""
     left, seed = TRAINING_PAIRS * config.evaluation.num_pairs, config.evaluation.seed
     for epoch in range(MOST_EPOCHS):
-        pairs = make_pairs(train, measure.objective(), config, seed=seed, epoch=epoch, most_blocks=SAMPLED_BLOCKS)
+        pairs = make_pairs(
+            train, measure.objective(), config, seed=seed, epoch=epoch, most_blocks=SAMPLED_BLOCKS
+        )
         pairs = pairs.take(slice(left))
         left -= len(pairs)
         yield pairs
@@ -86,12 +109,16 @@ def _epochs(train: Shards, measure: PairMeasure, config: RunConfig) -> Iterator[
 
 
 def fit(
-    shards: Shards, epochs: Iterator[Pairs], describe: "Callable[[Shards, Pairs], csr_matrix]", seed: int
+    shards: Shards,
+    epochs: Iterator[Pairs],
+    describe: "Callable[[Shards, Pairs], csr_matrix]",
+    seed: int,
 ) -> "SGDClassifier":
     """A logistic regression, fitted in one pass over epochs of pairs, as a model reads them.
 
-    Its weights are the average over all steps (Polyak and Juditsky 1992). The learning rate, which determines how far
-    they go in one pass, is chosen on documents that its candidates do not read; then all documents count.
+    Its weights are the average over all steps (Polyak and Juditsky 1992). The learning rate, which
+    determines how far they go in one pass, is chosen on documents that its candidates do not read;
+    then all documents count.
 
     Args:
         describe: returns the features of pairs of a text.
@@ -99,13 +126,23 @@ def fit(
     """
     from sklearn.linear_model import SGDClassifier
 
-    constants = {"alpha": _DECAY, "learning_rate": "constant", "average": True, "random_state": seed}
-    partly, wholly = ({rate: SGDClassifier("log_loss", eta0=rate, **constants) for rate in RATES} for _ in range(2))
+    constants = {
+        "alpha": _DECAY,
+        "learning_rate": "constant",
+        "average": True,
+        "random_state": seed,
+    }
+    partly, wholly = (
+        {rate: SGDClassifier("log_loss", eta0=rate, **constants) for rate in RATES}
+        for _ in range(2)
+    )
     kept_out = generator(Stream.ORDER, seed, 0).random(shards.num_documents) < VALIDATION_SHARE
     unread: list[tuple[csr_matrix, np.ndarray]] = []
     for pairs in epochs:
         rows, labels = describe(shards, pairs), pairs.label
-        first, second = (kept_out[shards.document_at(start)] for start in (pairs.a_start, pairs.b_start))
+        first, second = (
+            kept_out[shards.document_at(start)] for start in (pairs.a_start, pairs.b_start)
+        )
         read = ~(first | second)
         unread.append((rows[first], labels[first]))
         for rate in RATES:
@@ -115,23 +152,32 @@ def fit(
     return wholly[max(RATES, key=lambda rate: _num_right(partly[rate], unread))]
 
 
-def _num_right(classifier: "SGDClassifier", parts: "Sequence[tuple[csr_matrix, np.ndarray]]") -> int:
+def _num_right(
+    classifier: "SGDClassifier", parts: "Sequence[tuple[csr_matrix, np.ndarray]]"
+) -> int:
     """The number of right answers; 0 if the text was too small to keep documents apart."""
     if not hasattr(classifier, "coef_"):
         return 0
-    return sum(int(np.count_nonzero(classifier.predict(rows) == labels)) for rows, labels in parts if len(labels))
+    return sum(
+        int(np.count_nonzero(classifier.predict(rows) == labels))
+        for rows, labels in parts
+        if len(labels)
+    )
 
 
 def features(shards: Shards, pairs: Pairs, vocab_size: int) -> "csr_matrix":
     """Counts of each segment by itself [pairs, features]: no feature looks at both segments.
 
-    Per segment: its tokens, its first and its last EDGE tokens by their place, and its hashed pairs of adjacent tokens.
+    Per segment: its tokens, its first and its last EDGE tokens by their place, and its hashed pairs
+    of adjacent tokens.
     """
     from scipy.sparse import csr_matrix
 
     width = (1 + 2 * EDGE) * vocab_size + BIGRAMS
     rows, columns = [], []
-    for side, (start, length) in enumerate([(pairs.a_start, pairs.a_length), (pairs.b_start, pairs.b_length)]):
+    for side, (start, length) in enumerate(
+        [(pairs.a_start, pairs.a_length), (pairs.b_start, pairs.b_length)]
+    ):
         length = length.astype(np.int64)
         ends = np.cumsum(length)
         row = np.repeat(np.arange(len(pairs)), length)

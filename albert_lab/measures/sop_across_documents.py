@@ -12,11 +12,13 @@ from albert_lab.data.shards import Shards
 
 
 def across_documents(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
-    """SOP pairs, each with the second segment of a pair of another source document, of nearest length.
+    """SOP pairs, each with the second segment of a pair of another source document, of nearest
+    length.
 
-    Pairs next to each other in the order of that length exchange their second segments, so that these are the same
-    ones as before. If one source document has more than half of the pairs, those without a partner take a second
-    segment that is used twice. A longer one is cut at its end, so no segment is longer than the one it replaces.
+    Pairs next to each other in the order of that length exchange their second segments, so that
+    these are the same ones as before. If one source document has more than half of the pairs, those
+    without a partner take a second segment that is used twice. A longer one is cut at its end, so
+    no segment is longer than the one it replaces.
 
     Raises:
         NoPairsError: all pairs are of one source document.
@@ -27,7 +29,8 @@ def across_documents(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
     source = shards.source_of(shards.document_at(start))
     if len(np.unique(source)) < 2:
         raise NoPairsError(
-            "sop_across_documents exchanges second segments between source documents, but all held-out pairs are of"
+            "sop_across_documents exchanges second segments between source documents, but all "
+            "held-out pairs are of"
             " one: hold out more text (corpus.dev_share)"
         )
     donor = _donors(source, length, generator(Stream.ACROSS, seed, 0).random(len(pairs)))
@@ -42,7 +45,9 @@ def across_documents(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
 
 
 def _donors(source: np.ndarray, length: np.ndarray, tie: np.ndarray) -> np.ndarray:
-    """The pair from which each pair takes its second segment [pairs]; ties of length are broken by `tie`."""
+    """The pair from which each pair takes its second segment [pairs]; ties of length are broken by
+    `tie`.
+    """
     order = np.lexsort((tie, length))
     donor, (pairs, waiting) = np.empty(len(source), dtype=np.int64), partners(source, order)
     donor[pairs] = pairs[:, ::-1]
@@ -50,6 +55,8 @@ def _donors(source: np.ndarray, length: np.ndarray, tie: np.ndarray) -> np.ndarr
         others = order[source[order] != source[waiting[0]]]
         above = np.searchsorted(length[others], length[waiting]).clip(max=len(others) - 1)
         below = np.maximum(above - 1, 0)
-        is_above = np.abs(length[others[above]] - length[waiting]) <= np.abs(length[others[below]] - length[waiting])
+        is_above = np.abs(length[others[above]] - length[waiting]) <= np.abs(
+            length[others[below]] - length[waiting]
+        )
         donor[waiting] = others[np.where(is_above, above, below)]
     return donor

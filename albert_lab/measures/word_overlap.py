@@ -1,4 +1,6 @@
-"""What is told of segment pairs by the tokens that both segments have: a floor that needs no model."""
+"""What is told of segment pairs by the tokens that both segments have: a floor that needs no
+model.
+"""
 
 import numpy as np
 
@@ -7,7 +9,9 @@ from albert_lab.data.shards import Shards
 
 
 def log_odds(train: Shards, fitted_on: Pairs, held_out: Shards, pairs: Pairs) -> np.ndarray:
-    """The log-odds of label 1 of held-out pairs [pairs], by a logistic regression on pairs of training text."""
+    """The log-odds of label 1 of held-out pairs [pairs], by a logistic regression on pairs of
+    training text.
+    """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -22,8 +26,8 @@ def log_odds(train: Shards, fitted_on: Pairs, held_out: Shards, pairs: Pairs) ->
 def features(shards: Shards, pairs: Pairs, rarity: np.ndarray) -> np.ndarray:
     """Of each pair [pairs, 4]: the tokens that both segments have, counted once.
 
-    Their number, its share of the tokens of the segment with fewer, their share of the rarity of all tokens of the
-    pair, and the rarity of the rarest.
+    Their number, its share of the tokens of the segment with fewer, their share of the rarity of
+    all tokens of the pair, and the rarity of the rarest.
 
     Args:
         rarity: of every token [vocabulary].
@@ -34,7 +38,9 @@ def features(shards: Shards, pairs: Pairs, rarity: np.ndarray) -> np.ndarray:
         weight = float(rarity[shared].sum())
         of_all = float(rarity[first].sum() + rarity[second].sum()) - weight
         rarest = float(rarity[shared].max(initial=0))
-        rows.append((len(shared), len(shared) / min(len(first), len(second)), weight / of_all, rarest))
+        rows.append(
+            (len(shared), len(shared) / min(len(first), len(second)), weight / of_all, rarest)
+        )
     return np.array(rows)
 
 

@@ -1,4 +1,6 @@
-"""The blocks of a layer: attention and FFN, each with a residual and a LayerNorm; and the encodings of positions."""
+"""The blocks of a layer: attention and FFN, each with a residual and a LayerNorm; and the encodings
+of positions.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -13,14 +15,19 @@ from albert_lab.model.shape import EncoderShape
 
 Activation = Callable[[torch.Tensor], torch.Tensor]
 
-ACTIVATIONS: dict[str, Activation] = {"gelu_new": partial(F.gelu, approximate="tanh"), "gelu": F.gelu, "relu": F.relu}
+ACTIVATIONS: dict[str, Activation] = {
+    "gelu_new": partial(F.gelu, approximate="tanh"),
+    "gelu": F.gelu,
+    "relu": F.relu,
+}
 
 
 class PositionEncoding(nn.Module):
     """What tells the encoder the place of a token; one for all layers.
 
     Attributes:
-        has_table: whether the embeddings add a learned vector for each place, as in ALBERT and BERT.
+        has_table: whether the embeddings add a learned vector for each place, as in ALBERT and
+            BERT.
     """
 
     has_table = True
@@ -34,7 +41,9 @@ class PositionEncoding(nn.Module):
 
 
 class Rope(PositionEncoding):
-    """Query and key are turned by an angle that grows with their place (Su et al. 2021, arXiv 2104.09864)."""
+    """Query and key are turned by an angle that grows with their place (Su et al. 2021, arXiv
+    2104.09864).
+    """
 
     has_table = False
 
@@ -42,7 +51,8 @@ class Rope(PositionEncoding):
         super().__init__(shape)
         half = shape.hidden_size // shape.num_attention_heads // 2
         rates = 10_000.0 ** -(torch.arange(half) / half)
-        angles = torch.arange(shape.max_position_embeddings)[:, None] * rates  # [place, half of a head]
+        # [place, half of a head]
+        angles = torch.arange(shape.max_position_embeddings)[:, None] * rates
         self.register_buffer("cos", angles.cos(), persistent=False)
         self.register_buffer("sin", angles.sin(), persistent=False)
 
@@ -72,13 +82,16 @@ class Block(nn.Module, ABC):
     def build(self, shape: EncoderShape) -> None:
         """Make the modules of the block. Their matrices are initialised later, all alike."""
 
-    def add(self, hidden_states: torch.Tensor, compute: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    def add(
+        self, hidden_states: torch.Tensor, compute: Callable[[torch.Tensor], torch.Tensor]
+    ) -> torch.Tensor:
         """Hidden states [batch, sequence, hidden] plus what the block computes of them.
 
-        The LayerNorm is after the residual, as in ALBERT and BERT (modeling.py), or before the block (Xiong et al.
-        2020, arXiv 2002.04745).
+        The LayerNorm is after the residual, as in ALBERT and BERT (modeling.py), or before the
+        block (Xiong et al. 2020, arXiv 2002.04745).
         """
-        # Dropout after the FFN too, as released; for ALBERT, transformers creates this dropout but never applies it.
+        # Dropout after the FFN too, as released; for ALBERT, transformers creates this dropout but
+        # never applies it.
         if self.norms_first:
             return hidden_states + self.dropout(compute(self.layer_norm(hidden_states)))
         return self.layer_norm(hidden_states + self.dropout(compute(hidden_states)))
@@ -96,25 +109,38 @@ class AttentionBlock(Block):
         self.output = nn.Linear(shape.hidden_size, shape.hidden_size)
 
     def forward(
-        self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None, positions: PositionEncoding
+        self,
+        hidden_states: torch.Tensor,
+        attention_mask: torch.Tensor | None,
+        positions: PositionEncoding,
     ) -> torch.Tensor:
         """Hidden states [batch, sequence, hidden] after attention; see compute()."""
-        return self.add(hidden_states, lambda states: self.compute(states, attention_mask, positions))
+        return self.add(
+            hidden_states, lambda states: self.compute(states, attention_mask, positions)
+        )
 
     def compute(
-        self, hidden_states: torch.Tensor, attention_mask: torch.Tensor | None, positions: PositionEncoding
+        self,
+        hidden_states: torch.Tensor,
+        attention_mask: torch.Tensor | None,
+        positions: PositionEncoding,
     ) -> torch.Tensor:
-        """Attention over hidden states [batch, sequence, hidden], without residual, dropout and LayerNorm.
+        """Attention over hidden states [batch, sequence, hidden], without residual, dropout and
+        LayerNorm.
 
         Args:
             hidden_states: [batch, sequence, hidden].
-            attention_mask: True where a token (third dimension) may attend to another one (fourth); it broadcasts to
-                [batch, heads, sequence, sequence]; None: to all.
+            attention_mask: True where a token (third dimension) may attend to another one (fourth);
+                it broadcasts to [batch, heads, sequence, sequence]; None: to all.
             positions: the position encoding of the encoder.
         """
-        query, key, value = (self.split_heads(of(hidden_states)) for of in (self.query, self.key, self.value))
+        query, key, value = (
+            self.split_heads(of(hidden_states)) for of in (self.query, self.key, self.value)
+        )
         query, key = positions.rotate(query, key)
-        context = attend(query, key, value, attention_mask, self.dropout.p if self.training else 0.0)
+        context = attend(
+            query, key, value, attention_mask, self.dropout.p if self.training else 0.0
+        )
         return self.output(context.transpose(1, 2).flatten(2))
 
     def split_heads(self, states: torch.Tensor) -> torch.Tensor:
@@ -135,12 +161,16 @@ class FfnBlock(Block):
         return self.add(hidden_states, self.compute)
 
     def compute(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """The network on hidden states [batch, sequence, hidden], without residual, dropout and LayerNorm."""
+        """The network on hidden states [batch, sequence, hidden], without residual, dropout and
+        LayerNorm.
+        """
         return self.output(self.activation(self.intermediate(hidden_states)))
 
 
 class Glu(FfnBlock):
-    """An FFN with a gate (Shazeer 2020, arXiv 2002.05202); two thirds of the size, so it has as many parameters."""
+    """An FFN with a gate (Shazeer 2020, arXiv 2002.05202); two thirds of the size, so it has as
+    many parameters.
+    """
 
     def build(self, shape: EncoderShape) -> None:
         size = round(shape.intermediate_size * 2 / 3)
@@ -150,7 +180,9 @@ class Glu(FfnBlock):
 
     def compute(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """See FfnBlock."""
-        return self.output(self.activation(self.gate(hidden_states)) * self.intermediate(hidden_states))
+        return self.output(
+            self.activation(self.gate(hidden_states)) * self.intermediate(hidden_states)
+        )
 
 
 ATTENTION_BLOCKS: dict[str, type[AttentionBlock]] = {"standard": AttentionBlock}
@@ -159,11 +191,18 @@ POSITION_ENCODINGS: dict[str, type[PositionEncoding]] = {"learned": PositionEnco
 
 
 def attend(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, dropout: float
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    dropout: float,
 ) -> torch.Tensor:
-    """Scaled dot-product attention of [batch, heads, sequence, head size] with a mask (AttentionBlock.compute)."""
+    """Scaled dot-product attention of [batch, heads, sequence, head size] with a mask
+    (AttentionBlock.compute).
+    """
     if query.device.type != "cpu" or query.dtype is not torch.bfloat16:
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
-    # On CPUs, the fused backward pass in bf16 is six times slower than in float32 at length 64, and slower at 512 too.
+    # On CPUs, the fused backward pass in bf16 is six times slower than in float32 at length 64, and
+    # slower at 512 too.
     with torch.autocast("cpu", enabled=False):
         return attend(query.float(), key.float(), value.float(), mask, dropout)

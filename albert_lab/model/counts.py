@@ -1,4 +1,6 @@
-"""The parameters and FLOPs of a configuration, counted on its model without memory for it: on torch's meta device."""
+"""The parameters and FLOPs of a configuration, counted on its model without memory for it: on
+torch's meta device.
+"""
 
 from dataclasses import dataclass
 from functools import cache
@@ -15,10 +17,10 @@ MOST_LAYERS = 1_000  # a mistyped number would take all memory, even on the meta
 class Counts:
     """Parameters by part, and FLOPs per token of a full-length sequence.
 
-    Tied and shared weights count once; a projection belongs to the embeddings. FLOPs are those of matrix products, a
-    multiply-add is two; activations, softmax and LayerNorm are not counted, as is usual. Training is one forward and
-    one backward pass, which counts twice: for each product, one with respect to each factor. Inference is the encoder
-    with its pooler.
+    Tied and shared weights count once; a projection belongs to the embeddings. FLOPs are those of
+    matrix products, a multiply-add is two; activations, softmax and LayerNorm are not counted, as
+    is usual. Training is one forward and one backward pass, which counts twice: for each product,
+    one with respect to each factor. Inference is the encoder with its pooler.
     """
 
     embeddings: int
@@ -76,8 +78,12 @@ class Products:
         """FLOPs per token of the encoder with its pooler, for sequences of a length in tokens."""
         return (self._encoder(shape, length) + self.pooler) / length
 
-    def training_flops(self, shape: EncoderShape, length: int, masked: int, *, has_labels: bool) -> float:
-        """FLOPs per token of a forward and a backward pass, with `masked` predictions a sequence."""
+    def training_flops(
+        self, shape: EncoderShape, length: int, masked: int, *, has_labels: bool
+    ) -> float:
+        """FLOPs per token of a forward and a backward pass, with `masked` predictions a
+        sequence.
+        """
         heads = masked * (self.mlm_head + self.table) + self.pair_head
         pooler = (3 if has_labels else 1) * self.pooler  # without labels it has no gradient
         return (3 * (self._encoder(shape, length) + heads) + pooler) / length
@@ -95,11 +101,15 @@ def count(config: RunConfig) -> Counts:
     """
     length = config.max_sequence_length
     masked = config.masking.most_predictions(length)
-    return _count(EncoderShape.from_config(config), len(config.inter_sentence.labels), length, masked)
+    return _count(
+        EncoderShape.from_config(config), len(config.inter_sentence.labels), length, masked
+    )
 
 
 def count_training_flops(config: RunConfig) -> float:
-    """FLOPs of training per token, over the whole budget: the mean over the stages of the length schedule."""
+    """FLOPs of training per token, over the whole budget: the mean over the stages of the length
+    schedule.
+    """
     stages = enumerate(config.stage_shares)
     return sum(share * count(config.at_stage(number)).training_flops for number, share in stages)
 
@@ -114,8 +124,11 @@ def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Co
     if shape.num_layers > MOST_LAYERS:
         raise ConfigError(f"model.num_layers={shape.num_layers}: at most {MOST_LAYERS:,}")
 
-    class Uninitialized(TorchFunctionMode):  # random numbers on the meta device load torch's compiler: seconds
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    # random numbers on the meta device load torch's compiler: seconds
+    class Uninitialized(TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             if func.__name__ in ("normal_", "uniform_", "trunc_normal_", "kaiming_uniform_"):
                 return args[0] if args else kwargs["tensor"]
             return func(*args, **(kwargs or {}))
@@ -127,12 +140,20 @@ def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Co
     def size(module: torch.nn.Module | None) -> int:
         return sum(parameter.numel() for parameter in module.parameters()) if module else 0
 
-    def product(module: torch.nn.Module | None) -> int:  # of each position with every matrix of a module
-        return 2 * sum(matrix.numel() for matrix in module.parameters() if matrix.ndim > 1) if module else 0
+    # of each position with every matrix of a module
+    def product(module: torch.nn.Module | None) -> int:
+        return (
+            2 * sum(matrix.numel() for matrix in module.parameters() if matrix.ndim > 1)
+            if module
+            else 0
+        )
 
     products = Products(
         projection=product(encoder.embeddings.projection),
-        layers=sum(product(encoder.attention_blocks[a]) + product(encoder.ffn_blocks[f]) for a, f in encoder.layers),
+        layers=sum(
+            product(encoder.attention_blocks[a]) + product(encoder.ffn_blocks[f])
+            for a, f in encoder.layers
+        ),
         mlm_head=product(model.mlm_head),
         table=2 * encoder.embeddings.word_embeddings.weight.numel(),
         pooler=product(model.pooler),

@@ -1,4 +1,6 @@
-"""The encoder (factorised embeddings, then layers that share attention and FFN blocks), and its pre-training heads."""
+"""The encoder (factorised embeddings, then layers that share attention and FFN blocks), and its
+pre-training heads.
+"""
 
 from typing import NamedTuple
 
@@ -12,38 +14,53 @@ from albert_lab.model.shape import EncoderShape
 
 
 class Embeddings(nn.Module):
-    """Maps token ids to the input of the first layer (section 3.1, factorized embedding parameterization)."""
+    """Maps token ids to the input of the first layer (section 3.1, factorized embedding
+    parameterization).
+    """
 
     def __init__(self, shape: EncoderShape) -> None:
         super().__init__()
         self.word_embeddings = nn.Embedding(shape.vocab_size, shape.embedding_size)
         self.token_type_embeddings = nn.Embedding(shape.type_vocab_size, shape.embedding_size)
         has_table = POSITION_ENCODINGS[shape.position_encoding].has_table
-        positions = nn.Embedding(shape.max_position_embeddings, shape.embedding_size) if has_table else None
+        positions = (
+            nn.Embedding(shape.max_position_embeddings, shape.embedding_size) if has_table else None
+        )
         self.position_embeddings = positions
         self.layer_norm = nn.LayerNorm(shape.embedding_size, eps=shape.layer_norm_eps)
         self.dropout = nn.Dropout(shape.dropout)
-        self.projection = nn.Linear(shape.embedding_size, shape.hidden_size) if shape.projection else nn.Identity()
+        self.projection = (
+            nn.Linear(shape.embedding_size, shape.hidden_size)
+            if shape.projection
+            else nn.Identity()
+        )
 
     def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor) -> torch.Tensor:
-        """Embeddings [batch, sequence, hidden] of input_ids and token_type_ids, both [batch, sequence]."""
+        """Embeddings [batch, sequence, hidden] of input_ids and token_type_ids, both [batch,
+        sequence].
+        """
         embeddings = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids)
         if self.position_embeddings is not None:
             embeddings = embeddings + self.position_embeddings.weight[: input_ids.shape[1]]
         projected = self.projection(self.dropout(self.layer_norm(embeddings)))
-        # With autocast, the residual stream keeps the precision of the weights, with and without a projection.
+        # With autocast, the residual stream keeps the precision of the weights, with and without a
+        # projection.
         return projected.to(embeddings.dtype)
 
 
 class EncoderOutput(NamedTuple):
-    """The last hidden state [batch, sequence, hidden]; if requested, the input of layer 1 and each layer's output."""
+    """The last hidden state [batch, sequence, hidden]; if requested, the input of layer 1 and each
+    layer's output.
+    """
 
     last_hidden_state: torch.Tensor
     hidden_states: tuple[torch.Tensor, ...] | None
 
 
 class Encoder(nn.Module):
-    """ALBERT, BERT and variants: each layer uses one block of a list of attention blocks and one of FFN blocks."""
+    """ALBERT, BERT and variants: each layer uses one block of a list of attention blocks and one of
+    FFN blocks.
+    """
 
     def __init__(self, shape: EncoderShape) -> None:
         super().__init__()
@@ -51,12 +68,16 @@ class Encoder(nn.Module):
         self.layers = list(zip(shape.attention_blocks, shape.ffn_blocks, strict=True))
         self.embeddings = Embeddings(shape)
         attention, ffn = ATTENTION_BLOCKS[shape.attention_block], FFN_BLOCKS[shape.ffn_block]
-        self.attention_blocks = nn.ModuleList(attention(shape) for _ in sorted(set(shape.attention_blocks)))
+        self.attention_blocks = nn.ModuleList(
+            attention(shape) for _ in sorted(set(shape.attention_blocks))
+        )
         self.ffn_blocks = nn.ModuleList(ffn(shape) for _ in sorted(set(shape.ffn_blocks)))
         self.positions = POSITION_ENCODINGS[shape.position_encoding](shape)
         # With a LayerNorm before each block, nothing else would normalise what the heads read.
         is_pre = shape.norm_placement == "pre"
-        self.output_norm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps) if is_pre else nn.Identity()
+        self.output_norm = (
+            nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps) if is_pre else nn.Identity()
+        )
 
     def forward(
         self,
@@ -85,11 +106,14 @@ class Encoder(nn.Module):
             hidden_states = self.ffn_blocks[ffn](hidden_states)
             if output_hidden_states:
                 kept.append(hidden_states)
-        return EncoderOutput(self.output_norm(hidden_states), tuple(kept) if output_hidden_states else None)
+        return EncoderOutput(
+            self.output_norm(hidden_states), tuple(kept) if output_hidden_states else None
+        )
 
 
 def initialize(module: nn.Module, std: float, generator: torch.Generator) -> None:
-    """Draws every matrix from a normal distribution truncated at two standard deviations, and zeroes every bias.
+    """Draws every matrix from a normal distribution truncated at two standard deviations, and
+    zeroes every bias.
 
     LayerNorm weights stay 1. Source: modeling.py, create_initializer.
     """
@@ -111,7 +135,9 @@ class MlmHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(shape.vocab_size))
 
     def forward(self, hidden_states: torch.Tensor, word_embeddings: torch.Tensor) -> torch.Tensor:
-        """Logits [masked, vocab] of hidden states [masked, hidden], decoded by word_embeddings [vocab, embedding]."""
+        """Logits [masked, vocab] of hidden states [masked, hidden], decoded by word_embeddings
+        [vocab, embedding].
+        """
         transformed = self.layer_norm(self.activation(self.dense(hidden_states)))
         return F.linear(transformed, word_embeddings, self.bias)
 
@@ -129,7 +155,9 @@ class Pooler(nn.Module):
 
 
 class PretrainingOutput(NamedTuple):
-    """Logits [masked, vocab], logits [batch, labels] (None without an inter-sentence loss), pooled [batch, hidden]."""
+    """Logits [masked, vocab], logits [batch, labels] (None without an inter-sentence loss), pooled
+    [batch, hidden].
+    """
 
     mlm_logits: torch.Tensor
     pair_logits: torch.Tensor | None
@@ -137,7 +165,9 @@ class PretrainingOutput(NamedTuple):
 
 
 def likeliest(logits: torch.Tensor) -> torch.Tensor:
-    """The index [rows] of the largest of the logits [rows, labels], the first if several are equal; no gradients."""
+    """The index [rows] of the largest of the logits [rows, labels], the first if several are equal;
+    no gradients.
+    """
     # argmax gives the same indices, but takes three to ten times as long on CPUs.
     return logits.detach().max(-1).indices
 
@@ -150,7 +180,8 @@ class PretrainingModel(nn.Module):
         self.encoder = Encoder(shape)
         self.pooler = Pooler(shape)
         self.mlm_head = MlmHead(shape)
-        # Without dropout, as released. Created last, so that the other weights do not depend on the labels.
+        # Without dropout, as released. Created last, so that the other weights do not depend on the
+        # labels.
         self.pair_head = nn.Linear(shape.hidden_size, num_pair_labels) if num_pair_labels else None
         initialize(self, shape.initializer_range, torch.Generator().manual_seed(seed))
 

@@ -1,4 +1,6 @@
-"""The shape of an encoder as plain numbers, used to build it, to count its cost, and for what conversions change."""
+"""The shape of an encoder as plain numbers, used to build it, to count its cost, and for what
+conversions change.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -42,8 +44,10 @@ class EncoderShape:
         return cls(
             vocab_size=config.tokenizer.vocab_size,
             embedding_size=config.embedding_size,
-            # As released: without a projection if the sizes are equal (modeling.py, transformer_model).
-            projection=config.projection == "always" or config.embedding_size != config.model.hidden_size,
+            # As released: without a projection if the sizes are equal (modeling.py,
+            # transformer_model).
+            projection=config.projection == "always"
+            or config.embedding_size != config.model.hidden_size,
             dropout=config.dropout,
             **{key: getattr(config, key) for key in PARTS},
             **config.model.model_dump(exclude={"name"}),
@@ -52,8 +56,14 @@ class EncoderShape:
 
     @property
     def other_parts(self) -> list[str]:
-        """The settings of parts that ALBERT and BERT do not have; formulas and layouts of other tools lack them."""
-        others = [f"{part}={getattr(self, part)}" for part, default in PARTS.items() if getattr(self, part) != default]
+        """The settings of parts that ALBERT and BERT do not have; formulas and layouts of other
+        tools lack them.
+        """
+        others = [
+            f"{part}={getattr(self, part)}"
+            for part, default in PARTS.items()
+            if getattr(self, part) != default
+        ]
         known = self.hidden_act in BUILT_IN["model.hidden_act"]
         return others if known else [*others, f"model.hidden_act={self.hidden_act}"]
 
@@ -70,12 +80,13 @@ class EncoderShape:
     def _blocks(self, groups: Groups) -> list[int]:
         if not isinstance(groups, int):
             return [groups[layer % len(groups)] for layer in range(self.num_layers)]
-        # Differs from the release: integer arithmetic, since int(layer / num_layers * groups) is too small for some
-        # depths (22 layers in 22 groups: layer 15 would use block 14).
+        # Differs from the release: integer arithmetic, since int(layer / num_layers * groups) is
+        # too small for some depths (22 layers in 22 groups: layer 15 would use block 14).
         return [layer * groups // self.num_layers for layer in range(self.num_layers)]
 
 
-# What a conversion of weights can change of a shape (model/conversion.py), besides dropout and how weights are drawn.
+# What a conversion of weights can change of a shape (model/conversion.py), besides dropout and how
+# weights are drawn.
 CONVERTIBLE = (
     "embedding_size",
     "projection",
@@ -88,18 +99,22 @@ _NO_WEIGHTS = ("dropout", "initializer_range")
 
 
 def changes(source: EncoderShape, target: EncoderShape) -> dict[str, tuple[Any, Any]]:
-    """What a conversion from one shape to another changes: by the name of a field, its value before and after.
+    """What a conversion from one shape to another changes: by the name of a field, its value before
+    and after.
 
     Raises:
-        ConfigError: the weights of the source cannot be converted to the target; names what differs.
+        ConfigError: the weights of the source cannot be converted to the target; names what
+            differs.
     """
     before, after = vars(source), vars(target)
     different = [key for key in after if before[key] != after[key] and key not in _NO_WEIGHTS]
     for key in different:
         if key not in CONVERTIBLE:
             raise ConfigError(
-                f"{key}={before[key]} of the weights cannot become {after[key]}: embedding_size, sharing,"
-                " model.num_layers and a larger model.max_position_embeddings are what converts them"
+                f"{key}={before[key]} of the weights cannot become {after[key]}: embedding_size, "
+                "sharing,"
+                " model.num_layers and a larger model.max_position_embeddings are what "
+                "converts them"
             )
     if target.max_position_embeddings < source.max_position_embeddings:
         raise ConfigError(
@@ -107,5 +122,7 @@ def changes(source: EncoderShape, target: EncoderShape) -> dict[str, tuple[Any, 
             f" {target.max_position_embeddings}: max_sequence_length alone makes sequences shorter"
         )
     if source.projection and not target.projection:
-        raise ConfigError("projection=auto has no place for the projection of the weights: give projection=always")
+        raise ConfigError(
+            "projection=auto has no place for the projection of the weights: give projection=always"
+        )
     return {key: (before[key], after[key]) for key in different}

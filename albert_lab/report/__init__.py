@@ -1,4 +1,6 @@
-"""Reports: the frame of a study as one page of Markdown and HTML, as LaTeX, and beside other reports."""
+"""Reports: the frame of a study as one page of Markdown and HTML, as LaTeX, and beside other
+reports.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

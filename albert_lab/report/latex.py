@@ -1,4 +1,6 @@
-"""The main table of a report for LaTeX: a floating table in the style of booktabs, with caption, label and footnote."""
+"""The main table of a report for LaTeX: a floating table in the style of booktabs, with caption,
+label and footnote.
+"""
 
 import re
 from pathlib import Path
@@ -13,7 +15,9 @@ from albert_lab.storage import write_atomically
 
 FILE = "report.tex"
 # tabulate escapes what TeX reads as commands; these it does not have in its usual fonts.
-_SYMBOLS = str.maketrans({"|": r"\textbar{}", "±": r"$\pm$", "−": "$-$", "—": "---", "’": "'", "“": "``", "”": "''"})
+_SYMBOLS = str.maketrans(
+    {"|": r"\textbar{}", "±": r"$\pm$", "−": "$-$", "—": "---", "’": "'", "“": "``", "”": "''"}
+)
 
 
 def write(folder: Path) -> Path:
@@ -54,4 +58,9 @@ def table(analysis: Analysis, name: str) -> str:
 def _escaped(text: str) -> str:
     """Text for LaTeX, escaped as tabulate escapes a cell."""
     rows = tabulate([[printable(text)]], tablefmt="latex", disable_numparse=True).splitlines()
-    return next(line for line in rows if line.endswith(r"\\")).removesuffix(r"\\").strip().translate(_SYMBOLS)
+    return (
+        next(line for line in rows if line.endswith(r"\\"))
+        .removesuffix(r"\\")
+        .strip()
+        .translate(_SYMBOLS)
+    )

@@ -1,4 +1,6 @@
-"""A report as Markdown, in five sections. Text of records and experiments is escaped wherever it stands."""
+"""A report as Markdown, in five sections. Text of records and experiments is escaped wherever it
+stands.
+"""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +18,9 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&!$])")
 
 
 def plain(text: str) -> str:
-    """Text as Markdown that shows it as it is, on one line: no link, tag, picture or table is made of it."""
+    """Text as Markdown that shows it as it is, on one line: no link, tag, picture or table is made
+    of it.
+    """
     return _SPECIAL.sub(r"\\\1", printable(text))
 
 
@@ -44,7 +48,11 @@ def as_table(table: Table) -> str:
 def folded(summary: str, *parts: str) -> str:
     """Parts that a click opens; the only HTML of a report, a tag a line. Empty if all parts are."""
     shown = [part for part in parts if part]
-    return "\n\n".join([f"<details><summary>{summary}</summary>", *shown, "</details>"]) if shown else ""
+    return (
+        "\n\n".join([f"<details><summary>{summary}</summary>", *shown, "</details>"])
+        if shown
+        else ""
+    )
 
 
 def listed(lines: Sequence[str]) -> str:
@@ -59,13 +67,19 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
     """
     experiment, study = analysis.experiment, analysis.study
     main = tables.main_table(analysis)
-    others = [tables.ensembles_table(analysis), tables.tasks_table(analysis), *tables.other_tables(analysis)]
+    others = [
+        tables.ensembles_table(analysis),
+        tables.tasks_table(analysis),
+        *tables.other_tables(analysis),
+    ]
     commands = dict.fromkeys(point.command for point in study.points)
     parts = [
         f"# {plain(experiment.title)}",
         f"**{plain(wording.answer(analysis))}** {plain(wording.counted(analysis))}",
         plain(f"{experiment.source}; scale {study.scale}, corpus {study.corpus}."),
-        listed([claim_line(claim, list(said.values())) for claim, said in wording.claims_of(analysis)]),
+        listed(
+            [claim_line(claim, list(said.values())) for claim, said in wording.claims_of(analysis)]
+        ),
         f"![{plain(picture[1])}]({picture[0]})" if picture else "",
         "## Results",
         as_table(main),
@@ -88,10 +102,14 @@ def claim_line(claim: BaseClaim, said: Sequence[Words]) -> str:
     verdicts = ", ".join(f"**{words.word}** {words.kind}" for words in said)
     evidence = [plain(words.evidence) for words in said]
     if len(said) > 1:
-        evidence = [f"{words.kind.capitalize()}: {text}" for words, text in zip(said, evidence, strict=True)]
+        evidence = [
+            f"{words.kind.capitalize()}: {text}" for words, text in zip(said, evidence, strict=True)
+        ]
     return f"{verdicts}: “{plain(claim.quote)}” {'. '.join(evidence)}"
 
 
 def _note(text: str) -> str:
     """A note of an experiment, which may have code between backticks."""
-    return "".join(code(part) if number % 2 else plain(part) for number, part in enumerate(text.split("`")))
+    return "".join(
+        code(part) if number % 2 else plain(part) for number, part in enumerate(text.split("`"))
+    )

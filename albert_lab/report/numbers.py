@@ -1,4 +1,6 @@
-"""Numbers of a report as text: values, scores with spread and the paper's number, effects with intervals."""
+"""Numbers of a report as text: values, scores with spread and the paper's number, effects with
+intervals.
+"""
 
 import math
 
@@ -15,7 +17,8 @@ def value(number: float, unit: str) -> str:
     if math.isnan(number):
         return MISSING
     if unit in ("%", "points"):
-        return f"{round(number + math.copysign(1e-9, number), 1) + 0.0:.1f}"  # the paper's 0.85 is 0.9, as printed
+        # the paper's 0.85 is 0.9, as printed
+        return f"{round(number + math.copysign(1e-9, number), 1) + 0.0:.1f}"
     if unit == "nats":
         return f"{number:.3f}"
     if abs(number) >= 1e6:
@@ -24,7 +27,9 @@ def value(number: float, unit: str) -> str:
 
 
 def cell(analysis: Analysis, metric: str, row: str, *, spread: bool = True) -> str:
-    """A cell of a table: the mean over seeds, its standard deviation, and the paper's number in brackets."""
+    """A cell of a table: the mean over seeds, its standard deviation, and the paper's number in
+    brackets.
+    """
     table = analysis.summary
     printed = analysis.rows_by_name.get(PAPER + metric, {}).get(row)
     brackets = f" ({printed})" if printed else ""
@@ -37,11 +42,15 @@ def cell(analysis: Analysis, metric: str, row: str, *, spread: bool = True) -> s
 
 
 def effect(measured: Effect, unit: str) -> str:
-    """An effect with its unit and interval: a level, a difference or slope with its sign, or a factor."""
+    """An effect with its unit and interval: a level, a difference or slope with its sign, or a
+    factor.
+    """
     shown = f"{amount(measured, measured.value, unit)} {unit_of(measured, unit)}".strip()
     if math.isnan(measured.low) or measured.low == measured.high:
         return shown
-    return f"{shown} [{amount(measured, measured.low, unit)}, {amount(measured, measured.high, unit)}]"
+    return (
+        f"{shown} [{amount(measured, measured.low, unit)}, {amount(measured, measured.high, unit)}]"
+    )
 
 
 def amount(measured: Effect, number: float, unit: str) -> str:

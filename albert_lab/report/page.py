@@ -1,4 +1,6 @@
-"""The Markdown of a report as a page of HTML in one self-contained file, without scripts and network requests."""
+"""The Markdown of a report as a page of HTML in one self-contained file, without scripts and
+network requests.
+"""
 
 import base64
 import re
@@ -16,7 +18,8 @@ _FOLD = re.compile(r"^(?:<details><summary>([\w ]+)</summary>|(</details>))$", r
 
 
 def page(text: str, folder: Path) -> str:
-    """A whole page of Markdown that begins with a heading of the first level; tags in it are shown, not followed.
+    """A whole page of Markdown that begins with a heading of the first level; tags in it are shown,
+    not followed.
 
     Args:
         text: the Markdown; lines that open and close a folded part stay so.
@@ -32,7 +35,9 @@ def page(text: str, folder: Path) -> str:
     parts = _FOLD.split(text)
     body = parser.render(parts[0])
     for summary, _, part in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
-        body += (f"<details><summary>{summary}</summary>\n" if summary else "</details>\n") + parser.render(part)
+        body += (
+            f"<details><summary>{summary}</summary>\n" if summary else "</details>\n"
+        ) + parser.render(part)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

@@ -29,7 +29,8 @@ _PICTURE = re.compile(r"^!\[.*\]\(([\w-]+)\.png\)$", re.MULTILINE)
 def write(folder: Path, analysis: Analysis, *, with_derived: bool = True) -> Path:
     """Write an analysed study and its report into a folder; return the path of the Markdown.
 
-    with_derived: the page and the numbers, too, which are made from the records; else only if the folder has them.
+    with_derived: the page and the numbers, too, which are made from the records; else only if the
+    folder has them.
 
     Raises: see _install().
     """
@@ -37,11 +38,15 @@ def write(folder: Path, analysis: Analysis, *, with_derived: bool = True) -> Pat
         studies.write(Path(made), analysis.study)
         texts = _write(Path(made), analysis)
         if not with_derived:
-            texts = [file for file in texts if file.name not in DERIVED or (folder / file.name).exists()]
+            texts = [
+                file for file in texts if file.name not in DERIVED or (folder / file.name).exists()
+            ]
         former: list[Path] = []
         with suppress(ConfigError):  # there is none, or a damaged one, whose files are not known
             former = studies.records(folder)
-        _install(Path(made), folder, [*studies.records(Path(made)), *texts], [*former, *_shown(folder)])
+        _install(
+            Path(made), folder, [*studies.records(Path(made)), *texts], [*former, *_shown(folder)]
+        )
     return folder / REPORT
 
 
@@ -56,7 +61,8 @@ def write_of(plan: Plan, failures: Mapping[str, str], command: str) -> Analysis 
 
 
 def rebuild(folder: Path) -> Path:
-    """Write report.md, its page, picture and table of numbers anew from the folder's records; return report.md.
+    """Write report.md, its page, picture and table of numbers anew from the folder's records;
+    return report.md.
 
     Raises:
         ConfigError: a file of the report is missing or cannot be read.
@@ -75,7 +81,12 @@ def _write(folder: Path, analysis: Analysis) -> list[Path]:
     write_atomically(folder / NUMBERS, as_csv(analysis.frame.numbers))
     write_atomically(folder / REPORT, text)
     write_atomically(folder / PAGE, page.page(text, folder))
-    return [*([folder / picture] if picture else []), folder / REPORT, folder / PAGE, folder / NUMBERS]
+    return [
+        *([folder / picture] if picture else []),
+        folder / REPORT,
+        folder / PAGE,
+        folder / NUMBERS,
+    ]
 
 
 def _shown(folder: Path) -> list[Path]:
@@ -86,7 +97,8 @@ def _shown(folder: Path) -> list[Path]:
 
 
 def _install(made: Path, folder: Path, files: Sequence[Path], former: Sequence[Path]) -> None:
-    """Put files of a report, which was made elsewhere, into its folder, and touch no file there that is not a report's.
+    """Put files of a report, which was made elsewhere, into its folder, and touch no file there
+    that is not a report's.
 
     Args:
         former: the files of the report that was there; those that the new one lacks are removed.
@@ -98,11 +110,17 @@ def _install(made: Path, folder: Path, files: Sequence[Path], former: Sequence[P
     is_report = (folder / studies.STUDY).exists()
     for target in targets:
         if target.is_dir():
-            raise ConfigError(f"{target} is a folder, and a file of the report has this name: move it")
+            raise ConfigError(
+                f"{target} is a folder, and a file of the report has this name: move it"
+            )
         if target.parent != folder and target.parent.is_symlink():
-            raise ConfigError(f"{target.parent} is a link, and a report writes in its own folder alone: remove it")
+            raise ConfigError(
+                f"{target.parent} is a link, and a report writes in its own folder alone: remove it"
+            )
         if target.parent == folder and target.exists() and not is_report:
-            raise ConfigError(f"{folder} is no report, and its {target.name} would be overwritten: move it")
+            raise ConfigError(
+                f"{folder} is no report, and its {target.name} would be overwritten: move it"
+            )
     for target, file in targets.items():
         write_atomically(target, file.read_bytes())
     for file in former:
@@ -111,7 +129,9 @@ def _install(made: Path, folder: Path, files: Sequence[Path], former: Sequence[P
 
 
 def as_json(name: str, analysis: Analysis) -> str:
-    """The summary and the verdicts of a study of this name as one JSON document; missing numbers are null."""
+    """The summary and the verdicts of a study of this name as one JSON document; missing numbers
+    are null.
+    """
     rows, axes = list[dict[str, Any]](), analysis.frame.rows.set_index("row")
     for row, lines in analysis.summary.groupby(level="row", sort=False):
         labels = {axis: axes.loc[row, axis] for axis in analysis.study.axes if row in axes.index}

@@ -1,4 +1,6 @@
-"""The folder of published reports and its scoreboard: a line a claim of the paper, and other reports below."""
+"""The folder of published reports and its scoreboard: a line a claim of the paper, and other
+reports below.
+"""
 
 import os
 import re
@@ -40,7 +42,8 @@ def write(root: Path) -> Path:
     """Write the scoreboard of the reports below a folder into it; return its path.
 
     Raises:
-        ConfigError: a file of a report is missing or cannot be read, or a README.md there is another page.
+        ConfigError: a file of a report is missing or cannot be read, or a README.md there is
+            another page.
     """
     page = _page(root)
     write_atomically(page, render(reports(root), root))
@@ -50,28 +53,34 @@ def write(root: Path) -> Path:
 def _page(root: Path) -> Path:
     """The path of the scoreboard; ConfigError if another page is there."""
     page = root / PAGE
-    if page.exists() and not (page.is_file() and page.read_text(errors="replace").startswith(TITLE)):
+    if page.exists() and not (
+        page.is_file() and page.read_text(errors="replace").startswith(TITLE)
+    ):
         remedy = "move it, or publish elsewhere: ALBERT_LAB_PUBLISHED names the folder"
         raise ConfigError(f"{page} is no scoreboard, and would be overwritten: {remedy}")
     return page
 
 
 def publish(folder: Path, root: Path) -> Path:
-    """Write a report below a folder of published reports, as `<root>/<scale>-<corpus>/<name>`; return its report.md.
+    """Write a report below a folder of published reports, as `<root>/<scale>-<corpus>/<name>`;
+    return its report.md.
 
-    One of a trained encoder has `-from-<encoder>` after the corpus: it is not to be read beside tables from scratch.
+    One of a trained encoder has `-from-<encoder>` after the corpus: it is not to be read beside
+    tables from scratch.
 
     What a former publication wrote is replaced, and no other file is touched.
 
     Raises:
-        ConfigError: not a report, a file in it or in another report there cannot be read, the folder has a README.md
-            that is no scoreboard, or something is in the way.
+        ConfigError: not a report, a file in it or in another report there cannot be read, the
+            folder has a README.md that is no scoreboard, or something is in the way.
     """
     _page(root)
     study = studies.read(folder)
     target = root / _place(study) / folder.resolve().name
     if target.is_symlink():
-        raise ConfigError(f"{target} is a link, and a report is published into a folder of its own: remove it")
+        raise ConfigError(
+            f"{target} is a link, and a report is published into a folder of its own: remove it"
+        )
     # A damaged report there is found before anything is written.
     reports(root, {file.parent for file in root.glob(f"*/*/{EXPERIMENT}")} - {target})
     written = report.write(target, analyse(study, target), with_derived=False)
@@ -92,31 +101,45 @@ def holds_reports(root: Path) -> bool:
 
 
 def render(found: Mapping[Path, Analysis], root: Path) -> str:
-    """The text of the scoreboard: claims of the paper by loss and by tasks, other numbers, and other reports."""
+    """The text of the scoreboard: claims of the paper by loss and by tasks, other numbers, and
+    other reports.
+    """
     lines = sentences(found)
-    of_encoders = {folder: analysis for folder, analysis in found.items() if analysis.study.is_of_encoder}
-    encoder_lines = [line for folder, analysis in of_encoders.items() for line in of_report(folder, analysis)]
+    of_encoders = {
+        folder: analysis for folder, analysis in found.items() if analysis.study.is_of_encoder
+    }
+    encoder_lines = [
+        line for folder, analysis in of_encoders.items() for line in of_report(folder, analysis)
+    ]
     above = {item.folder for line in (*lines, *encoder_lines) for item in line.by.values()}
     other = [
-        f"{_link(folder, analysis, root)}: {plain(analysis.experiment.title)} {plain(wording.answer(analysis))}"
+        f"{_link(folder, analysis, root)}: {plain(analysis.experiment.title)} "
+        f"{plain(wording.answer(analysis))}"
         for folder, analysis in found.items()
         if folder not in above and analysis.study.axes
     ]
     parts = [
         TITLE,
-        "A line is a claim of the paper, at the largest scale that can tell it: by loss (on held-out text), and by"
-        " tasks, of which only those count that are above random weights and words alone. After the verdict stands"
-        " what was measured, with its 95 % interval over seeds and held-out documents. A claim can be undecided beside"
-        " an interval that leaves out 0, since p-values are corrected for the number of claims of a table. Precise"
+        "A line is a claim of the paper, at the largest scale that can tell it: by loss (on "
+        "held-out text), and by"
+        " tasks, of which only those count that are above random weights and words alone. After "
+        "the verdict stands"
+        " what was measured, with its 95 % interval over seeds and held-out documents. A claim "
+        "can be undecided beside"
+        " an interval that leaves out 0, since p-values are corrected for the number of claims "
+        "of a table. Precise"
         " enough: is the interval no wider than the paper's effect?",
         wording.of_sentences(lines),
-        f"![The paper's claims and what we measured]({PICTURE})" if (root / PICTURE).is_file() else "",
+        f"![The paper's claims and what we measured]({PICTURE})"
+        if (root / PICTURE).is_file()
+        else "",
         "## On performance",
         _table(lines, ON_PERFORMANCE, root),
         "## On sizes, speeds and layers",
         _table(lines, ON_NUMBERS, root),
         "## Asked of a trained encoder" if encoder_lines else "",
-        "Nothing here is trained from scratch: rows start from the weights of a trained encoder, which is another"
+        "Nothing here is trained from scratch: rows start from the weights of a trained encoder, "
+        "which is another"
         " question than the paper's."
         if encoder_lines
         else "",
@@ -146,27 +169,39 @@ def _table(lines: Sequence[Sentence], kinds: Sequence[Kind], root: Path) -> str:
 
 def _cells(words: Words, found: Found | None, root: Path) -> list[str]:
     """A verdict with its evidence and its report, and whether the scale can tell."""
-    link = f" ({_link(found.folder, found.analysis, root)}, {versions(found.analysis)})" if found else ""
+    link = (
+        f" ({_link(found.folder, found.analysis, root)}, {versions(found.analysis)})"
+        if found
+        else ""
+    )
     return [f"**{words.word}**: {plain(words.evidence)}{link}", words.tells if found else "no"]
 
 
 def draw(root: Path, out: Path) -> list[Path]:
-    """Draw the claims of the paper with what the reports below a folder say of them, as PNG and SVG.
+    """Draw the claims of the paper with what the reports below a folder say of them, as PNG and
+    SVG.
 
     Raises:
         MissingDataError: no report there asks a claim of the paper.
     """
     lines = sentences(reports(root))
     if not any(line.by for line in lines):
-        remedy = f"`albert-lab sop-vs-nsp` makes one, and `albert-lab plot claims {paths.reports()}` draws it"
+        remedy = (
+            "`albert-lab sop-vs-nsp` makes one, and `albert-lab plot claims "
+            f"{paths.reports()}` draws it"
+        )
         raise MissingDataError(f"no report in {root} tests a sentence of the paper: {remedy}")
     files = [out / f"claims.{kind}" for kind in ("png", "svg")]
-    drawing.write(lambda: claims.claims(picture(lines), COLUMNS, LOOKS, wording.of_sentences(lines)), *files)
+    drawing.write(
+        lambda: claims.claims(picture(lines), COLUMNS, LOOKS, wording.of_sentences(lines)), *files
+    )
     return files
 
 
 def picture(lines: Sequence[Sentence]) -> list[ClaimRow]:
-    """The rows of the picture: claims that some report asks; a number that is neither stands in the first column."""
+    """The rows of the picture: claims that some report asks; a number that is neither stands in the
+    first column.
+    """
     rows = []
     for line in lines:
         marks = {}
@@ -178,16 +213,23 @@ def picture(lines: Sequence[Sentence]) -> list[ClaimRow]:
 
 
 def as_data(lines: Sequence[Sentence]) -> list[dict[str, Any]]:
-    """Claims as plain data: the verdict by each kind of evidence, with its report; unknown numbers are null."""
+    """Claims as plain data: the verdict by each kind of evidence, with its report; unknown numbers
+    are null.
+    """
     content = []
     for line in lines:
-        by = {kind: {"report": str(item.folder), "verdict": item.verdict} for kind, item in line.by.items()}
+        by = {
+            kind: {"report": str(item.folder), "verdict": item.verdict}
+            for kind, item in line.by.items()
+        }
         content.append({"claim": wording.short(line.claim), "by": by})
     return report.with_null(content)
 
 
 def as_text(lines: Sequence[Sentence]) -> str:
-    """Claims for a terminal: how many hold, and the verdict and number of those that a report asks."""
+    """Claims for a terminal: how many hold, and the verdict and number of those that a report
+    asks.
+    """
     rows = []
     for row in picture(lines):
         marks = [row.marks.get(column) for column in COLUMNS]
@@ -195,7 +237,8 @@ def as_text(lines: Sequence[Sentence]) -> str:
         number = next((mark.number for mark in marks if mark and mark.number), "")
         rows.append([*words, row.claim, number])
     header = [*COLUMNS, "claim", "measured"]
-    return f"{wording.of_sentences(lines)}\n\n{tabulate(rows, header, tablefmt='plain', disable_numparse=True)}"
+    table = tabulate(rows, header, tablefmt="plain", disable_numparse=True)
+    return f"{wording.of_sentences(lines)}\n\n{table}"
 
 
 def _where(line: Sentence) -> str:

@@ -15,14 +15,18 @@ OF_THE_MACHINE = ("total_seconds", "peak_memory_bytes")  # of no interest to a r
 
 @dataclass(frozen=True)
 class Table:
-    """Headings and cells as plain text; the first column names the lines, the others have numbers."""
+    """Headings and cells as plain text; the first column names the lines, the others have
+    numbers.
+    """
 
     header: Sequence[str]
     body: Sequence[Sequence[str]]
 
 
 def main_table(analysis: Analysis) -> Table:
-    """A line a row: the means over seeds of the first metrics, with the paper's numbers in brackets."""
+    """A line a row: the means over seeds of the first metrics, with the paper's numbers in
+    brackets.
+    """
     return _of_metrics(analysis, analysis.main[: MOST_COLUMNS - 1])
 
 
@@ -30,7 +34,10 @@ def legend(analysis: Analysis, main: Table) -> str:
     """What the marks in the cells of a main table mean."""
     text = "".join(cell for row in main.body for cell in row[1:])
     of_paper = ", the paper’s in brackets" if analysis.experiment.paper and "(" in text else ""
-    probe = " * By a probe: a linear classifier on the frozen output, since the model has no head for this task."
+    probe = (
+        " * By a probe: a linear classifier on the frozen output, since the model has no "
+        "head for this task."
+    )
     has_spread = bool(analysis.summary["sd"].notna().any())
     means = "Means over seeds ± their standard deviation" if has_spread else "One seed a row"
     return f"{means}{of_paper}." + probe * (BY_PROBE in text)
@@ -45,7 +52,9 @@ def other_tables(analysis: Analysis) -> list[Table]:
 
 
 def _of_metrics(analysis: Analysis, metrics: Sequence[str]) -> Table:
-    header = [f"{analysis.heading(metric)} {_unit(analysis.unit(metric))}".strip() for metric in metrics]
+    header = [
+        f"{analysis.heading(metric)} {_unit(analysis.unit(metric))}".strip() for metric in metrics
+    ]
     body = [[row, *(cell(analysis, metric, row) for metric in metrics)] for row in analysis.rows]
     return Table([analysis.axes, *header], body)
 
@@ -55,22 +64,46 @@ def _unit(unit: str) -> str:
 
 
 def tasks_table(analysis: Analysis) -> Table:
-    """The fine-tuned tasks: their examples, what simple means give, and the best row beside its random weights."""
+    """The fine-tuned tasks: their examples, what simple means give, and the best row beside its
+    random weights.
+    """
     body = []
-    for task in dict.fromkeys(column.task for run in analysis.study.runs for column in run.pretrained):
-        column = next(column for run in analysis.study.runs for column in run.pretrained if column.task == task)
+    for task in dict.fromkeys(
+        column.task for run in analysis.study.runs for column in run.pretrained
+    ):
+        column = next(
+            column
+            for run in analysis.study.runs
+            for column in run.pretrained
+            if column.task == task
+        )
         means: Any = analysis.summary.loc[task]
         rows = means[~means.index.str.endswith(RANDOM)]
-        # Random weights were fine-tuned for some rows only: the best of those is the fair comparison.
+        # Random weights were fine-tuned for some rows only: the best of those is the fair
+        # comparison.
         has_random = (rows.index + RANDOM).isin(means.index)
         of_rows = rows[has_random] if has_random.any() else rows
-        best, random = of_rows["mean"].max(), means["mean"].get(f"{of_rows['mean'].idxmax()}{RANDOM}", float("nan"))
+        best, random = (
+            of_rows["mean"].max(),
+            means["mean"].get(f"{of_rows['mean'].idxmax()}{RANDOM}", float("nan")),
+        )
         numbers = [of_rows["floor"].mean(), of_rows["words"].max(), random, best]
         last = column.finetunings[-1]
         examples = [f"{last.train.used:,}", f"{last.dev.used:,}"]
         says = "yes" if of_rows["counts"].all() else "no"
-        body.append([column.title, *examples, *(value(float(number), "%") for number in numbers), says])
-    header = ["task", "train", "dev", "constant %", "words alone %", "random weights %", "best row %", "counts"]
+        body.append(
+            [column.title, *examples, *(value(float(number), "%") for number in numbers), says]
+        )
+    header = [
+        "task",
+        "train",
+        "dev",
+        "constant %",
+        "words alone %",
+        "random weights %",
+        "best row %",
+        "counts",
+    ]
     return Table(header, body)
 
 
@@ -94,9 +127,19 @@ def runs_table(analysis: Analysis) -> Table:
 
 
 def ensembles_table(analysis: Analysis) -> Table:
-    """The averages of several fine-tunings of one run, beside their median and the paper's ensemble."""
+    """The averages of several fine-tunings of one run, beside their median and the paper's
+    ensemble.
+    """
     asked, body = analysis.study.experiment.ensemble, list[list[str]]()
     for line in analysis.study.ensembles:
         numbers = [str(len(line.members)), f"{line.single:.1f}", f"{line.ensemble:.1f}"]
-        body.append([f"{line.title}, {line.row}", *numbers, asked.paper.get(line.column, "") if asked else ""])
-    return Table(["task and row", "members", "median of single ones %", "ensemble %", "paper's"], body)
+        body.append(
+            [
+                f"{line.title}, {line.row}",
+                *numbers,
+                asked.paper.get(line.column, "") if asked else "",
+            ]
+        )
+    return Table(
+        ["task and row", "members", "median of single ones %", "ensemble %", "paper's"], body
+    )

@@ -1,4 +1,6 @@
-"""The words of a study: its claims, their verdicts and reasons, its answer. Reports, screens and pictures have them."""
+"""The words of a study: its claims, their verdicts and reasons, its answer. Reports, screens and
+pictures have them.
+"""
 
 import math
 from collections import Counter
@@ -10,7 +12,15 @@ from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.findings import ALPHA
 from albert_lab.analysis.sentences import Sentence, of_report
-from albert_lab.analysis.verdicts import Effect, Form, Outcome, Reason, Tells, Verdict, is_of_one_set
+from albert_lab.analysis.verdicts import (
+    Effect,
+    Form,
+    Outcome,
+    Reason,
+    Tells,
+    Verdict,
+    is_of_one_set,
+)
 from albert_lab.measures.catalog import of_kind, probes
 from albert_lab.measures.measure import Baseline
 from albert_lab.report import numbers
@@ -34,7 +44,8 @@ REASONS = {
     Reason.TOO_SMALL: "the sentence is about {1} {0}, and these models have {2}",
     Reason.SAME_RUNS: "at this scale its rows are the same runs",
     Reason.OTHER_SETS: f"its rows were scored on different held-out sets: {OTHER_SETS}",
-    Reason.NOT_COUNTED: "{heading} does not count: rows are not clearly above random weights and words alone",
+    Reason.NOT_COUNTED: "{heading} does not count: rows are not clearly above random weights and "
+    "words alone",
     Reason.NOT_LEARNT: "not learnt: no row is clearly above the floor",
     Reason.OWN_TASK_NOT_LEARNT: "not learnt: {0} is at the floor of {1}, its own task",
     Reason.SEGMENTS_AS_HIGH: "it needs no relation of the two segments: single ones are as high",
@@ -53,7 +64,8 @@ class Words:
     Attributes:
         kind: by loss, by tasks, or by count or clock.
         word: yes, NO, undecided or cannot tell.
-        evidence: what was tested, the number with its interval, and the paper's; or why nothing can be told.
+        evidence: what was tested, the number with its interval, and the paper's; or why nothing can
+            be told.
         number: the effect with its interval; empty without one.
         tells: whether the scale can tell: yes, no, not known.
         reason: why nothing is decided; empty if something is, or if the numbers say it.
@@ -90,7 +102,9 @@ def short(claim: BaseClaim) -> str:
 
 
 def _evidence(analysis: Analysis, verdict: Verdict) -> str:
-    """What was tested and what was measured: SOP, nsp within 45 to 55 %: 49.8 % [48.4, 51.1]; paper 52.0."""
+    """What was tested and what was measured: SOP, nsp within 45 to 55 %: 49.8 % [48.4, 51.1]; paper
+    52.0.
+    """
     reason = _reason(analysis, verdict)
     measured, parts = verdict.effect, list[str]()
     if measured:
@@ -105,7 +119,9 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
         parts.append(f"an effect of this size would need {verdict.seeds_needed} seeds a row")
     if verdict.beside:
         unit = analysis.unit(verdict.beside.metric)
-        parts.append(f"{analysis.heading(verdict.beside.metric)} {numbers.effect(verdict.beside, unit)}")
+        parts.append(
+            f"{analysis.heading(verdict.beside.metric)} {numbers.effect(verdict.beside, unit)}"
+        )
     if verdict.claim.at_scale:
         parts.append(f"by arithmetic at scale={verdict.claim.at_scale}")
     if measured and measured.form is Form.LEVEL:
@@ -116,32 +132,47 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
 
 
 def _compared(measured: Effect, unit: str) -> str:
-    """A comparison in words: a − b, a − b within 1 point, a above 55 %, a / b above 1.4 and below 2."""
+    """A comparison in words: a − b, a − b within 1 point, a above 55 %, a / b above 1.4 and below
+    2.
+    """
     names = [name for _, name in measured.rows]
     low, high = measured.low_bound, measured.high_bound
     if measured.form is Form.SLOPE:
         return f"slope a step from {names[0]} to {names[-1]}"
     if measured.form is Form.RATIO:
-        ends = [f"above {low:g}" if low > 0 else "", f"below {high:g}" if math.isfinite(high) else ""]
+        ends = [
+            f"above {low:g}" if low > 0 else "",
+            f"below {high:g}" if math.isfinite(high) else "",
+        ]
         return f"{' / '.join(names)} {' and '.join(filter(None, ends))}"
     if measured.form is Form.LEVEL:
         bounds = f"within {low:g} to {high:g}" if math.isfinite(high) else f"above {low:g}"
         return f"{names[0]} {bounds} {unit}".strip()
     signs = ["−" if weight < 0 else "+" for weight, _ in measured.rows]
-    difference = " ".join(f"{sign} {name}" for sign, name in zip(signs, names, strict=True)).removeprefix("+ ")
+    difference = " ".join(
+        f"{sign} {name}" for sign, name in zip(signs, names, strict=True)
+    ).removeprefix("+ ")
     if math.isfinite(low) and math.isfinite(high):
         plural = unit.replace("%", "points")
-        return f"{difference} within {high:g} {plural.removesuffix('s') if high == 1 else plural}".strip()
+        return (
+            f"{difference} within {high:g} {plural.removesuffix('s') if high == 1 else plural}"
+        ).strip()
     return difference
 
 
 def _baselines(analysis: Analysis, measured: Effect) -> list[str]:
-    """What is told of the pairs of a probe's score without what the model learnt, or that it was not measured."""
+    """What is told of the pairs of a probe's score without what the model learnt, or that it was
+    not measured.
+    """
     lines, row = [], measured.rows[0][1]
     for measure in of_kind(Baseline):
         if measure.pairs_of == probes().get(measured.metric):
             known = (measure.name, row) in analysis.summary.index
-            mean = f"{analysis.summary.loc[(measure.name, row), 'mean']:.1f}" if known else "was not measured"
+            mean = (
+                f"{analysis.summary.loc[(measure.name, row), 'mean']:.1f}"
+                if known
+                else "was not measured"
+            )
             lines.append(f"{measure.label} {mean}")
     return lines
 
@@ -170,11 +201,15 @@ def _not_measured(analysis: Analysis, verdict: Verdict) -> str:
 
 
 def answer(analysis: Analysis) -> str:
-    """The answer to a study's question in one sentence, made of its verdicts; without claims its best and worst row."""
+    """The answer to a study's question in one sentence, made of its verdicts; without claims its
+    best and worst row.
+    """
     if not analysis.study.runs:
         return NO_RUN
     if not analysis.verdicts:
-        metric = next((name for name in analysis.metrics if name in analysis.experiment.columns), None)
+        metric = next(
+            (name for name in analysis.metrics if name in analysis.experiment.columns), None
+        )
         return NO_RUN if metric is None else f"{extremes(analysis, metric)}."
     decided = decisions(analysis)
     for known in analysis.experiment.answers:
@@ -188,7 +223,9 @@ def answer(analysis: Analysis) -> str:
 
 
 def decisions(analysis: Analysis) -> dict[str, Outcome]:
-    """The outcome of each claim by its short form: that by the first kind of evidence that decides it."""
+    """The outcome of each claim by its short form: that by the first kind of evidence that decides
+    it.
+    """
     decided = dict[str, Outcome]()
     for verdict in analysis.verdicts:
         if verdict.outcome in (Outcome.SUPPORTED, Outcome.NOT_SUPPORTED):
@@ -207,7 +244,11 @@ def counted(analysis: Analysis) -> str:
 
 def of_sentences(lines: Sequence[Sentence]) -> str:
     """How many claims of the paper hold over all reports, by each kind of evidence."""
-    said = [(kind, line.by[kind].verdict.outcome if kind in line.by else None) for line in lines for kind in line.kinds]
+    said = [
+        (kind, line.by[kind].verdict.outcome if kind in line.by else None)
+        for line in lines
+        for kind in line.kinds
+    ]
     by_kind = tally([(kind, outcome or Outcome.CANNOT_TELL) for kind, outcome in said])
     return f"Of {len(lines)} claims of the paper: {by_kind}."
 
@@ -216,13 +257,19 @@ def tally(outcomes: Sequence[tuple[Kind, Outcome]]) -> str:
     """How often each outcome is there: by loss 3 yes, 1 NO; by tasks 2 cannot tell."""
     found, parts = Counter(outcomes), []
     for kind, name in KINDS.items():
-        numbers_of = [f"{found[kind, outcome]} {word}" for outcome, word in WORDS.items() if found[kind, outcome]]
+        numbers_of = [
+            f"{found[kind, outcome]} {word}"
+            for outcome, word in WORDS.items()
+            if found[kind, outcome]
+        ]
         parts += [f"{name} {', '.join(numbers_of)}"] if numbers_of else []
     return "; ".join(parts)
 
 
 def extremes(analysis: Analysis, metric: str) -> str:
-    """The rows with the highest and the lowest mean of a metric, and whether that is more than noise."""
+    """The rows with the highest and the lowest mean of a metric, and whether that is more than
+    noise.
+    """
     means = analysis.summary.loc[metric, "mean"]
     of_rows = means.reindex(analysis.rows).dropna()
     means = of_rows if len(of_rows) > 1 else means  # random weights beside one row
@@ -237,7 +284,11 @@ def extremes(analysis: Analysis, metric: str) -> str:
     p = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0}).p * len(means) * (len(means) - 1)
     if p < ALPHA:
         return f"{heading} is highest for {best} ({high}) and lowest for {worst} ({low})"
-    noise = "one seed has no spread, so nothing is decided" if math.isnan(p) else "within the noise of these seeds"
+    noise = (
+        "one seed has no spread, so nothing is decided"
+        if math.isnan(p)
+        else "within the noise of these seeds"
+    )
     return f"{heading} is between {low} ({worst}) and {high} ({best}): {noise}"
 
 

@@ -1,4 +1,6 @@
-"""The fine-tunings of a run: the tasks of a table's columns, their state, and the training of what is missing."""
+"""The fine-tunings of a run: the tasks of a table's columns, their state, and the training of what
+is missing.
+"""
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,8 +30,11 @@ Seeds = Sequence[int] | None
 RANDOM_SEEDS = (0, 1, 2)
 
 
-def choose_tasks(columns: Iterable[str], say: Say, names: Sequence[str] | None = None) -> dict[str, str]:
-    """The task that fills each downstream column of a table: its name, or the user's file that load_task() takes.
+def choose_tasks(
+    columns: Iterable[str], say: Say, names: Sequence[str] | None = None
+) -> dict[str, str]:
+    """The task that fills each downstream column of a table: its name, or the user's file that
+    load_task() takes.
 
     A column whose task has no data is left out, in one line. If names are given, only these tasks.
 
@@ -47,7 +52,10 @@ def choose_tasks(columns: Iterable[str], say: Say, names: Sequence[str] | None =
         except MissingDataError:
             lacking.append(column)
     if lacking:
-        say(f"no files, left out: {', '.join(lacking)} (docs/data-and-tasks.md says where to get them)")
+        say(
+            f"no files, left out: {', '.join(lacking)} (docs/data-and-tasks.md says where to "
+            "get them)"
+        )
     return chosen
 
 
@@ -67,20 +75,33 @@ def named_tasks(names: Sequence[str]) -> dict[str, TaskConfig]:
 
 
 def check_data(task: TaskConfig | None) -> None:
-    """Raises MissingDataError if a task, or a task that it starts from, lacks training or dev data."""
+    """Raises MissingDataError if a task, or a task that it starts from, lacks training or dev
+    data.
+    """
     while task:
         task.check_data(paths.tasks_data())
         task = load_start(task)
 
 
 class RandomWeights(Run):
-    """Random weights in the shape of a run: the baseline of its fine-tunings, which all runs of the shape share."""
+    """Random weights in the shape of a run: the baseline of its fine-tunings, which all runs of the
+    shape share.
+    """
 
     @cached_property
     def name(self) -> str:
         config, corpus = self.config, self.config.corpus
-        shape = asdict(EncoderShape.from_config(config)), config.max_sequence_length, config.scale.name
-        text = self.fingerprints["tokenizer"], corpus.lower_case, corpus.strip_accents, corpus.language
+        shape = (
+            asdict(EncoderShape.from_config(config)),
+            config.max_sequence_length,
+            config.scale.name,
+        )
+        text = (
+            self.fingerprints["tokenizer"],
+            corpus.lower_case,
+            corpus.strip_accents,
+            corpus.language,
+        )
         return f"random_{digest([shape, text, sorted(self.own_code.values())])}"
 
 
@@ -114,20 +135,34 @@ class Finetuning(NamedTuple):
         return record_file(self.start.folder, self.task.name, self.seed).with_suffix(f".{FAILURE}")
 
 
-def wanted(run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False) -> list[Finetuning]:
+def wanted(
+    run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False
+) -> list[Finetuning]:
     """Every task with every fine-tuning seed: the given ones, or those of the run's scale.
 
     with_random: also RANDOM_SEEDS of random weights.
     """
     loaded = [load_task(task) for task in tasks]
-    own = [Finetuning(run, task, seed) for task in loaded for seed in seeds or task.fitted(run.config).seeds]
+    own = [
+        Finetuning(run, task, seed)
+        for task in loaded
+        for seed in seeds or task.fitted(run.config).seeds
+    ]
     random = random_weights(run)
-    return own + [Finetuning(random, task, seed) for task in loaded for seed in RANDOM_SEEDS if with_random]
+    return own + [
+        Finetuning(random, task, seed) for task in loaded for seed in RANDOM_SEEDS if with_random
+    ]
 
 
-def missing(run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False) -> list[Finetuning]:
-    """The fine-tunings without a record of exactly these settings and data, including failed ones."""
-    return [item for item in wanted(run, tasks, seeds, with_random=with_random) if item.current is None]
+def missing(
+    run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False
+) -> list[Finetuning]:
+    """The fine-tunings without a record of exactly these settings and data, including failed
+    ones.
+    """
+    return [
+        item for item in wanted(run, tasks, seeds, with_random=with_random) if item.current is None
+    ]
 
 
 def failures(missing: Iterable[Finetuning]) -> dict[str, str]:
@@ -137,21 +172,28 @@ def failures(missing: Iterable[Finetuning]) -> dict[str, str]:
 
 
 def _start_of(run: Run, say: Say) -> "InitialModel":
-    """A finished run, or random weights, as the start of fine-tunings; raises what last_weights() raises."""
+    """A finished run, or random weights, as the start of fine-tunings; raises what last_weights()
+    raises.
+    """
     from albert_lab.data.vocabulary import find_or_train, load_tokenizer
     from albert_lab.tasks.model import InitialModel
     from albert_lab.training.checkpoint import last_weights
 
     config = config_here(run)
     find_or_train(config, say)
-    weights = None if isinstance(run, RandomWeights) else last_weights(run.folder / "checkpoint", run.name)
+    weights = (
+        None
+        if isinstance(run, RandomWeights)
+        else last_weights(run.folder / "checkpoint", run.name)
+    )
     return InitialModel(run.name, config, load_tokenizer(config), weights, run.folder)
 
 
 def train(todo: Sequence[Finetuning], say: Say, is_stopped: Callable[[], bool]) -> bool:
     """Train the missing fine-tunings of a finished run; False if stopped.
 
-    If one fails, its reason is recorded and the others are trained. The caller holds the lock of the run.
+    If one fails, its reason is recorded and the others are trained. The caller holds the lock of
+    the run.
 
     Raises:
         OSError: the disk is full: the others could not write either.
@@ -197,14 +239,18 @@ def _maker(
         if start.name not in models:
             models[start.name] = _start_of(start, say)
         with held(start.folder, say, is_stopped) if item.is_random else nullcontext():
-            return finetune(models[start.name], task, seed, keep_weights=task.name in parents, **options)
+            return finetune(
+                models[start.name], task, seed, keep_weights=task.name in parents, **options
+            )
 
     return make
 
 
-def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Iterator[FinetuningRecord]:
-    """The fine-tunings of a finished run on tasks, all given by name or file, and then those of random weights of its
-    shape; those that are missing are trained.
+def finetune_run(
+    name: str, tasks: Sequence[str], seeds: Seeds, say: Say
+) -> Iterator[FinetuningRecord]:
+    """The fine-tunings of a finished run on tasks, all given by name or file, and then those of
+    random weights of its shape; those that are missing are trained.
 
     Raises:
         ConfigError: an unknown or unfinished run, an unknown task, or one that cannot be used.
@@ -219,13 +265,20 @@ def finetune_run(name: str, tasks: Sequence[str], seeds: Seeds, say: Say) -> Ite
 
 
 def describe(record: FinetuningRecord) -> str:
-    """A fine-tuning in one line: its score, its floors, its seconds, and, but at smoke, the signs of no learning."""
+    """A fine-tuning in one line: its score, its floors, its seconds, and, but at smoke, the signs
+    of no learning.
+    """
     main = record.best.main
     words = "" if main.lexical_floor is None else f", bag of words {main.lexical_floor:.1f}"
     weights = ", random weights" if record.weights == "random" else ""
-    signs = f"; DID NOT LEARN: {'; '.join(record.diverged)}" if record.diverged and record.scale != "smoke" else ""
+    signs = (
+        f"; DID NOT LEARN: {'; '.join(record.diverged)}"
+        if record.diverged and record.scale != "smoke"
+        else ""
+    )
     return (
-        f"{record.title}, seed {record.seed}{weights}: {main.value:.1f} (constant answers {main.floor:.1f}{words})"
+        f"{record.title}, seed {record.seed}{weights}: {main.value:.1f} (constant answers "
+        f"{main.floor:.1f}{words})"
         f" of {main.n:,} examples, {duration(record.total_seconds)}{signs}"
     )
 

@@ -14,8 +14,8 @@ from albert_lab.training.layers import Layer
 
 
 def layers_of(folder: Path, say: Say) -> tuple[Layer, ...]:
-    """The change by each layer of a run over its held-out set for masked language modelling, without its masks;
-    measured if necessary.
+    """The change by each layer of a run over its held-out set for masked language modelling,
+    without its masks; measured if necessary.
 
     Raises:
         ConfigError: the run is not finished.
@@ -37,8 +37,12 @@ def layers_of(folder: Path, say: Say) -> tuple[Layer, ...]:
         data, device = preparing.load(config, say), choose_device(config.machine.device)
         model = PretrainingModel.from_config(config)
         load_weights(last_weights(folder / "checkpoint", run.name), model)
-        held_out = Evaluator(config, data.fitted_on, data.dev, data.tokenizer, {}, device).batch(catalog.MLM)
-        batches = hidden_states_of(model.to(device).eval(), held_out, config.evaluation.batch_size, device)
+        held_out = Evaluator(config, data.fitted_on, data.dev, data.tokenizer, {}, device).batch(
+            catalog.MLM
+        )
+        batches = hidden_states_of(
+            model.to(device).eval(), held_out, config.evaluation.batch_size, device
+        )
         measured = measure_layers(batches, config.corpus.name)
         write_atomically(file, TypeAdapter(tuple[Layer, ...]).dump_json(measured) + b"\n")
     form: Any = Annotated[tuple[Layer, ...], Field(min_length=1)]

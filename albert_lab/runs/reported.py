@@ -26,7 +26,8 @@ AVERAGE = "average"
 AVERAGED = ("squad1", "squad2", "mnli", "sst2", "race")
 
 
-# An evaluation during training: its step and training_seconds, and its scores in percent, their n and losses by name.
+# An evaluation during training: its step and training_seconds, and its scores in percent, their n
+# and losses by name.
 CurvePoint = Annotated[dict[str, int | float | None], having("step", "training_seconds")]
 
 
@@ -46,17 +47,21 @@ class FilledColumn(Record, extra="ignore"):  # records from before say more of t
     def score(self) -> Score:
         """The median over fine-tuning seeds, of the best checkpoint on dev.
 
-        The interval is Wilson's for a share of n answers: too wide for F1, where an answer scores between 0 and 1;
-        correlations have none.
+        The interval is Wilson's for a share of n answers: too wide for F1, where an answer scores
+        between 0 and 1; correlations have none.
         """
         return summarize(self.finetunings)
 
     @cached_property
     def parts(self) -> dict[str, float]:
-        """The median of every score of a task that has several, by its column: task and score, as squad1_f1."""
+        """The median of every score of a task that has several, by its column: task and score, as
+        squad1_f1.
+        """
         names = self.finetunings[0].best.scores
         return {
-            f"{self.task}_{name}": median(record.best.scores[name].value for record in self.finetunings)
+            f"{self.task}_{name}": median(
+                record.best.scores[name].value for record in self.finetunings
+            )
             for name in (names if len(names) > 1 else ())
         }
 
@@ -82,7 +87,10 @@ class ReportedRun(Record):
             check_distinct([record.seed for record in column.finetunings])
             for record in column.finetunings:
                 if record.task != column.task or not (record.run == self.name or column.is_random):
-                    raise ValueError(f"a fine-tuning on {record.task} of {record.run} is in the column {column.task}")
+                    raise ValueError(
+                        f"a fine-tuning on {record.task} of {record.run} is in the column "
+                        f"{column.task}"
+                    )
         return self
 
     @property
@@ -100,15 +108,18 @@ class ReportedRun(Record):
 
     @cached_property
     def scores(self) -> dict[str, Score]:
-        """Its scores: those on held-out text by their names, those of fine-tuned tasks by the names of the tasks."""
+        """Its scores: those on held-out text by their names, those of fine-tuned tasks by the names
+        of the tasks.
+        """
         return self.record.scores | {column.task: column.score for column in self.pretrained}
 
     @cached_property
     def shown_curve(self) -> tuple[CurvePoint, ...]:
-        """Its curve up to the end of training, where the scores of the record stand, as they do in every table.
+        """Its curve up to the end of training, where the scores of the record stand, as they do in
+        every table.
 
-        The points before have fewer answers. Empty if nothing was evaluated during training; a score that was not
-        evaluated then has no end either.
+        The points before have fewer answers. Empty if nothing was evaluated during training; a
+        score that was not evaluated then has no end either.
         """
         if not self.curve:
             return ()
@@ -123,17 +134,27 @@ class ReportedRun(Record):
 
     @cached_property
     def numbers(self) -> dict[str, float]:
-        """Every number that a table, a claim or a figure can be about, by name; what the run lacks is left out."""
+        """Every number that a table, a claim or a figure can be about, by name; what the run lacks
+        is left out.
+        """
         record = self.record
-        numbers: dict[str, float | None] = {name: score.value for name, score in self.scores.items()}
+        numbers: dict[str, float | None] = {
+            name: score.value for name, score in self.scores.items()
+        }
         numbers |= {loss_name(name): score.loss for name, score in record.scores.items()}
         for column in self.pretrained:
             numbers |= column.parts
         values = {column.task: column.score.value for column in self.pretrained}
         if set(AVERAGED) <= set(values):
             numbers[AVERAGE] = fmean(values[column] for column in AVERAGED)
-        numbers |= {"parameters": record.parameters["total"], "encoder_parameters": record.parameters["encoder"]}
-        numbers |= {"train_flops_per_token": record.train_flops_per_token, **record.training.model_dump()}
+        numbers |= {
+            "parameters": record.parameters["total"],
+            "encoder_parameters": record.parameters["encoder"],
+        }
+        numbers |= {
+            "train_flops_per_token": record.train_flops_per_token,
+            **record.training.model_dump(),
+        }
         if record.provenance.jobs != 1:  # other runs slowed it, or its record does not say
             numbers |= {"tokens_per_second": None, "inference_tokens_per_second": None}
         numbers |= layer_numbers(self.layers, record.config.model.hidden_size)
@@ -145,9 +166,14 @@ def file_of(report: Path, run: str) -> Path:
 
 
 def write(report: Path, run: ReportedRun) -> None:
-    """Write a run into a report's folder, atomically: a line of JSON a part, with ten digits, which no mean shows."""
-    content = json.loads(run.model_dump_json(), parse_float=lambda text: float(f"{float(text):.10g}"))
-    tokenizer = content["record"]["config"]["tokenizer"]  # its file may be in a folder of this machine alone
+    """Write a run into a report's folder, atomically: a line of JSON a part, with ten digits, which
+    no mean shows.
+    """
+    content = json.loads(
+        run.model_dump_json(), parse_float=lambda text: float(f"{float(text):.10g}")
+    )
+    # its file may be in a folder of this machine alone
+    tokenizer = content["record"]["config"]["tokenizer"]
     tokenizer["model_file"] = tokenizer["model_file"] and Path(tokenizer["model_file"]).name
     parts = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in content.items())
     write_atomically(file_of(report, run.name), "{\n" + ",\n".join(parts) + "\n}\n")

@@ -1,4 +1,6 @@
-"""The record of one finished run: scores, cost, training data, software and hardware; and the log of a run."""
+"""The record of one finished run: scores, cost, training data, software and hardware; and the log
+of a run.
+"""
 
 import platform
 import subprocess
@@ -51,10 +53,10 @@ _Amount = Annotated[float, Field(strict=True, ge=0)]
 class Training(Record, extra="ignore"):  # records from before say more, here and below
     """The cost of training. training_seconds excludes evaluation, checkpoints and compilation.
 
-    Tokens per second exclude padding. inference_tokens_per_second is that of two seconds of forward passes of encoder
-    and heads, not compiled, on the held-out set for masked language modelling at the end; None in older records.
-    final_loss is the mean training loss of the last steps (nats; see training/pretrain.py). A run of no steps has
-    neither a speed of training nor a loss.
+    Tokens per second exclude padding. inference_tokens_per_second is that of two seconds of forward
+    passes of encoder and heads, not compiled, on the held-out set for masked language modelling at
+    the end; None in older records. final_loss is the mean training loss of the last steps (nats;
+    see training/pretrain.py). A run of no steps has neither a speed of training nor a loss.
     """
 
     steps: _Count
@@ -72,9 +74,11 @@ NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", *Trainin
 
 
 class Stage(Record):
-    """The training data of a stage of the length schedule; shares of chunks and of text (tokens) of its first epoch.
+    """The training data of a stage of the length schedule; shares of chunks and of text (tokens) of
+    its first epoch.
 
-    dropped: chunks of a single sentence; truncated: tokens of chunks that are longer than the stage's sequences.
+    dropped: chunks of a single sentence; truncated: tokens of chunks that are longer than the
+    stage's sequences.
     """
 
     max_sequence_length: int
@@ -88,10 +92,11 @@ class Stage(Record):
 
 
 class Data(Record, extra="ignore"):
-    """The training data: rates over the training batches; shares of text, pairs and chunks of epoch 0.
+    """The training data: rates over the training batches; shares of text, pairs and chunks of epoch
+    0.
 
-    With a length schedule, shares are those of its last stage, and stages has all. epochs are those of pairs, over all
-    stages.
+    With a length schedule, shares are those of its last stage, and stages has all. epochs are those
+    of pairs, over all stages.
     """
 
     mask_rate: float
@@ -104,20 +109,25 @@ class Data(Record, extra="ignore"):
     dev_documents: int
     stages: tuple[Stage, ...] = ()
     unknown_share: float = default(0.0)  # of the tokens of the training text
-    repeated_paragraphs: int = default(0)  # dropped from the training text, since they repeat held-out text
+    # dropped from the training text, since they repeat held-out text
+    repeated_paragraphs: int = default(0)
     # Of the runs whose weights it started from, which its own do not count.
     earlier_steps: int = default(0)
     earlier_tokens: int = default(0)
 
     @property
     def passes(self) -> float:
-        """Tokens of text that the run read, over those of its text: an epoch leaves out what is dropped or truncated.
+        """Tokens of text that the run read, over those of its text: an epoch leaves out what is
+        dropped or truncated.
 
         Of a run without stages only the share of dropped text is known.
         """
         if not self.stages:
             return self.epochs * (1 - self.dropped_text_share)
-        return sum(stage.epochs * (1 - stage.dropped_text_share - stage.truncated_text_share) for stage in self.stages)
+        return sum(
+            stage.epochs * (1 - stage.dropped_text_share - stage.truncated_text_share)
+            for stage in self.stages
+        )
 
 
 # What a line on a conversion says of the fields of a shape that it changes.
@@ -133,8 +143,9 @@ _CHANGED = {
 class Conversion(Record):
     """What was changed of the weights that a run started from (model/conversion.py).
 
-    changes has the fields of the shape that differ, each with its value before and after. unexplained is the share of
-    the variance of the first layer's input that smaller embeddings lost, before any training.
+    changes has the fields of the shape that differ, each with its value before and after.
+    unexplained is the share of the variance of the first layer's input that smaller embeddings
+    lost, before any training.
     """
 
     changes: dict[str, tuple[Any, Any]]
@@ -142,7 +153,11 @@ class Conversion(Record):
 
     def as_text(self, rules: ConversionConfig) -> str:
         """What was changed, and how, in one line."""
-        details = {"attention_groups": rules.sharing, "ffn_groups": rules.sharing, "num_layers": rules.layers}
+        details = {
+            "attention_groups": rules.sharing,
+            "ffn_groups": rules.sharing,
+            "num_layers": rules.layers,
+        }
         if self.unexplained is not None:
             details["embedding_size"] = f"{self.unexplained:.1%} of the first layer's input is lost"
         parts: list[str] = []
@@ -156,9 +171,9 @@ class Conversion(Record):
 class Provenance(Record, extra="ignore"):
     """The place, time, software and hardware of a run.
 
-    threads are those of one process; devices has the device name of each process. jobs is how many runs trained at a
-    time; None in older records. commit is that of the checkout from which the code was imported, with -dirty after it
-    if it had changes; None without a checkout.
+    threads are those of one process; devices has the device name of each process. jobs is how many
+    runs trained at a time; None in older records. commit is that of the checkout from which the
+    code was imported, with -dirty after it if it had changes; None without a checkout.
     """
 
     albert_lab: str
@@ -180,9 +195,10 @@ class Provenance(Record, extra="ignore"):
 class RunRecord(Record):
     """The full record of a finished run; its file is written last and marks the run as done.
 
-    documents are counts and sums of answers by held-out document, in the same order for all runs of one evaluation set:
-    of each score on held-out text, and of `mlm_loss`. conversion is that of the weights that it started from, if it has
-    another shape. untrained are heads with random weights, of a run of no steps.
+    documents are counts and sums of answers by held-out document, in the same order for all runs of
+    one evaluation set: of each score on held-out text, and of `mlm_loss`. conversion is that of the
+    weights that it started from, if it has another shape. untrained are heads with random weights,
+    of a run of no steps.
     """
 
     name: Name
@@ -190,7 +206,8 @@ class RunRecord(Record):
     config: RunConfig
     fingerprints: Annotated[dict[str, str], having("corpus", "tokenizer")]
     start_from: StartFrom | None = None
-    own_code: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)  # digests by name
+    # digests by name
+    own_code: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
     evaluation_set: str
     parameters: Annotated[dict[str, _Count], having("total", "encoder")]
     train_flops_per_token: _Amount
@@ -204,14 +221,21 @@ class RunRecord(Record):
 
     @model_validator(mode="after")
     def _is_of_its_run(self) -> "RunRecord":
-        """Its name is a hash of what decides the numbers; records of older versions were named by other rules."""
+        """Its name is a hash of what decides the numbers; records of older versions were named by
+        other rules.
+        """
         if self.results_version < RESULTS_VERSION:
             return self
         run = Run(self.config, self.fingerprints, self.start_from, self.own_code)
         if run.name != self.name:
-            raise ValueError(f"changed by hand: its name is {self.name}, its content that of {run.name}")
+            raise ValueError(
+                f"changed by hand: its name is {self.name}, its content that of {run.name}"
+            )
         if run.evaluation_set != self.evaluation_set:
-            raise ValueError(f"evaluation_set={self.evaluation_set}: changed by hand, it was {run.evaluation_set}")
+            raise ValueError(
+                f"evaluation_set={self.evaluation_set}: changed by hand, it was "
+                f"{run.evaluation_set}"
+            )
         return self
 
     @field_serializer("documents")
@@ -229,12 +253,15 @@ class RunRecord(Record):
     @field_validator("documents", mode="before")
     @classmethod
     def _with_every_n(cls, documents: Any) -> Any:
-        """Each score with its own numbers of answers, where its file names another score instead."""
+        """Each score with its own numbers of answers, where its file names another score
+        instead.
+        """
         if not isinstance(documents, dict):
             return documents
         return {
             name: kept | {"n": other.get("n")}
-            if isinstance(kept, dict) and isinstance(other := documents.get(str(kept.get("n"))), dict)
+            if isinstance(kept, dict)
+            and isinstance(other := documents.get(str(kept.get("n"))), dict)
             else kept
             for name, kept in documents.items()
         }
@@ -339,10 +366,21 @@ def _stage_of(stage: "StageData") -> Stage:
 
 
 def commit_of(checkout: Path) -> str | None:
-    """The commit of a checkout, 40 hex digits, with -dirty if tracked files have changed; None if it is none."""
+    """The commit of a checkout, 40 hex digits, with -dirty if tracked files have changed; None if
+    it is none.
+    """
     if not (checkout / ".git").exists():
         return None
-    command = ["git", "-C", checkout, "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty"]
+    command = [
+        "git",
+        "-C",
+        checkout,
+        "describe",
+        "--always",
+        "--exclude=*",
+        "--abbrev=40",
+        "--dirty",
+    ]
     try:
         return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
     except (OSError, subprocess.CalledProcessError):  # git is not installed, or refuses
@@ -354,7 +392,8 @@ def write(folder: Path, record: RunRecord) -> None:
 
 
 def read(folder: Path, name: str | None = None) -> RunRecord | None:
-    """The record in the folder of a run, or of the run of this name; None if the run is not finished.
+    """The record in the folder of a run, or of the run of this name; None if the run is not
+    finished.
 
     Raises:
         DamagedFileError: it cannot be read, or is that of another run.

@@ -32,7 +32,9 @@ _WANDB = "wandb"  # the folder of Weights & Biases, which has links of its own
 
 
 class StartFrom(Record):
-    """The name of the run that another one starts from, and what is kept of it: its training, or only its weights."""
+    """The name of the run that another one starts from, and what is kept of it: its training, or
+    only its weights.
+    """
 
     run: Name
     keep: Keep
@@ -56,7 +58,11 @@ class Run:
     def name(self) -> str:
         """A readable prefix and a hash of everything that determines the numbers."""
         config = self.config
-        content = {"config": config.identity(), "fingerprints": self.fingerprints, "version": RESULTS_VERSION}
+        content = {
+            "config": config.identity(),
+            "fingerprints": self.fingerprints,
+            "version": RESULTS_VERSION,
+        }
         if self.start_from:
             content["start_from"] = self.start_from.model_dump()
         if self.own_code:
@@ -71,11 +77,15 @@ class Run:
 
     @property
     def evaluation_set(self) -> str:
-        """Identity of the held-out sets that the run is scored on; only scores with the same one are comparable."""
+        """Identity of the held-out sets that the run is scored on; only scores with the same one
+        are comparable.
+        """
         config = self.config
         content = {
             # An added corpus is only trained on, never held out.
-            "fingerprints": {key: value for key, value in self.fingerprints.items() if key != "added_corpus"},
+            "fingerprints": {
+                key: value for key, value in self.fingerprints.items() if key != "added_corpus"
+            },
             "corpus": config.identity()["corpus"],
             "masking": config.masking.model_dump(exclude={"method", "training_probability"}),
             "max_sequence_length": config.max_sequence_length,
@@ -97,7 +107,10 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
     from albert_lab.data.files import fingerprint
     from albert_lab.data.vocabulary import tokenizer_fingerprint
 
-    fingerprints = {"corpus": fingerprint(config.corpus), "tokenizer": tokenizer_fingerprint(config)}
+    fingerprints = {
+        "corpus": fingerprint(config.corpus),
+        "tokenizer": tokenizer_fingerprint(config),
+    }
     if added := added_to(config.corpus, config.added_corpus):
         fingerprints["added_corpus"] = fingerprint(added)
     return Run(config, fingerprints, start_from, own_code.included())
@@ -106,8 +119,8 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
 def create(run: Run) -> Path:
     """Create the run's folder and return it.
 
-    The name of a run depends neither on paths nor on machine.* (but for a budget in seconds), so its run.yaml gets
-    those of the last command, unless a process trains the run.
+    The name of a run depends neither on paths nor on machine.* (but for a budget in seconds), so
+    its run.yaml gets those of the last command, unless a process trains the run.
     """
     folder = run.folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -136,16 +149,21 @@ def read(folder: Path) -> Run:
     name, version = content.pop("name", None), content.pop("results_version", None)
     if version not in range(1, RESULTS_VERSION + 1):
         known = f"1 to {RESULTS_VERSION} are known here"
-        raise DamagedFileError(file, f"results_version={version}: {known}; a newer albert-lab may have made it", REMEDY)
-    run = files.check(file, json.dumps(content, default=str).encode(), Run, REMEDY)  # in JSON lists become tuples
+        raise DamagedFileError(
+            file, f"results_version={version}: {known}; a newer albert-lab may have made it", REMEDY
+        )
+    # in JSON lists become tuples
+    run = files.check(file, json.dumps(content, default=str).encode(), Run, REMEDY)
     if version == RESULTS_VERSION and run.name != name:
-        raise DamagedFileError(file, f"changed by hand: its name is {name}, its content that of {run.name}", REMEDY)
+        raise DamagedFileError(
+            file, f"changed by hand: its name is {name}, its content that of {run.name}", REMEDY
+        )
     return run
 
 
 def find(text: str) -> Path:
-    """The folder of a run by the name of an imported model, which runs that start from it have, too, by its path, or by
-    a part of its name that fits no other run.
+    """The folder of a run by the name of an imported model, which runs that start from it have,
+    too, by its path, or by a part of its name that fits no other run.
 
     Raises:
         ConfigError: several runs fit, or none.
@@ -160,7 +178,9 @@ def find(text: str) -> Path:
     if len(fitting) != 1:
         shown = ", ".join(folder.name for folder in fitting[:3])
         where = f"{len(fitting)} runs in {paths.runs()} ({shown or 'none'})"
-        raise ConfigError(f"{text} is no folder, and fits {where}: give the name of one folder there")
+        raise ConfigError(
+            f"{text} is no folder, and fits {where}: give the name of one folder there"
+        )
     return fitting[0]
 
 
@@ -173,7 +193,11 @@ class _Import(BaseModel):
 def read_import(folder: Path) -> _Import | None:
     """What an imported model lacks; None if the run is none."""
     file = folder / IMPORT
-    return files.read_json(file, _Import, "remove the folder, and import the model again") if file.exists() else None
+    return (
+        files.read_json(file, _Import, "remove the folder, and import the model again")
+        if file.exists()
+        else None
+    )
 
 
 def _is_import_of(name: str, folder: Path) -> bool:
@@ -189,7 +213,9 @@ def is_trained(folder: Path) -> bool:
 
 
 def config_here(run: Run) -> RunConfig:
-    """The configuration for work with the weights of a run on this machine; raises what with_tokenizer() raises."""
+    """The configuration for work with the weights of a run on this machine; raises what
+    with_tokenizer() raises.
+    """
     own_code.check(run.own_code, run.name)
     config, machine = with_tokenizer(run.config, run), run.config.machine
     if machine.device != "cuda" or gpus():
@@ -198,10 +224,12 @@ def config_here(run: Run) -> RunConfig:
 
 
 def with_tokenizer(config: RunConfig, run: Run) -> RunConfig:
-    """A configuration with the tokenizer of a run: by its file, if its text gives another one or the runs were moved.
+    """A configuration with the tokenizer of a run: by its file, if its text gives another one or
+    the runs were moved.
 
     Raises:
-        ConfigError: the file has other content, or is gone. MissingDataError: the text does not exist.
+        ConfigError: the file has other content, or is gone. MissingDataError: the text does not
+            exist.
     """
     from albert_lab.data.vocabulary import find_tokenizer, tokenizer_fingerprint
 
@@ -212,20 +240,28 @@ def with_tokenizer(config: RunConfig, run: Run) -> RunConfig:
         return config
     file = file if config.tokenizer.model_file else file.parent.with_name(trained_with) / file.name
     if config.tokenizer.model_file or not file.is_file():
-        raise ConfigError(f"{run.name} was trained with {file}, which is gone or not as it was: put it back")
+        raise ConfigError(
+            f"{run.name} was trained with {file}, which is gone or not as it was: put it back"
+        )
     return with_file(config, file)
 
 
 def with_file(config: RunConfig, file: Path) -> RunConfig:
     """A configuration with this model file of a tokenizer."""
-    return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update={"model_file": str(file)})})
+    return config.model_copy(
+        update={"tokenizer": config.tokenizer.model_copy(update={"model_file": str(file)})}
+    )
 
 
 def check_text(run: Run) -> None:
     """Raises ConfigError if the text of a run is not what it was when the run was planned."""
     now = plan(run.config).fingerprints
-    if changed := [key for key in now if key in run.fingerprints and now[key] != run.fingerprints[key]]:
-        raise ConfigError(f"its {changed[0]} is not what it was when {run.name} was planned: repeat its command")
+    if changed := [
+        key for key in now if key in run.fingerprints and now[key] != run.fingerprints[key]
+    ]:
+        raise ConfigError(
+            f"its {changed[0]} is not what it was when {run.name} was planned: repeat its command"
+        )
 
 
 @contextmanager
@@ -238,7 +274,9 @@ def held(folder: Path, say: Say, is_stopped: Callable[[], bool] | None = None) -
     """
     for path in folder.rglob("*"):
         if path.is_symlink() and _WANDB not in path.parent.parts:
-            raise DamagedFileError(path, "is a link, and a run writes in its own folder alone", _NO_LINK)
+            raise DamagedFileError(
+                path, "is a link, and a run writes in its own folder alone", _NO_LINK
+            )
     with storage.locked(folder / LOCK, say, is_stopped):
         yield
 
@@ -248,9 +286,11 @@ def is_locked(folder: Path) -> bool:
 
 
 def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
-    """Set the thread count with which the run began, before torch is imported, and return it: it affects rounding.
+    """Set the thread count with which the run began, before torch is imported, and return it: it
+    affects rounding.
 
-    If the number of processes on the machine changes, rounding changes anyway, and the cores are divided again.
+    If the number of processes on the machine changes, rounding changes anyway, and the cores are
+    divided again.
     """
     file = folder / MACHINE
     processes = config.machine.processes if rank.total == 1 else rank.total_here

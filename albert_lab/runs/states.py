@@ -14,7 +14,9 @@ JOB = "slurm-job"  # the file with the number of a run's job
 
 
 def state(folder: Path) -> State:
-    """The state of a pre-training: done, imported, running (its lock is held), failed, stopped, or missing."""
+    """The state of a pre-training: done, imported, running (its lock is held), failed, stopped, or
+    missing.
+    """
     if is_trained(folder):
         return "done" if (folder / RECORD).exists() else "imported"
     if is_locked(folder):
@@ -32,7 +34,9 @@ def read_finished(folder: Path) -> Run:
     """
     run = read(folder)
     if (now := state(folder)) not in PRETRAINED:
-        raise ConfigError(f"{run.name} is not finished (it is {now}): finish it with the command that started it")
+        raise ConfigError(
+            f"{run.name} is not finished (it is {now}): finish it with the command that started it"
+        )
     return run
 
 
@@ -45,7 +49,10 @@ def find_run(name: str) -> Run:
     folder = find(name)
     run = read_finished(folder)
     if run.folder.resolve() != folder.resolve():
-        raise ConfigError(f"{folder} is not the folder of its run, {run.folder}: check ALBERT_LAB_HOME, or its version")
+        raise ConfigError(
+            f"{folder} is not the folder of its run, {run.folder}: check ALBERT_LAB_HOME, or its "
+            "version"
+        )
     return run
 
 
@@ -59,7 +66,10 @@ def queued(folders: Iterable[Path]) -> dict[Path, str]:
     try:
         in_queue = {*subprocess.check_output(command, text=True).split()}
     except (OSError, subprocess.SubprocessError) as error:
-        message = f"squeue does not answer ({error}), and runs may be queued: try again later, or where Slurm is"
+        message = (
+            f"squeue does not answer ({error}), and runs may be queued: try again later, "
+            "or where Slurm is"
+        )
         raise MissingDataError(message) from error
     files = {folder: folder / JOB for folder in folders}
     numbers = {folder: file.read_text().strip() for folder, file in files.items() if file.exists()}

@@ -1,7 +1,8 @@
-"""Several processes that train one run: `python -m albert_lab.runs.together NUMBER FOLDER [TASK]...`.
+"""Several processes that train one run: `python -m albert_lab.runs.together NUMBER FOLDER
+[TASK]...`.
 
-torchrun starts them. It ends with 1 whatever happened, and tells it in a block of its own; this ends
-with the exit code of the process that ended the others, which has said why (worker.py).
+torchrun starts them. It ends with 1 whatever happened, and tells it in a block of its own; this
+ends with the exit code of the process that ended the others, which has said why (worker.py).
 """
 
 import logging
@@ -50,7 +51,8 @@ def code_of(codes: Iterable[int]) -> int:
     for code in codes:
         if code > 0 and code != STOPPED:
             return code
-        if code < 0 and code != -signal.SIGTERM:  # torchrun sends SIGTERM to all when one has failed
+        # torchrun sends SIGTERM to all when one has failed
+        if code < 0 and code != -signal.SIGTERM:
             return 128 - code
     return STOPPED
 

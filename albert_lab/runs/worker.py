@@ -23,7 +23,16 @@ from albert_lab.machine import Rank, read_rank
 from albert_lab.messages import Say, to_stderr
 from albert_lab.runs import preparing, results
 from albert_lab.runs.finetunings import Seeds, missing, train
-from albert_lab.runs.run import FAILURE, TRACEBACK, Run, check_text, held, is_trained, read, use_threads
+from albert_lab.runs.run import (
+    FAILURE,
+    TRACEBACK,
+    Run,
+    check_text,
+    held,
+    is_trained,
+    read,
+    use_threads,
+)
 from albert_lab.storage import write_atomically
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
@@ -133,7 +142,8 @@ def _fail(folder: Path, say: Say, error: Exception) -> int:
 
 
 def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], rank: Rank) -> bool:
-    """Prepare the data, train, evaluate; the leading process writes the record. False if stopped before the end.
+    """Prepare the data, train, evaluate; the leading process writes the record. False if stopped
+    before the end.
 
     Raises:
         LostProcessError: another process of the run was lost.
@@ -152,7 +162,8 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
     config = run.config
     commit = None
     if rank.leads:  # in a job, only this process knows its machine
-        commit = results.commit_of(paths.PACKAGE.parent)  # now: the files may change while the run trains
+        # now: the files may change while the run trains
+        commit = results.commit_of(paths.PACKAGE.parent)
         check_memory(config)
     threads = use_threads(folder, config, rank)
     torch.set_num_threads(threads)
@@ -212,7 +223,11 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
 def _show(line: dict[str, Any], say: Say) -> None:
     """Say the losses of an evaluation; `albert-lab status` has those of the steps."""
     if line["event"] == "evaluation":
-        losses = (f"{key} {value:.3f}" for key, value in line.items() if key.endswith("_loss") and value is not None)
+        losses = (
+            f"{key} {value:.3f}"
+            for key, value in line.items()
+            if key.endswith("_loss") and value is not None
+        )
         say(f"step {line['step']:,}, held out: {', '.join(losses)}")
 
 
@@ -224,25 +239,37 @@ def _start(run: Run) -> "Inherited | None":
         return None
     folder = paths.runs() / run.start_from.run
     if not is_trained(folder):
-        raise MissingDataError(f"{run.name} starts from {run.start_from.run}, which is not finished")
+        raise MissingDataError(
+            f"{run.name} starts from {run.start_from.run}, which is not finished"
+        )
     parent = read(folder).config
     untrained = results.untrained_parts(folder)
     if run.config.inter_sentence.labels and not parent.inter_sentence.labels:
         untrained = (*untrained, "pair_head")
     shape = EncoderShape.from_config(parent)
-    return Inherited(run.start_from.run, folder, shape, run.start_from.keep, tuple(sorted({*untrained})))
+    return Inherited(
+        run.start_from.run, folder, shape, run.start_from.keep, tuple(sorted({*untrained}))
+    )
 
 
 def command(arguments: Sequence[str]) -> int:
-    """Train the run of FOLDER [TASK]... [--seeds SEED...] in this process, and return the exit code."""
+    """Train the run of FOLDER [TASK]... [--seeds SEED...] in this process, and return the exit
+    code.
+    """
     parser = argparse.ArgumentParser(prog="python -m albert_lab.runs.worker")
     parser.add_argument("folder", type=Path)
     parser.add_argument("tasks", nargs="*")
-    parser.add_argument("--seeds", type=int, nargs="+", help="of the fine-tunings; those of each task unless given")
-    parser.add_argument("--with-random", action="store_true", help="also fine-tune random weights of its shape")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", help="of the fine-tunings; those of each task unless given"
+    )
+    parser.add_argument(
+        "--with-random", action="store_true", help="also fine-tune random weights of its shape"
+    )
     parser.add_argument("--prepare", action="store_true", help="only prepare its data")
     parser.add_argument("--include", type=Path, action="append", default=[], help="own code")
-    parser.add_argument("--conf", type=Path, action="append", default=[], help="own options, such as tasks")
+    parser.add_argument(
+        "--conf", type=Path, action="append", default=[], help="own options, such as tasks"
+    )
     asked = vars(parser.parse_args(arguments))
     paths.use_conf(asked.pop("conf"))
     return main(**asked)

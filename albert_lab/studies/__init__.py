@@ -1,1 +1,3 @@
-"""Many runs: experiments, their points, the plan of a study, its execution, and tables of results."""
+"""Many runs: experiments, their points, the plan of a study, its execution, and tables of
+results.
+"""

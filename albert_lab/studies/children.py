@@ -1,4 +1,6 @@
-"""Runs as child processes of this one, so many at a time: whatever ends this process ends them first."""
+"""Runs as child processes of this one, so many at a time: whatever ends this process ends them
+first.
+"""
 
 import os
 import subprocess
@@ -20,20 +22,22 @@ _POLL_SECONDS = 0.1
 
 
 def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], None]) -> int:
-    """Train runs in child processes, at most `at_once` at a time, which divide cores and GPUs among them.
+    """Train runs in child processes, at most `at_once` at a time, which divide cores and GPUs among
+    them.
 
-    After SIGINT or SIGTERM the children get SIGTERM, so that they save a checkpoint and end; with each
-    further signal another one, at which what has nothing to save ends at once. They get it also if an
-    error ends this function.
+    After SIGINT or SIGTERM the children get SIGTERM, so that they save a checkpoint and end; with
+    each further signal another one, at which what has nothing to save ends at once. They get it
+    also if an error ends this function.
 
     Args:
-        jobs: the runs; one that starts from another of them waits for it, and is left out, without a call of on_end, if
-            that fails.
-        on_end: called with a run that was not stopped and the exit code of its process, or minus the
-            number of the signal that killed it.
+        jobs: the runs; one that starts from another of them waits for it, and is left out, without
+            a call of on_end, if that fails.
+        on_end: called with a run that was not stopped and the exit code of its process, or minus
+            the number of the signal that killed it.
 
     Returns:
-        0, or the code of an incomplete study: 130 after Ctrl-C, 75 after SIGTERM, sent to this process
+        0, or the code of an incomplete study: 130 after Ctrl-C, 75 after SIGTERM, sent to this
+            process
         or to a run's, 74 if a run could not write, after which no further one is started.
     """
     waiting = list(jobs)
@@ -108,7 +112,9 @@ class _Children:
         self.running.append(_Child(job, process, slot))
 
     def _environment(self, slot: int) -> dict[str, str]:
-        """The environment of a child: its share of the machine; the user's settings of memory win."""
+        """The environment of a child: its share of the machine; the user's settings of memory
+        win.
+        """
         environment = ALLOCATOR | os.environ
         for variable in machine.RANK:  # of another program, which started this one
             environment.pop(variable, None)

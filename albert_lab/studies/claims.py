@@ -1,7 +1,7 @@
 """Claims: sentences that a table of runs can confirm or refute, each by one of six checks.
 
-A check is a class here, listed in CHECKS; own code can add others. How a claim is worded is no matter of this module
-(report/wording.py).
+A check is a class here, listed in CHECKS; own code can add others. How a claim is worded is no
+matter of this module (report/wording.py).
 """
 
 import math
@@ -23,12 +23,19 @@ Grid = Mapping[str, Collection[str]]
 CHANCE = (45.0, 55.0)  # percent of two equally frequent labels
 LONGEST_SHORT = 45  # characters: a line of a terminal also has verdicts and a number
 # What the paper calls the axes.
-AXIS_NAMES = {"budget.value": "budget", "embedding_size": "E", "inter_sentence": "loss", "model.hidden_size": "H"}
+AXIS_NAMES = {
+    "budget.value": "budget",
+    "embedding_size": "E",
+    "inter_sentence": "loss",
+    "model.hidden_size": "H",
+}
 AXIS_NAMES |= {"model.num_layers": "layers"}
 
 
 class Kind(Enum):
-    """What decides a claim: a loss or score on held-out text, fine-tuned tasks, or another number of runs."""
+    """What decides a claim: a loss or score on held-out text, fine-tuned tasks, or another number
+    of runs.
+    """
 
     LOSS = "loss"
     TASKS = "tasks"
@@ -39,8 +46,8 @@ class Kind(Enum):
 class Comparison:
     """A weighted sum of row means that is strictly between two bounds if the claim is true.
 
-    A comparison that is not required can contradict the claim but not support it. With is_log, the means are those of
-    logarithms, and the bounds are logarithms.
+    A comparison that is not required can contradict the claim but not support it. With is_log, the
+    means are those of logarithms, and the bounds are logarithms.
     """
 
     weights: tuple[tuple[float, Labels], ...]
@@ -57,8 +64,8 @@ class Comparison:
 class By(Record):
     """What a sentence on performance is asked of, so that it has two verdicts.
 
-    loss is a loss, or a pair score, on held-out text. tasks are fine-tuned tasks in order: the verdict is by the first
-    of them that was measured and counts.
+    loss is a loss, or a pair score, on held-out text. tasks are fine-tuned tasks in order: the
+    verdict is by the first of them that was measured and counts.
     """
 
     loss: str | None = None
@@ -72,18 +79,22 @@ def _is_none(value: object) -> bool:
 class BaseClaim(Record):
     """The fields of every claim: the sentence, its section of a paper, and what it is about.
 
-    Either `metric` names a column of the table of runs, or `by` has those by which a claim on performance is decided;
-    then a row is above another if it is better, which it is by a smaller loss. Bounds and margins of scores are in
-    points (percent), as the paper prints them; of other columns in their own unit.
+    Either `metric` names a column of the table of runs, or `by` has those by which a claim on
+    performance is decided; then a row is above another if it is better, which it is by a smaller
+    loss. Bounds and margins of scores are in points (percent), as the paper prints them; of other
+    columns in their own unit.
 
-    short is the sentence for a line of a terminal or of a figure. needs has the least values of settings, by key, at
-    which the sentence is about these runs, as 24 layers. at_scale names a scale whose configurations alone decide, as
-    they do numbers of parameters: nothing is trained for it. A row whose score is of a linear probe is compared with
-    the probes of other rows, unless equal_terms is false.
+    short is the sentence for a line of a terminal or of a figure. needs has the least values of
+    settings, by key, at which the sentence is about these runs, as 24 layers. at_scale names a
+    scale whose configurations alone decide, as they do numbers of parameters: nothing is trained
+    for it. A row whose score is of a linear probe is compared with the probes of other rows, unless
+    equal_terms is false.
     """
 
     quote: str = Field(min_length=1)
-    short: str | None = Field(default=None, min_length=1, max_length=LONGEST_SHORT, exclude_if=_is_none)
+    short: str | None = Field(
+        default=None, min_length=1, max_length=LONGEST_SHORT, exclude_if=_is_none
+    )
     section: str | None = Field(default=None, min_length=1)
     metric: str | None = Field(default=None, exclude_if=_is_none)
     by: By | None = Field(default=None, exclude_if=_is_none)
@@ -111,16 +122,26 @@ class BaseClaim(Record):
 
     @abstractmethod
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        """The comparisons that decide the claim, of a score: it is true if all required ones are true."""
+        """The comparisons that decide the claim, of a score: it is true if all required ones are
+        true.
+        """
 
     def comparisons_of(self, metric: str, grid: Grid) -> list[Comparison]:
-        """Its comparisons of one of its metrics: of a loss, where less is better, with the other signs."""
+        """Its comparisons of one of its metrics: of a loss, where less is better, with the other
+        signs.
+        """
         comparisons = self.comparisons(grid)
-        return [_reversed(item) for item in comparisons] if self.by and is_loss(metric) else comparisons
+        return (
+            [_reversed(item) for item in comparisons]
+            if self.by and is_loss(metric)
+            else comparisons
+        )
 
     @property
     def level(self) -> float | None:
-        """The number that a row must exceed to show more than chance, for a claim about one row; else None."""
+        """The number that a row must exceed to show more than chance, for a claim about one row;
+        else None.
+        """
         return None
 
     def fit(self, grid: Grid, metrics: Collection[str]) -> None:
@@ -132,13 +153,21 @@ class BaseClaim(Record):
         for metric in self.metrics:
             check_known("metric" if self.metric else "by", metric, metrics)
         if (axis := getattr(self, "axis", None)) and len(grid.get(axis, ())) < 2:
-            raise ValueError(f"axis={axis} needs two labels, or is none of the grid's: {', '.join(grid)}")
+            raise ValueError(
+                f"axis={axis} needs two labels, or is none of the grid's: {', '.join(grid)}"
+            )
         for row in (*self.rows(grid), *BaseClaim.rows(self, grid)):
             if row.keys() != grid.keys():
-                raise ValueError(f"row {row}: needs a label of each axis, of no other: {', '.join(grid)}")
+                raise ValueError(
+                    f"row {row}: needs a label of each axis, of no other: {', '.join(grid)}"
+                )
             for axis, label in row.items():
                 check_known(axis, label, grid[axis])
-        pairs = [(weight, row, item.weights) for item in self.comparisons(grid) for weight, row in item.weights]
+        pairs = [
+            (weight, row, item.weights)
+            for item in self.comparisons(grid)
+            for weight, row in item.weights
+        ]
         if any(weight > 0 and (-weight, row) in others for weight, row, others in pairs):
             raise ValueError("it compares a row with itself: name two rows")
 
@@ -153,7 +182,8 @@ def _rows(effect: Effect | float) -> tuple[Labels, ...]:
 class Greater(BaseClaim):
     """The metric of row is greater than that of another row, or than a number.
 
-    If row and than have two rows each, the first difference is greater than the second: an interaction.
+    If row and than have two rows each, the first difference is greater than the second: an
+    interaction.
     """
 
     row: Effect
@@ -162,11 +192,16 @@ class Greater(BaseClaim):
     @model_validator(mode="after")
     def _alike(self) -> "Greater":
         if isinstance(self.row, tuple) != isinstance(self.than, tuple):
-            raise ValueError("row and than: both need two rows, whose differences are compared, or neither")
+            raise ValueError(
+                "row and than: both need two rows, whose differences are compared, or neither"
+            )
         return self
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        signed = zip((1.0, -1.0), _rows(self.row), strict=False), zip((-1.0, 1.0), _rows(self.than), strict=False)
+        signed = (
+            zip((1.0, -1.0), _rows(self.row), strict=False),
+            zip((-1.0, 1.0), _rows(self.than), strict=False),
+        )
         return [Comparison((*signed[0], *signed[1]), low=self.level or 0.0)]
 
     @property
@@ -175,14 +210,21 @@ class Greater(BaseClaim):
 
 
 class Better(Greater):
-    """A row performs better than another row; of two rows each, an effect is greater than another one."""
+    """A row performs better than another row; of two rows each, an effect is greater than another
+    one.
+    """
 
     @model_validator(mode="after")
     def _on_performance(self) -> "Better":
         if self.by is None:
-            raise ValueError("needs by (loss, tasks), which say what better means; with a metric, the check is greater")
+            raise ValueError(
+                "needs by (loss, tasks), which say what better means; with a metric, the check "
+                "is greater"
+            )
         if isinstance(self.than, float):
-            raise ValueError(f"than={self.than:g}: better compares rows; for a number, the check is greater")
+            raise ValueError(
+                f"than={self.than:g}: better compares rows; for a number, the check is greater"
+            )
         return self
 
 
@@ -203,7 +245,9 @@ class Within(BaseClaim):
 
 
 class AtChance(BaseClaim):
-    """An accuracy over two labels is at the level of chance; trained_for is a score that the row must have learnt."""
+    """An accuracy over two labels is at the level of chance; trained_for is a score that the row
+    must have learnt.
+    """
 
     row: Labels
     trained_for: str | None = None
@@ -231,7 +275,9 @@ class Ratio(BaseClaim):
     @model_validator(mode="after")
     def _bounded(self) -> "Ratio":
         if not (self.low or 0.0) < (self.high or math.inf) or self.low == self.high:
-            raise ValueError(f"low={self.low} and high={self.high}: a ratio needs one of them, or low below high")
+            raise ValueError(
+                f"low={self.low} and high={self.high}: a ratio needs one of them, or low below high"
+            )
         return self
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
@@ -243,8 +289,9 @@ class Ratio(BaseClaim):
 class Ordered(BaseClaim):
     """Each row's metric is greater than that of the next: of the rows in order, or along an axis.
 
-    Along an axis of numbers it has a direction: rising or falling by the least-squares slope over the ranks of the
-    rows, which no step may contradict. Or it is greater at the label peak than at every other. where fixes other axes.
+    Along an axis of numbers it has a direction: rising or falling by the least-squares slope over
+    the ranks of the rows, which no step may contradict. Or it is greater at the label peak than at
+    every other. where fixes other axes.
     """
 
     order: tuple[Labels, ...] = ()
@@ -257,11 +304,17 @@ class Ordered(BaseClaim):
     def _of_one_form(self) -> "Ordered":
         if (
             len(self.order) == 1
-            or (bool(self.order), self.direction is not None, self.peak is not None).count(True) != 1
+            or (bool(self.order), self.direction is not None, self.peak is not None).count(True)
+            != 1
         ):
-            raise ValueError("needs one of order (two rows or more), direction (rising or falling) and peak (a label)")
+            raise ValueError(
+                "needs one of order (two rows or more), direction (rising or falling) and peak "
+                "(a label)"
+            )
         if bool(self.order) == (self.axis is not None):
-            raise ValueError("axis: a direction or peak needs the axis it is along; rows in order have none")
+            raise ValueError(
+                "axis: a direction or peak needs the axis it is along; rows in order have none"
+            )
         return self
 
     def rows(self, grid: Grid) -> list[Labels]:
@@ -277,7 +330,9 @@ class Ordered(BaseClaim):
         words = [label for label in grid.get(self.axis or "", ()) if number_in(label) is None]
         if self.direction and words:
             remedy = "name the rows with order, or the highest with peak"
-            raise ValueError(f"direction={self.direction}: {self.axis}={words[0]} is no number; {remedy}")
+            raise ValueError(
+                f"direction={self.direction}: {self.axis}={words[0]} is no number; {remedy}"
+            )
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
         rows = self.rows(grid)
@@ -287,7 +342,10 @@ class Ordered(BaseClaim):
         if self.direction is None:
             return [_difference(better, worse) for better, worse in pairwise(rows)]
         rising = rows if self.direction == "rising" else rows[::-1]
-        steps = [_difference(after, before, is_required=len(rows) == 2) for before, after in pairwise(rising)]
+        steps = [
+            _difference(after, before, is_required=len(rows) == 2)
+            for before, after in pairwise(rising)
+        ]
         middle = (len(rows) - 1) / 2
         scale = sum((place - middle) ** 2 for place in range(len(rows)))
         slope = tuple(((place - middle) / scale, row) for place, row in enumerate(rising))
@@ -334,13 +392,22 @@ def number_in(text: str) -> float | None:
         return None
 
 
-def _difference(row: Labels, other: Labels, *, low: float = 0.0, high: float = math.inf, is_required: bool = True):
+def _difference(
+    row: Labels,
+    other: Labels,
+    *,
+    low: float = 0.0,
+    high: float = math.inf,
+    is_required: bool = True,
+):
     return Comparison(((1.0, row), (-1.0, other)), low, high, is_required)
 
 
 def _reversed(item: Comparison) -> Comparison:
     # What is added stands first, also where the sign of all weights changed.
-    weights = sorted(((-weight, labels) for weight, labels in item.weights), key=lambda of: of[0] < 0)
+    weights = sorted(
+        ((-weight, labels) for weight, labels in item.weights), key=lambda of: of[0] < 0
+    )
     return replace(item, weights=tuple(weights))
 
 

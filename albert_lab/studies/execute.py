@@ -1,4 +1,6 @@
-"""The execution of a plan: the runs that it lacks are trained as child processes or as jobs of Slurm, or by hand."""
+"""The execution of a plan: the runs that it lacks are trained as child processes or as jobs of
+Slurm, or by hand.
+"""
 
 import itertools
 import time
@@ -24,7 +26,9 @@ SOME_FAILED = 3
 
 @dataclass
 class Outcome:
-    """The outcome of a plan: its exit code, the reasons of failures by run, and the exit codes of their processes."""
+    """The outcome of a plan: its exit code, the reasons of failures by run, and the exit codes of
+    their processes.
+    """
 
     code: int = 0
     failures: dict[str, str] = field(default_factory=dict)
@@ -32,11 +36,13 @@ class Outcome:
 
 
 def execute(plan: Plan, options: Options) -> Outcome:
-    """Train every run of a plan that is not finished, in child processes, and say how each ended on stderr.
+    """Train every run of a plan that is not finished, in child processes, and say how each ended on
+    stderr.
 
     Raises:
         DamagedFileError: the record of a run is damaged.
-        ConfigError: a run needs a GPU or more memory than there is, or a task's file cannot be used.
+        ConfigError: a run needs a GPU or more memory than there is, or a task's file cannot be
+            used.
         MissingDataError: the package of a tracker is not installed.
     """
     for point in plan.family.values():
@@ -73,7 +79,9 @@ def _check_machine(points: Sequence[Point]) -> None:
 
     needs_gpu = any(point.config.machine.device == "cuda" for point in points)
     if needs_gpu and not gpus():
-        raise ConfigError("machine.device=cuda: torch finds no GPU on this machine (allowed: auto, cpu)")
+        raise ConfigError(
+            "machine.device=cuda: torch finds no GPU on this machine (allowed: auto, cpu)"
+        )
     for point in points:
         check_memory(point.config)
 
@@ -106,7 +114,10 @@ def _runs_at_a_time(points: Sequence[Point], options: Options) -> int:
     processes = max(point.config.machine.processes for point in points)
     at_once = len(gpus_of_jobs(jobs, processes))
     if at_once > 1 and any(point.config.budget.unit == "seconds" for point in points):
-        to_stderr("a budget in seconds: runs are trained one at a time, despite --jobs, since others would slow them")
+        to_stderr(
+            "a budget in seconds: runs are trained one at a time, despite --jobs, since others "
+            "would slow them"
+        )
         return 1
     return at_once
 
@@ -148,4 +159,6 @@ def _failures(point: Point, code: int) -> dict[str, str]:
         return {f"{name}, {tuning}": reason for tuning, reason in failures.items()}
     if point.state == "done":
         return {}
-    return {name: f"exit code {code} (-9 and 137 may mean out of memory); the same command resumes it"}
+    return {
+        name: f"exit code {code} (-9 and 137 may mean out of memory); the same command resumes it"
+    }

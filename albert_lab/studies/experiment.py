@@ -1,4 +1,6 @@
-"""Experiments: a grid of runs with the paper's numbers for it, read from a YAML file or given as a sweep."""
+"""Experiments: a grid of runs with the paper's numbers for it, read from a YAML file or given as a
+sweep.
+"""
 
 from collections.abc import Sequence
 from functools import cache
@@ -33,7 +35,9 @@ FigureName = Literal["learning-curves", "scores-by-setting", "sharing-tradeoff",
 
 
 class PaperTable(Record):
-    """The cells of the paper: each row has the value of every axis and the cells exactly as printed (text)."""
+    """The cells of the paper: each row has the value of every axis and the cells exactly as printed
+    (text).
+    """
 
     table: str
     columns: dict[str, str]
@@ -41,7 +45,8 @@ class PaperTable(Record):
 
 
 class PaperCurve(Record):
-    """A curve of a figure as read off the plot: the points that could be read, and the range of the rest.
+    """A curve of a figure as read off the plot: the points that could be read, and the range of the
+    rest.
 
     row names our row that it corresponds to; panel names the plotted quantity by our column.
     """
@@ -55,8 +60,8 @@ class PaperCurve(Record):
 class PaperFigure(Record):
     """A figure of the paper, read off approximately; x is the quantity on its horizontal axis.
 
-    numbers has what the figure shows of our columns by row, in their units: the size of the effects that claims are
-    about where the paper prints no number.
+    numbers has what the figure shows of our columns by row, in their units: the size of the effects
+    that claims are about where the paper prints no number.
     """
 
     figure: str
@@ -65,7 +70,8 @@ class PaperFigure(Record):
     numbers: dict[str, dict[str, float]] = Field(default={})
 
 
-# The replacement of a value of the paper: one override's value for the axis, or overrides of several keys.
+# The replacement of a value of the paper: one override's value for the axis, or overrides of
+# several keys.
 Choice = str | Texts
 
 
@@ -76,24 +82,30 @@ def _choices(values: Any) -> Any:
         values = dict(zip(labels, values, strict=True))
     if not isinstance(values, dict):
         return values
-    return {str(label): value if isinstance(value, list | tuple) else str(value) for label, value in values.items()}
+    return {
+        str(label): value if isinstance(value, list | tuple) else str(value)
+        for label, value in values.items()
+    }
 
 
 Values = Annotated[dict[str, Choice], BeforeValidator(_choices), Field(min_length=1)]
 
 
 class BeyondPaper(Record):
-    """Values of an axis that the paper does not print: rows at some scales, at others on request."""
+    """Values of an axis that the paper does not print: rows at some scales, at others on
+    request.
+    """
 
     values: Values
     scales: Texts
 
 
 class Link(Record):
-    """Rows that start from another run, their parent, and what they keep of it; of two for a row, the first counts.
+    """Rows that start from another run, their parent, and what they keep of it; of two for a row,
+    the first counts.
 
-    Rows are selected by labels of axes, the parent by the labels that differ. A parent that also sets a key that is no
-    axis is a trunk: it is no row of the table and has no parent.
+    Rows are selected by labels of axes, the parent by the labels that differ. A parent that also
+    sets a key that is no axis is a trunk: it is no row of the table and has no parent.
     """
 
     row: Labels
@@ -102,14 +114,18 @@ class Link(Record):
 
 
 class EnsembleRow(Record):
-    """The average of at most `members` fine-tunings of the best run; paper has the cells of the paper."""
+    """The average of at most `members` fine-tunings of the best run; paper has the cells of the
+    paper.
+    """
 
     members: int = Field(gt=1)
     paper: dict[str, str] = Field(default={})
 
 
 class Answer(Record):
-    """The sentence that answers the question of a table if these claims, named by their `short`, are decided so."""
+    """The sentence that answers the question of a table if these claims, named by their `short`,
+    are decided so.
+    """
 
     say: str = Field(min_length=1)
     holds: Texts = ()
@@ -119,11 +135,12 @@ class Answer(Record):
 class Experiment(Record):
     """One table of the paper or of a user: fixed settings, varied settings and columns.
 
-    An axis of the grid maps the paper's value to the override that replaces it here, or to a list of overrides of
-    several keys; if value and override are the same, the axis is a plain list. finetuning_seeds replace those that each
-    task has for the scale. Of answers, the first whose claims are decided so is the answer. start_from has links
-    between rows, or names an existing run from whose weights every row starts. include has files of own code, by their
-    paths from the folder of the experiment file.
+    An axis of the grid maps the paper's value to the override that replaces it here, or to a list
+    of overrides of several keys; if value and override are the same, the axis is a plain list.
+    finetuning_seeds replace those that each task has for the scale. Of answers, the first whose
+    claims are decided so is the answer. start_from has links between rows, or names an existing run
+    from whose weights every row starts. include has files of own code, by their paths from the
+    folder of the experiment file.
     """
 
     name: Name
@@ -135,7 +152,9 @@ class Experiment(Record):
     start_from: str | tuple[Link, ...] = ()
     columns: Annotated[Texts, Distinct] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
-    finetuning_seeds: Annotated[tuple[Annotated[int, Seed], ...] | None, Distinct] = Field(default=None, min_length=1)
+    finetuning_seeds: Annotated[tuple[Annotated[int, Seed], ...] | None, Distinct] = Field(
+        default=None, min_length=1
+    )
     ensemble: EnsembleRow | None = None
     claims: tuple[Claim, ...] = ()
     answers: tuple[Answer, ...] = ()
@@ -148,26 +167,47 @@ class Experiment(Record):
     @model_validator(mode="after")
     def _keys_and_names_fit(self) -> "Experiment":
         known = {axis: values | self.values_beyond(axis) for axis, values in self.grid.items()}
-        choices = (choice for values in known.values() for choice in values.values() if not isinstance(choice, str))
+        choices = (
+            choice
+            for values in known.values()
+            for choice in values.values()
+            if not isinstance(choice, str)
+        )
         texts = [text for choice in choices for text in choice]
         if no_override := [text for text in (*self.fixed, *texts) if "=" not in text]:
-            raise ValueError(f"fixed, grid: {no_override[0]} is no override KEY=VALUE; one with a comma needs quotes")
+            raise ValueError(
+                f"fixed, grid: {no_override[0]} is no override KEY=VALUE; one with a comma needs "
+                "quotes"
+            )
         if blank := [axis for axis, values in known.items() if not all(map(str.strip, values))]:
             raise ValueError(f"grid: {blank[0]} has a label of no text: its rows need a name")
-        sets = [{pair for of in values.values() for pair in set_by(axis, of).items()} for axis, values in known.items()]
+        sets = [
+            {pair for of in values.values() for pair in set_by(axis, of).items()}
+            for axis, values in known.items()
+        ]
         for a, b in combinations(sets, 2):
             if both := [key for key, one in a for of, other in b if of == key and one != other]:
-                raise ValueError(f"grid: two axes set {both[0]}, and one of them would win: make them one axis")
+                raise ValueError(
+                    f"grid: two axes set {both[0]}, and one of them would win: make them one axis"
+                )
         keys = [*self.grid, *map(key_of, self.fixed)]
         if again := [key for number, key in enumerate(keys) if key in keys[:number]]:
-            raise ValueError(f"fixed: {again[0]} is set twice, or is an axis of the grid, whose values are the rows")
+            raise ValueError(
+                f"fixed: {again[0]} is set twice, or is an axis of the grid, whose values are "
+                "the rows"
+            )
         if taken := [axis for axis in self.grid if axis in (*COLUMNS, *NUMBERS, *scores())]:
-            raise ValueError(f"grid: {taken[0]} names a column or a score of the tables: name the axis otherwise")
+            raise ValueError(
+                f"grid: {taken[0]} names a column or a score of the tables: name the axis otherwise"
+            )
         for column in self.columns:
             check_known("columns", column, [*scores(), *self.recorded_columns])
         for axis in self.beyond_paper:
             check_known("beyond_paper", axis, self.grid)
-        rows, printed = [("start_from.row", link.row) for link in self.links], self.paper.rows if self.paper else ()
+        rows, printed = (
+            [("start_from.row", link.row) for link in self.links],
+            self.paper.rows if self.paper else (),
+        )
         rows += [("paper.rows", {axis: row.get(axis, "") for axis in self.grid}) for row in printed]
         for place, row in rows:
             for axis, label in row.items():
@@ -200,7 +240,9 @@ class Experiment(Record):
 
     @property
     def recorded_columns(self) -> tuple[str, ...]:
-        """Its columns, if it is the record of a study: some may be own measures or tasks, which need not be here."""
+        """Its columns, if it is the record of a study: some may be own measures or tasks, which
+        need not be here.
+        """
         is_whole = {Path(file).name for file in self.include} <= own_code.included().keys()
         return () if is_whole and not self.is_record else self.columns
 
@@ -209,8 +251,12 @@ class Experiment(Record):
 
     @property
     def is_of_paper(self) -> bool:
-        """Whether its claims are sentences of the paper: it has the paper's table or figure, and each its section."""
-        return (self.paper or self.paper_figure) is not None and all(claim.section for claim in self.claims)
+        """Whether its claims are sentences of the paper: it has the paper's table or figure, and
+        each its section.
+        """
+        return (self.paper or self.paper_figure) is not None and all(
+            claim.section for claim in self.claims
+        )
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -225,20 +271,29 @@ def read(file: Path, *, with_code: bool = False) -> Experiment:
         with_code: execute the files of own code that it includes.
 
     Raises:
-        ConfigError: a missing file, invalid YAML or invalid keys, or own code that fails; names the file and the key.
+        ConfigError: a missing file, invalid YAML or invalid keys, or own code that fails; names the
+            file and the key.
     """
     content = read_yaml(file)
     included = content.get("include") if with_code else None
-    for own in included if isinstance(included, list) else ():  # of another form it is refused below
+    # of another form it is refused below
+    for own in included if isinstance(included, list) else ():
         own_code.include(file.parent / str(own))
     return check(file, {"name": file.stem} | _as_text(content, file), Experiment)
 
 
 def _as_text(value: Any, file: Path) -> Any:
-    """Every value as text: cells of the paper and labels of axes are printed as they were written, 1 is not true."""
+    """Every value as text: cells of the paper and labels of axes are printed as they were written,
+    1 is not true.
+    """
     if isinstance(value, dict):
-        if len(texts := {str(key): _as_text(item, file) for key, item in value.items()}) < len(value):
-            raise ConfigError(f"{file}: two of {', '.join(map(repr, value))} are the same text: name one otherwise")
+        if len(texts := {str(key): _as_text(item, file) for key, item in value.items()}) < len(
+            value
+        ):
+            raise ConfigError(
+                f"{file}: two of {', '.join(map(repr, value))} are the same text: name one "
+                "otherwise"
+            )
         return texts
     if isinstance(value, list):
         return [_as_text(item, file) for item in value]
@@ -251,11 +306,17 @@ def key_of(override: str) -> str:
 
 def set_by(axis: str, choice: Choice) -> dict[str, str]:
     """The values that a choice of an axis sets, by key."""
-    return {axis: choice} if isinstance(choice, str) else {key_of(text): text.partition("=")[2] for text in choice}
+    return (
+        {axis: choice}
+        if isinstance(choice, str)
+        else {key_of(text): text.partition("=")[2] for text in choice}
+    )
 
 
 def scores() -> tuple[str, ...]:
-    """The columns of scores: the measures on held-out text and their probes, tasks, their average."""
+    """The columns of scores: the measures on held-out text and their probes, tasks, their
+    average.
+    """
     return (*labels(), *task_names(), AVERAGE)
 
 
@@ -270,11 +331,13 @@ def named(name: str) -> Experiment:
     return read(paths.EXPERIMENTS / f"{name}.yaml")
 
 
-def from_overrides(overrides: Sequence[str], *, is_one: bool = False) -> tuple[Experiment, list[str]]:
+def from_overrides(
+    overrides: Sequence[str], *, is_one: bool = False
+) -> tuple[Experiment, list[str]]:
     """The experiment of a bare sweep, or of one model, and the overrides of all its runs.
 
-    It is scored on held-out text; if numbers are swept, a figure has the scores along them. The seed of one model is
-    that of conf/config.yaml unless given, not those of the scale.
+    It is scored on held-out text; if numbers are swept, a figure has the scores along them. The
+    seed of one model is that of conf/config.yaml unless given, not those of the scale.
 
     Raises:
         ConfigError: an invalid override; or several values for one model.
@@ -283,14 +346,29 @@ def from_overrides(overrides: Sequence[str], *, is_one: bool = False) -> tuple[E
     swept = {key: [*values] for key, values in given.items() if len(values) > 1}
     if is_one and swept:
         key, values = next(iter(swept.items()))
-        raise ConfigError(f"{key}={','.join(values)}: pretrain trains one model; `albert-lab sweep` trains several")
+        raise ConfigError(
+            f"{key}={','.join(values)}: pretrain trains one model; `albert-lab sweep` trains "
+            "several"
+        )
     grid = {key: values for key, values in swept.items() if key != "seed"}
-    content = {"name": ONE_MODEL, "title": "One model", "source": "own model", "grid": grid, "columns": INTRINSIC}
+    content = {
+        "name": ONE_MODEL,
+        "title": "One model",
+        "source": "own model",
+        "grid": grid,
+        "columns": INTRINSIC,
+    }
     if is_one:
         rest = [] if "seed" in given else [f"seed={load().seed}"]
         return check(Path("pretrain"), content, Experiment), [*overrides, *rest]
     content |= {"name": "-".join(["sweep", *grid]), "source": "own sweep"}
-    content["title"] = f"What changes with {' and '.join(grid)}?" if grid else "What does one model score?"
-    if len(grid) == 1 and all(number_in(value) is not None for values in grid.values() for value in values):
+    content["title"] = (
+        f"What changes with {' and '.join(grid)}?" if grid else "What does one model score?"
+    )
+    if len(grid) == 1 and all(
+        number_in(value) is not None for values in grid.values() for value in values
+    ):
         content["figures"] = ["scores-by-setting", "learning-curves"]
-    return check(Path("sweep"), content, Experiment), [text for text in overrides if key_of(text) not in grid]
+    return check(Path("sweep"), content, Experiment), [
+        text for text in overrides if key_of(text) not in grid
+    ]

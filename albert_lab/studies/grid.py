@@ -1,11 +1,21 @@
-"""The grid of an experiment after the overrides of a command: its rows are chosen, checked, and composed."""
+"""The grid of an experiment after the overrides of a command: its rows are chosen, checked, and
+composed.
+"""
 
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from albert_lab.config.compose import MAX_POINTS, Settings, Value, axes, compose, expand, settings_of
+from albert_lab.config.compose import (
+    MAX_POINTS,
+    Settings,
+    Value,
+    axes,
+    compose,
+    expand,
+    settings_of,
+)
 from albert_lab.config.schema import Keep, RunConfig, ScaleConfig
 from albert_lab.errors import ConfigError
 from albert_lab.runs import states
@@ -31,14 +41,22 @@ class Variant:
 
     @property
     def values(self) -> Labels:
-        """The value of each axis in the configuration; its label if the axis is no key but sets several."""
+        """The value of each axis in the configuration; its label if the axis is no key but sets
+        several.
+        """
         values = {axis: self.config.value(axis) for axis in self.labels}
-        return {axis: self.labels[axis] if value is None else value for axis, value in values.items()}
+        return {
+            axis: self.labels[axis] if value is None else value for axis, value in values.items()
+        }
 
     @property
     def label(self) -> str:
-        """The row in one line; a number that replaces one of the paper is followed by the paper's number."""
-        return " ".join(f"{axis}={_shown(value, self.labels[axis])}" for axis, value in self.values.items())
+        """The row in one line; a number that replaces one of the paper is followed by the paper's
+        number.
+        """
+        return " ".join(
+            f"{axis}={_shown(value, self.labels[axis])}" for axis, value in self.values.items()
+        )
 
 
 def _shown(value: str, label: str) -> str:
@@ -52,9 +70,10 @@ def _shown(value: str, label: str) -> str:
 class Grid:
     """The rows that a command asks for, as values.
 
-    asked has the labels of each axis, table those of the experiment, which rows may start from, and settings what each
-    of both sets. fixed is what all rows have; given are the keys of the command, and written those that the experiment
-    fixes. start is the run from elsewhere that all rows start from.
+    asked has the labels of each axis, table those of the experiment, which rows may start from, and
+    settings what each of both sets. fixed is what all rows have; given are the keys of the command,
+    and written those that the experiment fixes. start is the run from elsewhere that all rows start
+    from.
     """
 
     scale: ScaleConfig
@@ -81,10 +100,10 @@ class Grid:
 def variants(experiment: Experiment, overrides: Sequence[str] = ()) -> list[Variant]:
     """Every configuration of an experiment, in the order of its rows; seeds vary fastest.
 
-    Overrides win over the experiment: a swept key replaces or adds an axis, a single value fixes one. A value that is
-    given for an axis chooses the row of this label; if there is none, it is used as it is.
-    Seeds come from the experiment or else from the scale, unless given. With start_from=RUN all rows start from that
-    run, at its scale unless one is given.
+    Overrides win over the experiment: a swept key replaces or adds an axis, a single value fixes
+    one. A value that is given for an axis chooses the row of this label; if there is none, it is
+    used as it is. Seeds come from the experiment or else from the scale, unless given. With
+    start_from=RUN all rows start from that run, at its scale unless one is given.
 
     Raises:
         ConfigError: an invalid configuration; names the row.
@@ -92,7 +111,9 @@ def variants(experiment: Experiment, overrides: Sequence[str] = ()) -> list[Vari
     grid = choose(experiment, overrides)
     number = math.prod(len(labels) for labels in grid.asked.values()) * len(grid.seeds)
     if number > MAX_POINTS:
-        raise ConfigError(f"{number:,} runs, and {MAX_POINTS:,} is the limit of a sweep: split it into several")
+        raise ConfigError(
+            f"{number:,} runs, and {MAX_POINTS:,} is the limit of a sweep: split it into several"
+        )
     return [make(grid, row, seed) for row in expand(grid.asked) for seed in grid.seeds]
 
 
@@ -105,7 +126,9 @@ def choose(experiment: Experiment, overrides: Sequence[str]) -> Grid:
     start = states.find_run(start_from) if isinstance(start_from, str) else None
     if start:
         fixed = {"scale": start.config.scale.name} | fixed
-    defaults = compose({key: value for key, value in fixed.items() if key.partition(".")[0] == "scale"})
+    defaults = compose(
+        {key: value for key, value in fixed.items() if key.partition(".")[0] == "scale"}
+    )
     asked: dict[str, list[str]] = {}
     table: dict[str, list[str]] = {}
     settings: dict[str, dict[str, Settings]] = {}
@@ -130,7 +153,9 @@ def choose(experiment: Experiment, overrides: Sequence[str]) -> Grid:
         asked=asked,
         table=table,
         settings=settings,
-        seeds=list(given["seed"].values()) if "seed" in given else _seeds(experiment, fixed, defaults.scale),
+        seeds=list(given["seed"].values())
+        if "seed" in given
+        else _seeds(experiment, fixed, defaults.scale),
         fixed=fixed,
         given=frozenset(given.keys() - {"start_from"}),
         written=frozenset(settings_of(experiment.fixed)),
@@ -142,8 +167,14 @@ def choose(experiment: Experiment, overrides: Sequence[str]) -> Grid:
 
 
 def fixed_settings(experiment: Experiment, overrides: Sequence[str]) -> dict[str, Value]:
-    """What all rows of a command have: what the experiment fixes, and the single values of the command."""
-    single = {key: next(iter(values.values())) for key, values in axes(overrides).items() if len(values) == 1}
+    """What all rows of a command have: what the experiment fixes, and the single values of the
+    command.
+    """
+    single = {
+        key: next(iter(values.values()))
+        for key, values in axes(overrides).items()
+        if len(values) == 1
+    }
     settings = settings_of(experiment.fixed) | single
     return {key: value for key, value in settings.items() if key not in experiment.grid}
 
@@ -153,15 +184,21 @@ def _set_by(axis: str, choice: Choice) -> Settings:
     return settings_of([f"{axis}={choice}"] if isinstance(choice, str) else choice)
 
 
-def _rows_given(axis: str, given: Mapping[str, Value], settings: dict[str, Settings], *, is_key: bool) -> Iterator[str]:
-    """The labels of an axis that a command gives; a value that is no label becomes one, if the axis is a key."""
+def _rows_given(
+    axis: str, given: Mapping[str, Value], settings: dict[str, Settings], *, is_key: bool
+) -> Iterator[str]:
+    """The labels of an axis that a command gives; a value that is no label becomes one, if the axis
+    is a key.
+    """
     labels = {label.casefold(): label for label in reversed(settings)}
     for text, value in given.items():
         plain = value if isinstance(value, str) else text
         label = labels.get(plain.casefold())
         if label is None:
             if not is_key:
-                raise ConfigError(f"{axis}={text} is no row of the table (it has: {', '.join(settings)})")
+                raise ConfigError(
+                    f"{axis}={text} is no row of the table (it has: {', '.join(settings)})"
+                )
             label = text
             settings[label] = {axis: value}
         yield label
@@ -176,20 +213,28 @@ def _seeds(experiment: Experiment, fixed: Settings, scale: ScaleConfig) -> list[
 
 
 def check(grid: Grid, swept: Iterable[str], given: Mapping[str, Iterable[str]]) -> None:
-    """Raises ConfigError if rows differ in what all runs of a study share, or a command sets what rows set."""
+    """Raises ConfigError if rows differ in what all runs of a study share, or a command sets what
+    rows set.
+    """
     for axis, labels in grid.asked.items():
         keys = {key for label in labels for key in grid.settings[axis][label]}
         if shared := [key for key in keys if key.partition(".")[0] in ("scale", "machine", "seed")]:
-            raise ConfigError(f"{shared[0]}: rows cannot differ in it: give one value for all, or a study for each")
+            raise ConfigError(
+                f"{shared[0]}: rows cannot differ in it: give one value for all, or a study "
+                "for each"
+            )
         # A key that the experiment fixes can be given: the rows that set it keep their values.
         replaceable = {axis, *(grid.written - {*swept})}
         for key in sorted((keys - replaceable) & grid.given):
             choose_rows = f"choose rows by {axis}={','.join(grid.table[axis])}"
-            raise ConfigError(f"{key}={','.join(given[key])}: rows of the table set this key; {choose_rows}")
+            raise ConfigError(
+                f"{key}={','.join(given[key])}: rows of the table set this key; {choose_rows}"
+            )
 
 
 def make(grid: Grid, labels: Labels, seed: Value, children: Sequence[Labels] = ()) -> Variant:
-    """The variant of a row and a seed, with those that it starts from; children are rows that start from it.
+    """The variant of a row and a seed, with those that it starts from; children are rows that start
+    from it.
 
     Raises:
         ConfigError: an invalid configuration, or a row that starts from itself; names the row.
@@ -208,14 +253,18 @@ def make(grid: Grid, labels: Labels, seed: Value, children: Sequence[Labels] = (
     link = _link(grid, labels, row)
     parent = make(grid, labels | link.parent, seed, (*children, labels)) if link else grid.start
     if not config.budget.value and parent is None:
-        raise ConfigError(f"budget.value={config.budget.value:g} trains nothing: give it with start_from=RUN")
+        raise ConfigError(
+            f"budget.value={config.budget.value:g} trains nothing: give it with start_from=RUN"
+        )
     variant = Variant(labels, config, parent, link.keep if link else "weights")
     grid.composed[key] = variant
     return variant
 
 
 def _pairs(grid: Grid) -> str:
-    """How to ask for pairs of the values of several keys, not for their product; empty for one key."""
+    """How to ask for pairs of the values of several keys, not for their product; empty for one
+    key.
+    """
     swept = {}
     for key, labels in grid.asked.items():
         if len(labels) > 1 and all([*grid.settings[key][label]] == [key] for label in labels):
@@ -226,7 +275,10 @@ def _pairs(grid: Grid) -> str:
     for name, labels in zip("AB", zip(*swept.values(), strict=False), strict=False):
         settings = ", ".join(f"{key}={label}" for key, label in zip(swept, labels, strict=True))
         rows.append(f"{name}: [{settings}]")
-    return f"; for pairs and no product, `albert-lab run FILE` takes a FILE with grid: {{pair: {{{', '.join(rows)}}}}}"
+    return (
+        f"; for pairs and no product, `albert-lab run FILE` takes a FILE with grid: {{pair: "
+        f"{{{', '.join(rows)}}}}}"
+    )
 
 
 def _composed(grid: Grid, labels: Mapping[str, str], seed: Value) -> RunConfig:
@@ -249,12 +301,16 @@ def _in_role(value: Value, scale: ScaleConfig) -> Value:
     key, paper = role.groups()
     roles = scale.roles.get(key, {})
     if paper not in roles:
-        raise ConfigError(f"scale={scale.name} has no value for the paper's {key}={paper} (it has: {[*roles]})")
+        raise ConfigError(
+            f"scale={scale.name} has no value for the paper's {key}={paper} (it has: {[*roles]})"
+        )
     return settings_of([f"{key}={roles[paper]}"])[key]
 
 
 def _link(grid: Grid, labels: Mapping[str, str], row: str) -> Link | None:
-    """The link to the parent of a row, if it has one; ConfigError if it needs one that the table does not name."""
+    """The link to the parent of a row, if it has one; ConfigError if it needs one that the table
+    does not name.
+    """
     if not labels.keys() <= grid.asked.keys():
         return None  # a trunk: a key of it is no axis
     for link in grid.links:

@@ -19,9 +19,9 @@ from albert_lab.studies.plan import Point
 class Options:
     """How runs are trained, as on the command line.
 
-    jobs is the number of runs at a time, 0 for one a GPU; None: one here, and of Slurm as many as it
-    starts. slurm has the options of sbatch, None without Slurm; with by_hand, command lines are only
-    printed.
+    jobs is the number of runs at a time, 0 for one a GPU; None: one here, and of Slurm as many as
+    it starts. slurm has the options of sbatch, None without Slurm; with by_hand, command lines are
+    only printed.
     """
 
     jobs: int | None = None
@@ -54,7 +54,9 @@ def jobs_of(points: Sequence[Point]) -> list[Job]:
         parent = point.parent and point.parent.run.folder
         processes = point.config.machine.processes if point.lacks_pretraining else 1
         command = _command(point, processes)
-        jobs.append(Job(point.run.folder, command, parent if parent in trained else None, processes))
+        jobs.append(
+            Job(point.run.folder, command, parent if parent in trained else None, processes)
+        )
     return jobs
 
 
@@ -72,7 +74,9 @@ def _command(point: Point, processes: int) -> list[str]:
 
 def print_commands(jobs: Sequence[Job], unprepared: Sequence[runs.Run]) -> None:
     """Print one line per run on stdout, after one that prepares data, if any is missing."""
-    settings = [f"{key}={text}" for key, text in sorted(os.environ.items()) if key.startswith("ALBERT_LAB_")]
+    settings = [
+        f"{key}={text}" for key, text in sorted(os.environ.items()) if key.startswith("ALBERT_LAB_")
+    ]
     start = f"cd {shlex.quote(os.getcwd())} && "
     if settings:
         start += shlex.join(["env", *settings]) + " "

@@ -1,7 +1,9 @@
-"""The plan of a study: how a command becomes runs. It is made once, does not change, and writes nothing.
+"""The plan of a study: how a command becomes runs. It is made once, does not change, and writes
+nothing.
 
-An experiment has variants, its grid after the overrides of a command (grid.py); a point is a variant with its run and
-what there is of it, so a plan says what is to be trained; execute.py trains that.
+An experiment has variants, its grid after the overrides of a command (grid.py); a point is a
+variant with its run and what there is of it, so a plan says what is to be trained; execute.py
+trains that.
 """
 
 import itertools
@@ -26,14 +28,15 @@ from albert_lab.studies.starts import check_start
 
 @dataclass(frozen=True, kw_only=True)
 class Point(Variant):
-    """A variant with its run, and what there was of that when look() last looked; several points may share a run.
+    """A variant with its run, and what there was of that when look() last looked; several points
+    may share a run.
 
-    tasks has the task of each downstream column of the table, by name or file, none of a point that is no row; seeds
-    are those of the fine-tunings, None: those of each task; with_random says whether these also start from random
-    weights of its shape.
+    tasks has the task of each downstream column of the table, by name or file, none of a point that
+    is no row; seeds are those of the fine-tunings, None: those of each task; with_random says
+    whether these also start from random weights of its shape.
 
-    pretraining is the state of its pre-training, missing are the fine-tunings that are not there, and state is that of
-    both.
+    pretraining is the state of its pre-training, missing are the fine-tunings that are not there,
+    and state is that of both.
     """
 
     parent: "Point | None" = None
@@ -69,12 +72,16 @@ class Point(Variant):
 def look(point: Point) -> Point:
     """A point and those that it starts from, with what is on disk of them now."""
     pretraining = states.state(point.run.folder)
-    missing = finetunings.missing(point.run, point.tasks.values(), point.seeds, with_random=point.with_random)
+    missing = finetunings.missing(
+        point.run, point.tasks.values(), point.seeds, with_random=point.with_random
+    )
     state = pretraining
     if pretraining == "done" and missing:
         state = "running" if runs.is_locked(point.run.folder) else "trained"
     parent = point.parent and look(point.parent)
-    return replace(point, parent=parent, pretraining=pretraining, missing=tuple(missing), state=state)
+    return replace(
+        point, parent=parent, pretraining=pretraining, missing=tuple(missing), state=state
+    )
 
 
 def _named(variant: Variant) -> Point:
@@ -97,7 +104,9 @@ def _named(variant: Variant) -> Point:
     except ConfigError as error:
         row = variant.label or "the run"
         raise ConfigError(f"{row} cannot start from {parent.label}: {error}") from error
-    return Point(labels=variant.labels, config=variant.config, parent=parent, keep=variant.keep, run=run)
+    return Point(
+        labels=variant.labels, config=variant.config, parent=parent, keep=variant.keep, run=run
+    )
 
 
 @dataclass(frozen=True)
@@ -122,9 +131,15 @@ class Plan:
 
     @cached_property
     def family(self) -> dict[str, Point]:
-        """Its runs and those that these start from, each once, by name, after those that it starts from."""
+        """Its runs and those that these start from, each once, by name, after those that it starts
+        from.
+        """
         rows = {point.run.name: point for point in self.points}
-        return {item.run.name: rows.get(item.run.name, item) for point in self.points for item in point.lineage}
+        return {
+            item.run.name: rows.get(item.run.name, item)
+            for point in self.points
+            for item in point.lineage
+        }
 
     def updated(self) -> "Plan":
         """The plan as its runs are now."""
@@ -132,10 +147,19 @@ class Plan:
 
     @cached_property
     def to_train(self) -> list[Point]:
-        """The runs that need training: rows, and what these start from, up to a run that is trained; parents first."""
-        lines = (itertools.takewhile(lambda run: run.lacks_pretraining, point.lineage[::-1]) for point in self.points)
+        """The runs that need training: rows, and what these start from, up to a run that is
+        trained; parents first.
+        """
+        lines = (
+            itertools.takewhile(lambda run: run.lacks_pretraining, point.lineage[::-1])
+            for point in self.points
+        )
         needed = {run.run.name for line in lines for run in line}
-        needed |= {point.run.name for point in self.points if point.pretraining == "done" and point.state != "done"}
+        needed |= {
+            point.run.name
+            for point in self.points
+            if point.pretraining == "done" and point.state != "done"
+        }
         return [point for name, point in self.family.items() if name in needed]
 
 
@@ -146,11 +170,13 @@ def plan_study(
     say: Say = to_stderr,
     file: Path | None = None,
 ) -> Plan:
-    """The plan of an experiment, whose report has the name of the experiment, or of the run of `albert-lab pretrain`.
+    """The plan of an experiment, whose report has the name of the experiment, or of the run of
+    `albert-lab pretrain`.
 
     Args:
         overrides: `key=value` texts that win over it.
-        tasks: names of the downstream tasks; None: those of the experiment's columns that have their data.
+        tasks: names of the downstream tasks; None: those of the experiment's columns that have
+            their data.
         say: takes what a user must know of the plan.
         file: the user's file of the experiment; None: it comes with the package, or is a sweep.
 
@@ -168,18 +194,22 @@ def plan_study(
     points = []
     for variant in planned:
         check_kinds(variant.config.inter_sentence)
-        # Without a step, runs of all seeds have the same weights: then a row's seeds are those of its fine-tunings.
+        # Without a step, runs of all seeds have the same weights: then a row's seeds are those of
+        # its fine-tunings.
         is_trained = variant.config.budget.value > 0
-        # The other seeds have the same shape. Whether a task reads what a trained encoder knows, its first row shows.
+        # The other seeds have the same shape. Whether a task reads what a trained encoder knows,
+        # its first row shows.
         is_first = variant is planned[0]
         is_of_first_seed = variant.config.seed == planned[0].config.seed
-        # Nothing is learnt at smoke, where a table takes seconds: no floor of random weights, but of tasks by name.
+        # Nothing is learnt at smoke, where a table takes seconds: no floor of random weights, but
+        # of tasks by name.
         has_floor = tasks is not None or variant.config.scale.name != "smoke"
         point = replace(
             _named(variant),
             tasks=chosen,
             seeds=experiment.finetuning_seeds if is_trained else (variant.config.seed,),
-            with_random=has_floor and (is_first if isinstance(experiment.start_from, str) else is_of_first_seed),
+            with_random=has_floor
+            and (is_first if isinstance(experiment.start_from, str) else is_of_first_seed),
         )
         points.append(look(point))
     name = points[0].run.name if experiment.name == ONE_MODEL else experiment.name
@@ -187,12 +217,17 @@ def plan_study(
 
 
 def _question(points: Sequence[Point], fixed: Settings, file: Path | None) -> str:
-    """The digest of a study's file, axes, fixed settings and text: more seeds or rows, or other claims, change none.
+    """The digest of a study's file, axes, fixed settings and text: more seeds or rows, or other
+    claims, change none.
 
     A text is known by its fingerprint, not by its path; the machine decides nothing.
     """
     elsewhere = ("seed", "machine", "corpus.path", "added_corpus.path", "tokenizer.model_file")
-    settings = {key: value for key, value in fixed.items() if not {key, key.partition(".")[0]} & {*elsewhere}}
+    settings = {
+        key: value
+        for key, value in fixed.items()
+        if not {key, key.partition(".")[0]} & {*elsewhere}
+    }
     texts = {point.run.fingerprints.get("corpus") for point in points}
     text = texts.pop() if len(texts) == 1 else ""
     return digest([str(file and file.resolve()), [*points[0].labels], settings, text])
@@ -201,9 +236,12 @@ def _question(points: Sequence[Point], fixed: Settings, file: Path | None) -> st
 def plan_all(
     experiments: Sequence[Experiment], overrides: Sequence[str], tasks: Sequence[str] | None = None
 ) -> list[Plan]:
-    """The plans of several experiments, by plan_study(); a table of tasks alone is left out if none has its data."""
+    """The plans of several experiments, by plan_study(); a table of tasks alone is left out if none
+    has its data.
+    """
     columns = dict.fromkeys(column for experiment in experiments for column in experiment.columns)
-    known = finetunings.choose_tasks(columns, to_stderr, tasks)  # one line for all that lack their data
+    # one line for all that lack their data
+    known = finetunings.choose_tasks(columns, to_stderr, tasks)
     plans = []
     for experiment in experiments:
         if tasks is None and experiment.ensemble and not known.keys() & {*experiment.columns}:

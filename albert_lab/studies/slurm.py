@@ -1,4 +1,6 @@
-"""Runs as jobs of Slurm: scripts for sbatch, in arrays that Slurm takes, each run submitted once."""
+"""Runs as jobs of Slurm: scripts for sbatch, in arrays that Slurm takes, each run submitted
+once.
+"""
 
 import os
 import re
@@ -17,10 +19,10 @@ from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
 from albert_lab.studies.jobs import Job, Options
 
-# Slurm sends USR1 before the time limit (--signal), only to the shell: save a checkpoint and requeue.
-# scancel and preemption send TERM: save a checkpoint and exit; Slurm itself requeues preempted jobs,
-# but no cancelled ones. Of an option that is given twice the last counts, so the user's cannot replace
-# those that find jobs and parents.
+# Slurm sends USR1 before the time limit (--signal), only to the shell: save a checkpoint and
+# requeue. scancel and preemption send TERM: save a checkpoint and exit; Slurm itself requeues
+# preempted jobs, but no cancelled ones. Of an option that is given twice the last counts, so the
+# user's cannot replace those that find jobs and parents.
 SCRIPT = """#!/bin/bash
 #SBATCH --open-mode=append --requeue --kill-on-invalid-dep=yes --signal=B:USR1@120
 #SBATCH {options}
@@ -38,26 +40,31 @@ eval "${{runs[$SLURM_ARRAY_TASK_ID]}} &"
 child=$!; [ -z "$told" ] || kill -TERM $child  # a signal that came before the number was known
 while kill -0 $child 2>/dev/null; do wait $child; done
 wait $child; code=$?
-[ $code = 0 ] || [ -z "$requeue" ] || scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
+task=${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID
+[ $code = 0 ] || [ -z "$requeue" ] || scontrol requeue $task
 exit $code
 """
 _LARGEST_ARRAY = 1001  # Slurm's own default of MaxArraySize
 
 
 class Script(NamedTuple):
-    """A script for sbatch: its file, its text, and the runs that its tasks train; none if it prepares data."""
+    """A script for sbatch: its file, its text, and the runs that its tasks train; none if it
+    prepares data.
+    """
 
     file: Path
     text: str
     jobs: list[Job]
 
 
-def scripts(jobs: Sequence[Job], unprepared: Sequence[runs.Run], options: Options) -> Iterator[Script]:
+def scripts(
+    jobs: Sequence[Job], unprepared: Sequence[runs.Run], options: Options
+) -> Iterator[Script]:
     """The scripts that train runs, in the order in which they are submitted.
 
     The first prepares text, vocabulary and floors, if any are missing. Then there is one for each
-    generation of runs: those that start from no other of them, those that start from these, and so on;
-    or several, if Slurm takes no array of that size.
+    generation of runs: those that start from no other of them, those that start from these, and so
+    on; or several, if Slurm takes no array of that size.
     """
     if jobs and unprepared:
         yield _script("prepare", preparing.commands(unprepared), [], options)
@@ -70,7 +77,9 @@ def scripts(jobs: Sequence[Job], unprepared: Sequence[runs.Run], options: Option
 
 
 def largest_array() -> int:
-    """The number of tasks that Slurm takes in one array: its MaxArraySize, or where it says none, its default."""
+    """The number of tasks that Slurm takes in one array: its MaxArraySize, or where it says none,
+    its default.
+    """
     command = ["scontrol", "show", "config"]
     try:
         config = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True)
@@ -81,11 +90,14 @@ def largest_array() -> int:
 
 
 def _generations(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Runs that start from no other of them, those that start from these, and so on; parents come first in jobs."""
+    """Runs that start from no other of them, those that start from these, and so on; parents come
+    first in jobs.
+    """
     depth: dict[Path, int] = {}
     generations: dict[int, list[Job]] = {}
     for job in jobs:
-        # A parent that is none of these is in the queue, and those without a parent need not wait for it.
+        # A parent that is none of these is in the queue, and those without a parent need not wait
+        # for it.
         depth[job.folder] = 0 if job.parent is None else 1 + depth.get(job.parent, 0)
         generations.setdefault(depth[job.folder], []).append(job)
     return [generation for _, generation in sorted(generations.items())]
@@ -132,7 +144,10 @@ def submit(jobs: Sequence[Job], unprepared: Sequence[runs.Run], options: Options
             subprocess.run(["scancel", preparation], check=False)
         done = f"{len(numbers)} of {len(jobs)} runs are in the queue"
         raise ConfigError(f"{error}; {done}, and the same command submits the others") from error
-    to_stderr(f"runs in the queue: {len(numbers)}; the same command, later, submits what is missing or reports")
+    to_stderr(
+        f"runs in the queue: {len(numbers)}; the same command, later, submits what is missing or "
+        "reports"
+    )
 
 
 def _submit_arrays(
@@ -142,7 +157,9 @@ def _submit_arrays(
     earlier: str | None = None
     for array in arrays:
         # After any end: the weights of a parent may be final although a fine-tuning of it failed.
-        awaited = {numbers[job.parent].partition("_")[0] for job in array.jobs if job.parent in numbers}
+        awaited = {
+            numbers[job.parent].partition("_")[0] for job in array.jobs if job.parent in numbers
+        }
         if options.jobs and earlier:
             awaited.add(earlier)  # so many runs at a time of all arrays together
         after = [f"afterok:{preparation}"] if preparation else []
@@ -157,14 +174,20 @@ def _sbatch(script: Script, after: Sequence[str]) -> str:
     """The number of the job that sbatch makes of a script; ConfigError if it refuses."""
     # sbatch passes it on; in the shell of a job, that one's own variables would reach the new job.
     environment = {
-        key: value for key, value in os.environ.items() if not key.startswith("SLURM_") or key == "SLURM_CONF"
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("SLURM_") or key == "SLURM_CONF"
     }
     command = ["sbatch", "--parsable"]
     if after:
         command.append(f"--dependency={','.join(after)}")
     command.append(str(script.file))
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ALLOCATOR | environment)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=ALLOCATOR | environment
+    )
     if done.returncode:
         message = done.stderr.strip()
-        raise ConfigError(f"sbatch refused {script.file}: {message}; correct the options of --slurm")
+        raise ConfigError(
+            f"sbatch refused {script.file}: {message}; correct the options of --slurm"
+        )
     return done.stdout.strip().split(";")[0]

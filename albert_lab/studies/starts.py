@@ -1,4 +1,6 @@
-"""Runs that start from another run: of the same study, or an existing one; and what a start has to keep."""
+"""Runs that start from another run: of the same study, or an existing one; and what a start has to
+keep.
+"""
 
 from collections.abc import Collection
 from operator import attrgetter
@@ -13,9 +15,19 @@ from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape, changes
 from albert_lab.runs import run as runs
 
-# Keys that continued training must keep: they set the shape, the token ids, the labels, the schedule, the curve.
+# Keys that continued training must keep: they set the shape, the token ids, the labels, the
+# schedule, the curve.
 _SAME_IN_TRAINING = (
-    *("model", "sharing", "embedding_size", "inter_sentence", "tokenizer", "optimizer", "budget.unit", "budget.value"),
+    *(
+        "model",
+        "sharing",
+        "embedding_size",
+        "inter_sentence",
+        "tokenizer",
+        "optimizer",
+        "budget.unit",
+        "budget.value",
+    ),
     *("projection", "attention_block", "ffn_block", "position_encoding", "norm_placement"),
     *("batch_size", "length_schedule", "max_sequence_length", "evaluation", "seed"),
 )
@@ -23,46 +35,78 @@ _PAPER_HIDDEN_SIZE, _PAPER_EMBEDDING_SIZES = 768, (64, 128, 256)  # Table 3
 # Groups and plain keys that the weights of an existing run determine.
 _DECIDED = ("model", "sharing", "embedding_size", "projection", "tokenizer")
 # Those to which they can be converted (model/conversion.py).
-_CONVERTIBLE = ("sharing", "embedding_size", "projection", "model.num_layers", "model.max_position_embeddings")
+_CONVERTIBLE = (
+    "sharing",
+    "embedding_size",
+    "projection",
+    "model.num_layers",
+    "model.max_position_embeddings",
+)
 # Keys that keep the values of an existing run unless given.
-_KEPT = ("inter_sentence", "dropout", "corpus.lower_case", "corpus.strip_accents", "corpus.language")
+_KEPT = (
+    "inter_sentence",
+    "dropout",
+    "corpus.lower_case",
+    "corpus.strip_accents",
+    "corpus.language",
+)
 # Those of a run with a text: by others, a document that it was trained on would be held out.
 _SPLIT = ("corpus.dev_share", "corpus.split_seed")
 
 
 def check_start(run: runs.Run, parent: runs.Run, keep: Keep) -> None:
-    """Check that a run can start from another one, of which its training or only its weights are kept.
+    """Check that a run can start from another one, of which its training or only its weights are
+    kept.
 
     Raises:
         ConfigError: they do not fit; names what differs.
     """
     is_same = run.fingerprints["tokenizer"] == parent.fingerprints["tokenizer"]
-    if not is_same and find_tokenizer(run.config) != find_tokenizer(runs.with_tokenizer(parent.config, parent)):
+    if not is_same and find_tokenizer(run.config) != find_tokenizer(
+        runs.with_tokenizer(parent.config, parent)
+    ):
         raise ConfigError("the weights are those of another tokenizer")
     if keep == "weights":
         labels, before = (len(each.config.inter_sentence.labels) for each in (run, parent))
-        if before and labels and before != labels:  # a head that one side lacks is new, or left behind
-            raise ConfigError(f"its pair head has {labels} labels, and that of the weights {before}")
+        # a head that one side lacks is new, or left behind
+        if before and labels and before != labels:
+            raise ConfigError(
+                f"its pair head has {labels} labels, and that of the weights {before}"
+            )
         changes(EncoderShape.from_config(parent.config), EncoderShape.from_config(run.config))
         return
     for key in _SAME_IN_TRAINING:
         here, there = (attrgetter(key)(config) for config in (run.config, parent.config))
         if here != there:
-            raise ConfigError(f"it continues that training, so {key} must be the same: {there} before, {here} after")
+            raise ConfigError(
+                f"it continues that training, so {key} must be the same: {there} before, "
+                f"{here} after"
+            )
     here, there = (config.budget.stop_at for config in (run.config, parent.config))
     if there >= here:
-        raise ConfigError(f"budget.stop_at={there:g} there leaves nothing to do until budget.stop_at={here:g} here")
+        raise ConfigError(
+            f"budget.stop_at={there:g} there leaves nothing to do until "
+            f"budget.stop_at={here:g} here"
+        )
 
 
 def sizes_of(encoder: RunConfig) -> dict[str, Value]:
-    """The sizes of an encoder as settings: so that what refers to one of them is in proportion to the encoder."""
-    return {f"model.{key}": size for key, size in encoder.model.model_dump(exclude={"name"}).items()}
+    """The sizes of an encoder as settings: so that what refers to one of them is in proportion to
+    the encoder.
+    """
+    return {
+        f"model.{key}": size for key, size in encoder.model.model_dump(exclude={"name"}).items()
+    }
 
 
 def scale_for(encoder: RunConfig, scale: ScaleConfig) -> ScaleConfig:
-    """A scale in which the embedding sizes of the paper have the same proportion to H as the paper's."""
+    """A scale in which the embedding sizes of the paper have the same proportion to H as the
+    paper's.
+    """
     hidden_size = encoder.model.hidden_size
-    sizes = {str(size): size * hidden_size // _PAPER_HIDDEN_SIZE or 1 for size in _PAPER_EMBEDDING_SIZES}
+    sizes = {
+        str(size): size * hidden_size // _PAPER_HIDDEN_SIZE or 1 for size in _PAPER_EMBEDDING_SIZES
+    }
     return scale.model_copy(update={"roles": scale.roles | {"embedding_size": sizes}})
 
 
@@ -71,8 +115,11 @@ def is_convertible(key: str) -> bool:
     return key.startswith(_CONVERTIBLE)
 
 
-def adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str], fixed: Collection[str]) -> RunConfig:
-    """A configuration with what the weights of an existing run determine, and what is kept of it unless given.
+def adopt(
+    config: RunConfig, parent: runs.Run, overridden: Collection[str], fixed: Collection[str]
+) -> RunConfig:
+    """A configuration with what the weights of an existing run determine, and what is kept of it
+    unless given.
 
     Args:
         config: with the sizes of the run's encoder (sizes_of) where they are not given.
@@ -84,27 +131,42 @@ def adopt(config: RunConfig, parent: runs.Run, overridden: Collection[str], fixe
     for key in overridden:
         if key.split(".")[0] in _DECIDED and not is_convertible(key):
             raise ConfigError(
-                f"{key} cannot be set: the weights of {parent.name} determine it; they can be converted to another"
-                " embedding_size, sharing or model.num_layers, and to a larger model.max_position_embeddings"
+                f"{key} cannot be set: the weights of {parent.name} determine it; they can be "
+                "converted to another"
+                " embedding_size, sharing or model.num_layers, and to a larger "
+                "model.max_position_embeddings"
             )
-    content, there, given = config.model_dump(mode="json"), complete(parent.config), {*overridden, *fixed}
+    content, there, given = (
+        config.model_dump(mode="json"),
+        complete(parent.config),
+        {*overridden, *fixed},
+    )
     asked, text = content["inter_sentence"], parent.fingerprints.get("corpus")
     shape = _shape(content, there, overridden)
     content |= {key: there[key] for key in _DECIDED} | shape
     documents = ("corpus.source_documents",) if text == fingerprint(config.corpus) else ()
     for key in {*_KEPT, *(_SPLIT if text else ()), *documents} - given:
         section, _, last = key.rpartition(".")
-        (content[section] if section else content)[last] = (there[section] if section else there)[last]
-    content["inter_sentence"] |= {key: value for key, value in asked.items() if f"inter_sentence.{key}" in given}
+        (content[section] if section else content)[last] = (there[section] if section else there)[
+            last
+        ]
+    content["inter_sentence"] |= {
+        key: value for key, value in asked.items() if f"inter_sentence.{key}" in given
+    }
     adopted = runs.with_tokenizer(validate(content), parent)
     if adopted.tokenizer.model_file != parent.config.tokenizer.model_file:
         file = {"name": "model-file", "training_sentences": None, "character_coverage": None}
-        adopted = adopted.model_copy(update={"tokenizer": adopted.tokenizer.model_copy(update=file)})
+        adopted = adopted.model_copy(
+            update={"tokenizer": adopted.tokenizer.model_copy(update=file)}
+        )
     return adopted
 
 
-def _shape(content: dict[str, Any], there: dict[str, Any], given: Collection[str]) -> dict[str, Any]:
-    """The shape of an existing run, with what is given of a new configuration: that to which its weights are converted.
+def _shape(
+    content: dict[str, Any], there: dict[str, Any], given: Collection[str]
+) -> dict[str, Any]:
+    """The shape of an existing run, with what is given of a new configuration: that to which its
+    weights are converted.
 
     Args:
         content: the new configuration; there: that of the run.
@@ -116,7 +178,9 @@ def _shape(content: dict[str, Any], there: dict[str, Any], given: Collection[str
             model[key] = content["model"][key]
     sharing = content["sharing"] if "sharing" in given else dict(there["sharing"])
     for key in ("attention_groups", "ffn_groups"):
-        is_of_each_layer = sharing[key] == there["model"]["num_layers"] and sharing["name"] != "all-shared"
+        is_of_each_layer = (
+            sharing[key] == there["model"]["num_layers"] and sharing["name"] != "all-shared"
+        )
         if f"sharing.{key}" in given:
             sharing[key] = content["sharing"][key]
         elif "sharing" not in given and is_of_each_layer:
@@ -125,6 +189,10 @@ def _shape(content: dict[str, Any], there: dict[str, Any], given: Collection[str
     for key in ("embedding_size", "projection"):
         shape[key] = (content if key in given else there)[key]
     hidden_size = model["hidden_size"]
-    if "projection" not in given and shape["embedding_size"] == hidden_size != there["embedding_size"]:
-        shape["projection"] = "always"  # equal sizes have no projection by default, but the weights do
+    if (
+        "projection" not in given
+        and shape["embedding_size"] == hidden_size != there["embedding_size"]
+    ):
+        # equal sizes have no projection by default, but the weights do
+        shape["projection"] = "always"
     return shape

@@ -1,4 +1,6 @@
-"""The data of a report: what a plan has made, and its files: the experiment, its points, its runs and its ensembles."""
+"""The data of a report: what a plan has made, and its files: the experiment, its points, its runs
+and its ensembles.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +31,8 @@ EXPERIMENT, STUDY = "experiment.yaml", "study.json"
 
 
 class StudyPoint(Record, extra="ignore"):  # older files say more, here and below
-    """A point that was asked for: values by axis as run here, labels by axis as in the paper, and what became of it.
+    """A point that was asked for: values by axis as run here, labels by axis as in the paper, and
+    what became of it.
 
     reason says why the run is missing, failed_tasks which of its fine-tunings are.
     """
@@ -47,7 +50,10 @@ class StudyPoint(Record, extra="ignore"):  # older files say more, here and belo
     @model_validator(mode="after")
     def _has_an_axis_for_each_value(self) -> "StudyPoint":
         if self.values.keys() != self.labels.keys():
-            raise ValueError(f"values of {', '.join(self.values) or 'no axis'}, labels of {', '.join(self.labels)}")
+            raise ValueError(
+                f"values of {', '.join(self.values) or 'no axis'}, labels of "
+                f"{', '.join(self.labels)}"
+            )
         return self
 
 
@@ -75,8 +81,8 @@ class OwnMeasure(Record):
 class _StudyFile(Record):
     """The content of study.json: the fields of a Study that no other file has.
 
-    first_seeds are those that its first command asked for, question says which commands belong to the study
-    (studies/plan.py); null in older files.
+    first_seeds are those that its first command asked for, question says which commands belong to
+    the study (studies/plan.py); null in older files.
     """
 
     points: tuple[StudyPoint, ...] = Field(min_length=1)
@@ -88,10 +94,11 @@ class _StudyFile(Record):
 
 @dataclass(frozen=True)
 class Study:
-    """An experiment with the points that were asked for, its finished runs, and a line per task that was averaged.
+    """An experiment with the points that were asked for, its finished runs, and a line per task
+    that was averaged.
 
-    first_seeds are those that the first command of the study asked for, so that seeds that were added when its results
-    had been seen are known; None if it is not known.
+    first_seeds are those that the first command of the study asked for, so that seeds that were
+    added when its results had been seen are known; None if it is not known.
     """
 
     experiment: Experiment
@@ -115,7 +122,9 @@ class Study:
 
     @property
     def is_of_encoder(self) -> bool:
-        """Whether its rows are not trained from nothing, but start from a trained encoder that is named."""
+        """Whether its rows are not trained from nothing, but start from a trained encoder that is
+        named.
+        """
         return isinstance(self.experiment.start_from, str)
 
     @property
@@ -128,7 +137,8 @@ class Study:
 
 
 def with_own_report(plan: Plan, say: Say) -> Plan:
-    """A plan whose report replaces no report of another question: it then has the question in its name, which is said.
+    """A plan whose report replaces no report of another question: it then has the question in its
+    name, which is said.
 
     A damaged report is written anew.
     """
@@ -136,16 +146,23 @@ def with_own_report(plan: Plan, say: Say) -> Plan:
         before = read_points(plan.report_folder).question
         if before not in (None, plan.question):
             renamed = replace(plan, name=f"{plan.name}-{plan.question}")
-            say(f"{plan.report_folder} is of other settings, another text or file; the report here is {renamed.name}")
+            say(
+                f"{plan.report_folder} is of other settings, another text or file; the report "
+                f"here is {renamed.name}"
+            )
             return renamed
     return plan
 
 
 def begin(plan: Plan) -> None:
-    """Note the rows of a plan in the folder of its report, unless a report is there: its runs are known by them."""
+    """Note the rows of a plan in the folder of its report, unless a report is there: its runs are
+    known by them.
+    """
     if not (plan.report_folder / EXPERIMENT).exists():
         points = tuple(_point(item, {}, "") for item in plan.points)
-        noted = _StudyFile(points=points, ensembles=(), first_seeds=_first_seeds(plan), question=plan.question)
+        noted = _StudyFile(
+            points=points, ensembles=(), first_seeds=_first_seeds(plan), question=plan.question
+        )
         write_atomically(plan.report_folder / STUDY, noted.model_dump_json(indent=1) + "\n")
 
 
@@ -160,26 +177,34 @@ def write(folder: Path, study: Study) -> None:
 
 
 def records(folder: Path) -> list[Path]:
-    """The files that write() wrote into a folder, as study.json says; other files there belong to someone else."""
+    """The files that write() wrote into a folder, as study.json says; other files there belong to
+    someone else.
+    """
     names = dict.fromkeys(point.run for point in read_points(folder).points)
     runs = [file for name in names if (file := reported.file_of(folder, name)).is_file()]
     return [*runs, folder / STUDY, folder / EXPERIMENT]
 
 
 def read(folder: Path) -> Study:
-    """The study in a report's folder, its runs in the order of its points; ConfigError if a file cannot be read."""
+    """The study in a report's folder, its runs in the order of its points; ConfigError if a file
+    cannot be read.
+    """
     content = read_points(folder)
     if len({(*point.labels,) for point in content.points}) > 1:
         raise DamagedFileError(folder / STUDY, "its points have different axes", REMEDY)
     experiment = read_experiment(folder / EXPERIMENT)
     if lacking := [axis for axis in experiment.axes if axis not in content.points[0].labels]:
-        raise DamagedFileError(folder / STUDY, f"its points have no {lacking[0]}, an axis of {EXPERIMENT}", REMEDY)
+        raise DamagedFileError(
+            folder / STUDY, f"its points have no {lacking[0]}, an axis of {EXPERIMENT}", REMEDY
+        )
     done = dict.fromkeys(point.run for point in content.points if not point.reason)
     runs = [reported.read(folder, name) for name in done]
     seeds = {run.name: run.seed for run in runs}
     for point in content.points:
         if seeds.get(point.run, point.seed) != point.seed:
-            raise DamagedFileError(folder / STUDY, f"{point.run} has not the seed {point.seed}", REMEDY)
+            raise DamagedFileError(
+                folder / STUDY, f"{point.run} has not the seed {point.seed}", REMEDY
+            )
     return Study(experiment=experiment, runs=runs, **dict(content))
 
 
@@ -192,12 +217,16 @@ def read_points(folder: Path) -> _StudyFile:
 
 
 def titles_of_runs(reports: Path) -> dict[str, str]:
-    """The row and the seed of each run in the reports of tables below a folder, by its name, but of damaged ones."""
+    """The row and the seed of each run in the reports of tables below a folder, by its name, but of
+    damaged ones.
+    """
     titles = {}
     for file in reports.glob(f"*/*/{STUDY}"):
         with suppress(ConfigError):
             for point in filter(lambda point: point.labels, read_points(file.parent).points):
-                titles[point.run] = " ".join([*map("=".join, point.labels.items()), f"seed {point.seed}"])
+                titles[point.run] = " ".join(
+                    [*map("=".join, point.labels.items()), f"seed {point.seed}"]
+                )
     return titles
 
 
@@ -212,23 +241,45 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     experiment = plan.experiment
     averaged = ensembles(plan.points, experiment.ensemble.members) if experiment.ensemble else []
     points = [_point(item, failures, command) for item in plan.points]
-    further = own_code.included().keys() - {Path(file).name for file in experiment.include}  # by --include
-    experiment = experiment.model_copy(update={"include": (*experiment.include, *sorted(further)), "is_record": True})
+    # by --include
+    further = own_code.included().keys() - {Path(file).name for file in experiment.include}
+    experiment = experiment.model_copy(
+        update={"include": (*experiment.include, *sorted(further)), "is_record": True}
+    )
     collected = []
     for item in {item.run.name: item for item in plan.points}.values():
         folder = item.run.folder
         if record := results.read(folder, item.run.name):
-            tuned = finetunings.filled_columns(item.run, item.tasks.values(), item.seeds, with_random=item.with_random)
+            tuned = finetunings.filled_columns(
+                item.run, item.tasks.values(), item.seeds, with_random=item.with_random
+            )
             layers = layers_of(folder, say) if LAYERS_FIGURE in experiment.figures else ()
-            collected.append(ReportedRun(record=record, columns=tuned, curve=reported.curve(folder), layers=layers))
-    own = {measure.name: OwnMeasure(label=measure.label, unit=measure.unit) for measure in own_measures()}
-    return Study(experiment, points, collected, averaged, _first_seeds(plan), question=plan.question, own_measures=own)
+            collected.append(
+                ReportedRun(
+                    record=record, columns=tuned, curve=reported.curve(folder), layers=layers
+                )
+            )
+    own = {
+        measure.name: OwnMeasure(label=measure.label, unit=measure.unit)
+        for measure in own_measures()
+    }
+    return Study(
+        experiment,
+        points,
+        collected,
+        averaged,
+        _first_seeds(plan),
+        question=plan.question,
+        own_measures=own,
+    )
 
 
 def _first_seeds(plan: Plan) -> tuple[int, ...] | None:
-    """The seeds that the first command of this study asked for, which other commands may have added to.
+    """The seeds that the first command of this study asked for, which other commands may have added
+    to.
 
-    They are in the report if it has runs of the plan (None in older ones); else they are those of the plan.
+    They are in the report if it has runs of the plan (None in older ones); else they are those of
+    the plan.
     """
     with suppress(ConfigError):  # there is no report yet, or a damaged one, which is written anew
         before = read_points(plan.report_folder)
@@ -240,14 +291,20 @@ def _first_seeds(plan: Plan) -> tuple[int, ...] | None:
 def _point(item: Point, failures: Mapping[str, str], command: str) -> StudyPoint:
     config, is_done = item.config, item.pretraining == "done"
     failed = finetunings.failures(item.missing)
-    reasons = [f"{name}: {failures[name]}" for name in (above.run.name for above in item.lineage) if name in failures]
+    reasons = [
+        f"{name}: {failures[name]}"
+        for name in (above.run.name for above in item.lineage)
+        if name in failures
+    ]
     lacking = [missing.name for missing in item.missing] if is_done else []
     return StudyPoint(
         values=item.values,
         labels=item.labels,
         seed=config.seed,
         run=item.run.name,
-        reason="" if is_done else (reasons or [f"not finished: {item.pretraining}".removesuffix(": missing")])[0],
+        reason=""
+        if is_done
+        else (reasons or [f"not finished: {item.pretraining}".removesuffix(": missing")])[0],
         failed_tasks="; ".join(f"{name}: {failed.get(name, 'not trained')}" for name in lacking),
         scale=config.scale.name,
         corpus=config.corpus.name,
@@ -258,26 +315,35 @@ def _point(item: Point, failures: Mapping[str, str], command: str) -> StudyPoint
 def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
     """One line per task: the fine-tunings of its best run, single and averaged (Tables 9 and 10).
 
-    The best run is the one with the highest median over its fine-tunings; a task with no finished run has no line.
+    The best run is the one with the highest median over its fine-tunings; a task with no finished
+    run has no line.
 
     Args:
         members: the maximum number of fine-tunings, best first on the dev set.
 
     Raises:
-        DamagedFileError, MissingDataError: the scores of a fine-tuning, or the task's data, are missing.
+        DamagedFileError, MissingDataError: the scores of a fine-tuning, or the task's data, are
+            missing.
     """
     from albert_lab.tasks.ensembles import ensemble
 
     lines = []
     for column, name in planned[0].tasks.items():
         of_runs = ((item, finetunings.finished(item.run, name, item.seeds)) for item in planned)
-        finished = [(item, records, summarize(records).value) for item, records in of_runs if records]
+        finished = [
+            (item, records, summarize(records).value) for item, records in of_runs if records
+        ]
         if not finished:
             continue
         item, records, median = max(finished, key=lambda of_run: of_run[2])
         task = load_task(name)
-        files = [output_folder(item.run.folder, task.name, record.seed) / "best.npz" for record in records]
-        averaged, singles = ensemble(task, files, paths.tasks_data(), scale=item.config.scale.name, best=members)
+        files = [
+            output_folder(item.run.folder, task.name, record.seed) / "best.npz"
+            for record in records
+        ]
+        averaged, singles = ensemble(
+            task, files, paths.tasks_data(), scale=item.config.scale.name, best=members
+        )
         line = EnsembleLine(
             column=column,
             title=task.title,

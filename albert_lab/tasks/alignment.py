@@ -1,4 +1,6 @@
-"""The tokens of a raw text, each with the characters that it covers: spans of answers become spans of tokens."""
+"""The tokens of a raw text, each with the characters that it covers: spans of answers become spans
+of tokens.
+"""
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
@@ -10,7 +12,8 @@ from albert_lab.data.tokenizer import Tokenizer
 class AlignedText:
     """The tokens of a raw text; token i covers text[starts[i]:ends[i]], without surrounding spaces.
 
-    starts and ends ascend. A token that consists of spaces covers an empty range; a comma after a digit has no token.
+    starts and ends ascend. A token that consists of spaces covers an empty range; a comma after a
+    digit has no token.
     """
 
     ids: list[int]
@@ -18,7 +21,9 @@ class AlignedText:
     ends: list[int]
 
     def tokens_of(self, start: int, end: int) -> tuple[int, int] | None:
-        """First and last of the fewest consecutive tokens that cover text[start:end]; None if no tokens cover it."""
+        """First and last of the fewest consecutive tokens that cover text[start:end]; None if no
+        tokens cover it.
+        """
         first = bisect_right(self.ends, start)
         last = bisect_left(self.starts, end) - 1
         while last > first and self.starts[last] == self.ends[last]:
@@ -29,8 +34,8 @@ class AlignedText:
 def align(text: str, tokenizer: Tokenizer) -> AlignedText:
     """The tokens of a text, with the characters that they cover.
 
-    A character that cleaning drops (an accent) belongs to the token before it, or to the next one at the start of a
-    word.
+    A character that cleaning drops (an accent) belongs to the token before it, or to the next one
+    at the start of a word.
     """
     ids, offsets = tokenizer.encode_with_offsets(text)
     starts, ends, reached = list[int](), list[int](), 0
@@ -38,7 +43,8 @@ def align(text: str, tokenizer: Tokenizer) -> AlignedText:
     for first, end in [*offsets, (len(text), len(text))]:
         first = end - len(text[first:end].lstrip())
         end = first + len(text[first:end].rstrip())
-        # The release splits the comma off a token such as "2006,"; here an answer ends before the comma.
+        # The release splits the comma off a token such as "2006,"; here an answer ends before the
+        # comma.
         if end - first > 1 and text[end - 1] == "," and text[end - 2].isdigit():
             end -= 1
         start = max(reached, first)

@@ -19,8 +19,12 @@ from albert_lab.tasks.kind import NaProbs, Predictions, Scored, Scores, TaskKind
 class Kind(TaskKind):
     """Classification, or regression if the task's format has no labels."""
 
-    def make_features(self, examples: Sequence[TextExample], tokenizer: Tokenizer, *, training: bool) -> Features:
-        """One row per example: `[CLS] a [SEP] b [SEP]`; the longer of two texts is truncated first."""
+    def make_features(
+        self, examples: Sequence[TextExample], tokenizer: Tokenizer, *, training: bool
+    ) -> Features:
+        """One row per example: `[CLS] a [SEP] b [SEP]`; the longer of two texts is truncated
+        first.
+        """
         firsts = tokenizer.encode([example.text_a for example in examples])
         seconds = tokenizer.encode([example.text_b or "" for example in examples])
         rows: list[tuple[list[int], int]] = []
@@ -34,11 +38,15 @@ class Kind(TaskKind):
         if self.form.labels is None:
             targets = np.array([example.label for example in examples], dtype=np.float32)
         else:
-            targets = np.array(self._classes([example.label for example in examples]), dtype=np.int64)
+            targets = np.array(
+                self._classes([example.label for example in examples]), dtype=np.int64
+            )
         return Features(rows, {"labels": targets}, tokenizer.pad_id, cut=cut)
 
     def build_head(self, shape: EncoderShape) -> PooledHead:
-        return PooledHead(shape.hidden_size, len(self.form.labels or "1"), self.settings.classifier_dropout)
+        return PooledHead(
+            shape.hidden_size, len(self.form.labels or "1"), self.settings.classifier_dropout
+        )
 
     def chance_loss(self, features: Features) -> float:
         """The entropy of the labels, or the variance of the numbers."""
@@ -56,14 +64,20 @@ class Kind(TaskKind):
         return [self.form.labels[number] for number in values.argmax(axis=1)], None
 
     def constant(self, examples: Sequence[TextExample]) -> Sequence[Any]:
-        """The label that scores best as the answer to all examples, or the mean of their numbers."""
+        """The label that scores best as the answer to all examples, or the mean of their
+        numbers.
+        """
         labels = [example.label for example in examples]
         if self.form.labels is None:
             return [float(np.mean(np.array(labels, float)))] * len(examples)
         answers = [[label] * len(examples) for label, _ in Counter(labels).most_common()]
-        return max(answers, key=lambda answer: self.task.main_score(self.score(examples, answer).values))
+        return max(
+            answers, key=lambda answer: self.task.main_score(self.score(examples, answer).values)
+        )
 
-    def score(self, examples: Sequence[TextExample], answers: Sequence[Any], na_probs: NaProbs = None) -> Scored:
+    def score(
+        self, examples: Sequence[TextExample], answers: Sequence[Any], na_probs: NaProbs = None
+    ) -> Scored:
         gold: Sequence[Any] = [example.label for example in examples]
         given = answers
         if self.form.labels is not None:
@@ -72,7 +86,9 @@ class Kind(TaskKind):
         values = {name: metrics.of_glue(name, gold, given) for name in self.form.scores}
         shares: dict[str, list[float]] = {}
         if "accuracy" in values:
-            shares["accuracy"] = [float(label == answer) for label, answer in zip(gold, given, strict=True)]
+            shares["accuracy"] = [
+                float(label == answer) for label, answer in zip(gold, given, strict=True)
+            ]
         return Scored(answers, values, shares)
 
     def _classes(self, labels: Sequence[str | float]) -> list[int]:

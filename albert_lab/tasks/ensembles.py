@@ -16,25 +16,32 @@ def ensemble(
 ) -> tuple[Scored, list[float]]:
     """Answers to the dev examples by averaged probabilities, or averaged span and no-answer scores.
 
-    Beside them are the main scores of the members, the best first. Members may have different runs, seeds and
-    checkpoints, and for spans even different tokenizers.
+    Beside them are the main scores of the members, the best first. Members may have different runs,
+    seeds and checkpoints, and for spans even different tokenizers.
 
     Args:
         files: Scores of the members, as written by fine-tunings (best.npz).
         best: Number of members to use, those with the highest main score; None: all.
 
     Raises:
-        MissingDataError: the task's data does not exist. DamagedFileError: a file does not, or has no scores.
-        ConfigError: members with scores of different examples, or examples that are not in the data.
+        MissingDataError: the task's data does not exist. DamagedFileError: a file does not, or has
+            no scores.
+        ConfigError: members with scores of different examples, or examples that are not in the
+            data.
     """
     kind, members = load_kind(task, task.at(scale)), [read_arrays(file, REMEDY) for file in files]
     examples = subsample(task.read(data, "dev")[0], kind.settings.dev_examples)
     if any(scores["ids"].tolist() != [example.id for example in examples] for scores in members):
-        raise ConfigError(f"{', '.join(map(str, files))}: scores of other examples than those of {task.name} today")
+        raise ConfigError(
+            f"{', '.join(map(str, files))}: scores of other examples than those of "
+            f"{task.name} today"
+        )
 
     def scored(scores: Scores) -> Scored:
         return kind.score(examples, *kind.predict(examples, scores))
 
     singles = [task.main_score(scored(scores).values) for scores in members]
     used = sorted(range(len(files)), key=lambda place: -singles[place])[:best]
-    return scored(kind.average([members[place] for place in used])), [singles[place] for place in used]
+    return scored(kind.average([members[place] for place in used])), [
+        singles[place] for place in used
+    ]

@@ -1,7 +1,9 @@
-"""The examples of tasks, and the forms of their files: a section of a task's YAML with read(), and what it cannot use.
+"""The examples of tasks, and the forms of their files: a section of a task's YAML with read(), and
+what it cannot use.
 
-read(file, training) leaves out examples without a usable label. `scores` has the names of the scores. Readers
-raise MissingDataError if a file does not exist, and ConfigError if it has another form; both name the file.
+read(file, training) leaves out examples without a usable label. `scores` has the names of the
+scores. Readers raise MissingDataError if a file does not exist, and ConfigError if it has another
+form; both name the file.
 """
 
 import csv
@@ -28,14 +30,18 @@ OF_CLASSES = ("accuracy", "matthews", "f1")  # F1 of two classes
 OF_NUMBERS = ("pearson", "spearman")
 OF_SQUAD1 = ("f1", "exact_match")
 OF_SQUAD2 = ("f1", "exact", "HasAns_f1", "HasAns_exact", "NoAns_f1", "NoAns_exact")
-# The choice of examples does not depend on the seed of a fine-tuning, so that seeds differ only by chance.
+# The choice of examples does not depend on the seed of a fine-tuning, so that seeds differ only by
+# chance.
 _SUBSAMPLE_SEED = 2020
 SHOWN_PLACES = 3  # of an issue
 # Of SNLI where annotators disagreed, and of hidden test sets, as text and as `datasets` has them.
 NO_GOLD_LABEL = ("-", "-1")
 MOST_LABELS = 1000  # a floor of words has weights of each
 LETTERS = tuple(string.ascii_uppercase)
-SQUAD = "it has data: [{paragraphs: [{context, qas}]}], or rows of id, context, question, answers: {text, answer_start}"
+SQUAD = (
+    "it has data: [{paragraphs: [{context, qas}]}], or rows of id, context, question, "
+    "answers: {text, answer_start}"
+)
 ALL_PASSAGES = "all.txt"
 FEWEST, MOST = 2, len(LETTERS)  # options of a question
 # Labels as written in the file; a whole number is read as its digits.
@@ -105,7 +111,9 @@ class Issues:
         self.places.setdefault(reason, []).append(place)
 
     def __str__(self) -> str:
-        """One line: each reason with its count and first places, as in `no answer: 5 (a, b, c, ...)`."""
+        """One line: each reason with its count and first places, as in `no answer: 5 (a, b, c,
+        ...)`.
+        """
         parts = []
         for reason, places in self.places.items():
             shown = ", ".join(places[:SHOWN_PLACES]) + ", ..." * (len(places) > SHOWN_PLACES)
@@ -116,7 +124,8 @@ class Issues:
 def collect(
     rows: Iterable[tuple[str, Any]], make: Callable[[int, Any], T], issues: Issues | None = None
 ) -> tuple[list[T], str]:
-    """The examples that `make` can make of numbered rows, given by place and content, and what is wrong with others.
+    """The examples that `make` can make of numbered rows, given by place and content, and what is
+    wrong with others.
 
     Args:
         make: raises ValueError with the reason if an example cannot be used.
@@ -132,7 +141,11 @@ def collect(
         except ConfigError:  # of the whole file
             raise
         except ValueError as error:
-            reason = "text that is not UTF-8, as of a cut emoji" if isinstance(error, UnicodeError) else str(error)
+            reason = (
+                "text that is not UTF-8, as of a cut emoji"
+                if isinstance(error, UnicodeError)
+                else str(error)
+            )
             issues.add(reason, place)
     return examples, str(issues)
 
@@ -143,27 +156,39 @@ def subsample(examples: Sequence[T], size: int | None) -> list[T]:
     return [examples[index] for index in np.sort(rng.permutation(len(examples))[:size])]
 
 
-def read_rows(file: Path, wanted: Sequence[str | None] = (), columns: Sequence[str] = ()) -> list[tuple[str, Any]]:
-    """The rows of a file by the end of its name: JSON, JSON Lines, CSV, parquet; any other name is tab-separated.
+def read_rows(
+    file: Path, wanted: Sequence[str | None] = (), columns: Sequence[str] = ()
+) -> list[tuple[str, Any]]:
+    """The rows of a file by the end of its name: JSON, JSON Lines, CSV, parquet; any other name is
+    tab-separated.
 
-    Each is its place, file:number, and its values by column, none if it has more or fewer of them or is no object. In
-    tab-separated files quotation marks are text, as in GLUE's.
+    Each is its place, file:number, and its values by column, none if it has more or fewer of them
+    or is no object. In tab-separated files quotation marks are text, as in GLUE's.
 
     Args:
         wanted: columns that the file must have.
         columns: the columns of a table without a header line.
 
     Raises:
-        MissingDataError: the file does not exist. ConfigError: it is empty, lacks a column, or has another form.
+        MissingDataError: the file does not exist. ConfigError: it is empty, lacks a column, or has
+            another form.
     """
     suffix = suffixes(file)[0]
     is_table = suffix in (".csv", ".tsv") or suffix not in READERS
     if columns and not is_table:
-        raise ConfigError(f"{file}: format.columns are those of a table without a header line, not of {suffix}")
+        raise ConfigError(
+            f"{file}: format.columns are those of a table without a header line, not of {suffix}"
+        )
     try:
         read = _table(file, suffix == ".csv", columns) if is_table else READERS[suffix](file)
-        rows: Any = [(number, json.loads(row) if isinstance(row, str) else row) for number, row in read]
-        if len(rows) == 1 and isinstance(rows[0][1], dict) and isinstance(rows[0][1].get("data"), list):
+        rows: Any = [
+            (number, json.loads(row) if isinstance(row, str) else row) for number, row in read
+        ]
+        if (
+            len(rows) == 1
+            and isinstance(rows[0][1], dict)
+            and isinstance(rows[0][1].get("data"), list)
+        ):
             rows = [*enumerate(rows[0][1]["data"], 1)]
     except ConfigError:
         raise
@@ -174,19 +199,30 @@ def read_rows(file: Path, wanted: Sequence[str | None] = (), columns: Sequence[s
     rows = [(f"{file.name}:{number}", row if isinstance(row, dict) else {}) for number, row in rows]
     names = dict.fromkeys(name for _, cells in rows for name in cells)
     if lacking := [name for name in wanted if name and name not in names]:
-        raise ConfigError(f"{file}: no column {', '.join(lacking)}; its columns: {', '.join(map(repr, names))}")
+        raise ConfigError(
+            f"{file}: no column {', '.join(lacking)}; its columns: {', '.join(map(repr, names))}"
+        )
     return rows
 
 
-def _table(file: Path, is_csv: bool, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+def _table(
+    file: Path, is_csv: bool, columns: Sequence[str]
+) -> Iterator[tuple[int, dict[str, str]]]:
     """The cells of each line by column, none if it has more or fewer of them."""
-    table: Iterator[tuple[int, list[str]]] = ((number, line.split("\t")) for number, line in lines_of(file))
+    table: Iterator[tuple[int, list[str]]] = (
+        (number, line.split("\t")) for number, line in lines_of(file)
+    )
     if is_csv:
         first = next((line for _, line in lines_of(file)), "")
         table = csv_rows(file, ";" if first.count(";") > first.count(",") else ",")
     names, number, broken = columns or next(table, (0, []))[1], 0, list[int]()
     for number, cells in table:
-        if not is_csv and len(cells) != len(names) and cells[-1].startswith('"') and cells[-1].count('"') % 2:
+        if (
+            not is_csv
+            and len(cells) != len(names)
+            and cells[-1].startswith('"')
+            and cells[-1].count('"') % 2
+        ):
             broken.append(number)
         yield number, dict(zip(names, cells, strict=True)) if len(cells) == len(names) else {}
     if 1000 * len(broken) > number:  # QQP's official file has 11 in 364,000
@@ -194,10 +230,18 @@ def _table(file: Path, is_csv: bool, columns: Sequence[str]) -> Iterator[tuple[i
 
 
 def _as_text(value: Any) -> str | None:
-    """A cell as text: a whole number without a decimal point; None for anything but text, numbers and booleans."""
+    """A cell as text: a whole number without a decimal point; None for anything but text, numbers
+    and booleans.
+    """
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
-    return value if isinstance(value, str) else json.dumps(value) if isinstance(value, int | float) else None
+    return (
+        value
+        if isinstance(value, str)
+        else json.dumps(value)
+        if isinstance(value, int | float)
+        else None
+    )
 
 
 def _text(cells: dict[str, Any], name: str) -> str:
@@ -214,22 +258,29 @@ def _place(cell: str, labels: Sequence[str]) -> int:
         if label in labels:
             return labels.index(label)
         if label in NO_GOLD_LABEL:
-            raise ValueError(f"no gold label ({label}, as where annotators disagree and in hidden test sets)")
+            raise ValueError(
+                f"no gold label ({label}, as where annotators disagree and in hidden test sets)"
+            )
     raise ValueError(f"{cell!r} is none of the labels {textwrap.shorten(', '.join(labels), 200)}")
 
 
 class TableFormat(Section):
-    """An example a row. columns are those of a table without a header line; label is the column of the label."""
+    """An example a row. columns are those of a table without a header line; label is the column of
+    the label.
+    """
 
     columns: tuple[str, ...] = ()
     label: str = "label"
-    labels: Annotated[tuple[Label, ...] | None, Distinct] = Field(min_length=2, max_length=MOST_LABELS)
+    labels: Annotated[tuple[Label, ...] | None, Distinct] = Field(
+        min_length=2, max_length=MOST_LABELS
+    )
 
 
 class GlueFormat(TableFormat):
     """One or two texts with a label; if labels is null, the label is a number.
 
-    metrics are the scores, the first of which is the task's; null: accuracy, or both correlations of numbers.
+    metrics are the scores, the first of which is the task's; null: accuracy, or both correlations
+    of numbers.
     """
 
     name: Literal["glue"]
@@ -239,7 +290,9 @@ class GlueFormat(TableFormat):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "GlueFormat":
-        known = OF_NUMBERS if self.labels is None else OF_CLASSES[: 3 if len(self.labels) == 2 else 2]
+        known = (
+            OF_NUMBERS if self.labels is None else OF_CLASSES[: 3 if len(self.labels) == 2 else 2]
+        )
         if unknown := [name for name in self.scores if name not in known]:
             raise ValueError(f"metrics={unknown[0]} is unknown (allowed: {', '.join(known)})")
         return self
@@ -250,13 +303,21 @@ class GlueFormat(TableFormat):
 
     def read(self, file: Path, training: bool) -> tuple[list[TextExample], str]:
         """The examples of a file. Their ids are the line numbers after the header, from 0."""
-        examples, issues = collect(read_rows(file, [self.text_a, self.text_b, self.label], self.columns), self._make)
+        examples, issues = collect(
+            read_rows(file, [self.text_a, self.text_b, self.label], self.columns), self._make
+        )
         if self.labels is None and examples and {example.label for example in examples} == {-1.0}:
-            raise ConfigError(f"{file}: every {self.label} is -1, as in a hidden test set: name a file with labels")
+            raise ConfigError(
+                f"{file}: every {self.label} is -1, as in a hidden test set: name a file with "
+                "labels"
+            )
         return examples, issues
 
     def _make(self, number: int, cells: dict[str, Any]) -> TextExample:
-        text_a, text_b = _text(cells, self.text_a), _text(cells, self.text_b) if self.text_b else None
+        text_a, text_b = (
+            _text(cells, self.text_a),
+            _text(cells, self.text_b) if self.text_b else None,
+        )
         label: str | float = _text(cells, self.label)
         if self.labels is not None:
             label = self.labels[_place(label, self.labels)]
@@ -268,9 +329,10 @@ class GlueFormat(TableFormat):
 class ChoicesFormat(TableFormat):
     """Questions with any number of options.
 
-    passage and question are null if the file has no such column. options has one column per option, of which the last
-    may be empty, or one column with a list of options, or with {text, label} as ARC has it. labels are the values of
-    the label in the order of options; null: letters from A, or those of {text, label}.
+    passage and question are null if the file has no such column. options has one column per option,
+    of which the last may be empty, or one column with a list of options, or with {text, label} as
+    ARC has it. labels are the values of the label in the order of options; null: letters from A, or
+    those of {text, label}.
     """
 
     name: Literal["choices"]
@@ -281,12 +343,24 @@ class ChoicesFormat(TableFormat):
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], str]:
-        """The questions of a file, by their line after the header, from 0; or ConfigError: a label is no letter."""
-        columns = [self.options.removesuffix(".text")] if isinstance(self.options, str) else [*self.options]
+        """The questions of a file, by their line after the header, from 0; or ConfigError: a label
+        is no letter.
+        """
+        columns = (
+            [self.options.removesuffix(".text")]
+            if isinstance(self.options, str)
+            else [*self.options]
+        )
 
         def example(number: int, cells: dict[str, Any]) -> ChoiceExample:
-            passage, question = (_text(cells, name) if name else "" for name in (self.passage, self.question))
-            listed: Any = cells.get(columns[0]) if isinstance(self.options, str) else [*map(cells.get, columns)]
+            passage, question = (
+                _text(cells, name) if name else "" for name in (self.passage, self.question)
+            )
+            listed: Any = (
+                cells.get(columns[0])
+                if isinstance(self.options, str)
+                else [*map(cells.get, columns)]
+            )
             nested = listed if isinstance(listed, dict) else {"text": listed, "label": LETTERS}
             options, labels = (
                 [_as_text(cell) or "" for cell in part] if isinstance(part, list | tuple) else []
@@ -296,16 +370,26 @@ class ChoicesFormat(TableFormat):
                 options.pop()
             label = _text(cells, self.label)
             if labels == [*LETTERS] and label not in LETTERS:
-                said = "name the labels in the order of options, as format.labels=[1,2,3], or give those of each row"
+                said = (
+                    "name the labels in the order of options, as format.labels=[1,2,3], or "
+                    "give those of each row"
+                )
                 raise ConfigError(f"{file}: {self.label}={label} is no letter from A: {said}")
             return _choice(str(number), passage, question, options, _place(label, labels))
 
-        return collect(read_rows(file, [self.passage, self.question, *columns, self.label], self.columns), example)
+        return collect(
+            read_rows(file, [self.passage, self.question, *columns, self.label], self.columns),
+            example,
+        )
 
 
-def _choice(id: str, passage: str, question: str, options: Sequence[str], label: int) -> ChoiceExample:
+def _choice(
+    id: str, passage: str, question: str, options: Sequence[str], label: int
+) -> ChoiceExample:
     if not max(FEWEST, label + 1) <= len(options) <= MOST or not all(map(str.strip, options)):
-        raise ValueError(f"option {label + 1} of {len(options)} ({FEWEST} to {MOST} with text are read)")
+        raise ValueError(
+            f"option {label + 1} of {len(options)} ({FEWEST} to {MOST} with text are read)"
+        )
     return ChoiceExample(id, passage, question, tuple(options), label)
 
 
@@ -319,7 +403,8 @@ class _Passage(BaseModel):
 class RaceFormat(Section):
     """RACE's folders: a sub-folder per level, in it a JSON file per passage with its questions.
 
-    A folder that has all.txt alone, a passage a line, is read from it; beside others, it repeats them in the release.
+    A folder that has all.txt alone, a passage a line, is read from it; beside others, it repeats
+    them in the release.
     """
 
     name: Literal["race"]
@@ -332,13 +417,19 @@ class RaceFormat(Section):
             if not len(passage.questions) == len(passage.options) == len(passage.answers):
                 raise ConfigError(f"{place}: not as many questions as options and answers")
             name = place.relative_to(file).as_posix()
-            for number, parts in enumerate(zip(passage.questions, passage.options, passage.answers, strict=True)):
+            for number, parts in enumerate(
+                zip(passage.questions, passage.options, passage.answers, strict=True)
+            ):
                 id = f"{name}/{number}"
                 asked.append((id, (id, passage.article, *parts)))
-        return collect(asked, lambda _, parts: _choice(*parts[:-1], label=_place(parts[-1], LETTERS)))
+        return collect(
+            asked, lambda _, parts: _choice(*parts[:-1], label=_place(parts[-1], LETTERS))
+        )
 
     def _passages(self, folder: Path) -> Iterator[tuple[Path, _Passage]]:
-        """The passages of a folder in the order of their paths, each with its file, or with all.txt:LINE."""
+        """The passages of a folder in the order of their paths, each with its file, or with
+        all.txt:LINE.
+        """
         texts = sorted(folder.rglob("*.txt"), key=Path.as_posix)
         folders_of_files = {text.parent for text in texts if text.name != ALL_PASSAGES}
         for text in texts:
@@ -356,7 +447,9 @@ class _Answer(BaseModel):
 
 
 def _paired(answers: Any) -> Any:
-    """Answers as `datasets` has them, a list of texts and one of starts, as SQuAD's list of answers."""
+    """Answers as `datasets` has them, a list of texts and one of starts, as SQuAD's list of
+    answers.
+    """
     if not isinstance(answers, dict) or not all(isinstance(of, list) for of in answers.values()):
         return answers
     return [dict(zip(answers, pair, strict=True)) for pair in zip(*answers.values(), strict=True)]
@@ -366,7 +459,8 @@ class _Question(BaseModel, coerce_numbers_to_str=True):
     id: str
     question: str
     answers: Annotated[tuple[_Answer, ...], BeforeValidator(_paired)] = ()
-    is_impossible: bool | None = None  # its answers, if any, are then the plausible ones, as in KLUE
+    # its answers, if any, are then the plausible ones, as in KLUE
+    is_impossible: bool | None = None
 
 
 class _Paragraph(BaseModel):
@@ -382,7 +476,8 @@ class _Article(BaseModel):
 class SquadFormat(Section):
     """Questions on contexts, of SQuAD 2.0 if unanswerable is true, else of 1.1.
 
-    A file has the official form, articles with paragraphs, or one row per question, as `datasets` saves it.
+    A file has the official form, articles with paragraphs, or one row per question, as `datasets`
+    saves it.
     """
 
     name: Literal["squad"]
@@ -398,9 +493,17 @@ class SquadFormat(Section):
         An answer that does not stand where the file says is looked for by its text.
         """
         issues = Issues()
-        of_one = ({"paragraphs": [{"context": row.get("context"), "qas": [row]}]} | row for _, row in read_rows(file))
+        of_one = (
+            {"paragraphs": [{"context": row.get("context"), "qas": [row]}]} | row
+            for _, row in read_rows(file)
+        )
         articles = files.check(file, [*of_one], list[_Article], SQUAD)
-        asked = [(one.id, (of.title, at.context, one)) for of in articles for at in of.paragraphs for one in at.qas]
+        asked = [
+            (one.id, (of.title, at.context, one))
+            for of in articles
+            for at in of.paragraphs
+            for one in at.qas
+        ]
 
         def example(_: int, parts: tuple[str, str, _Question]) -> SpanExample:
             title, context, question = parts
@@ -412,7 +515,9 @@ class SquadFormat(Section):
             if answers and not starts:
                 if training:
                     raise ValueError("no answer stands where it says, nor at one place alone")
-                issues.add("no answer has a place in the context, so a model may not find it", question.id)
+                issues.add(
+                    "no answer has a place in the context, so a model may not find it", question.id
+                )
             elif not set(starts) <= {answer.answer_start for answer in given}:
                 issues.add(_ELSEWHERE, question.id)
             return SpanExample(question.id, question.question, context, answers, not answers, title)
@@ -420,19 +525,25 @@ class SquadFormat(Section):
         return collect(asked, example, issues)
 
 
-_ELSEWHERE = "answer found by its text, not where it says (places in UTF-16, or before white space was cut?)"
+_ELSEWHERE = (
+    "answer found by its text, not where it says (places in UTF-16, or before white space was cut?)"
+)
 
 
 def _start_of(answer: _Answer, context: str) -> int | None:
-    """The first character of an answer: where it says, in characters or in UTF-16 units, else its only place, or None.
+    """The first character of an answer: where it says, in characters or in UTF-16 units, else its
+    only place, or None.
 
-    JavaScript, Java and Windows count in UTF-16 units, of which a character such as an emoji has two.
+    JavaScript, Java and Windows count in UTF-16 units, of which a character such as an emoji has
+    two.
     """
     text, start = answer.text, answer.answer_start
     if not text:
         return None
     if start >= 0:
-        before = context.encode("utf-16-le", "surrogatepass")[: 2 * start].decode("utf-16-le", "ignore")
+        before = context.encode("utf-16-le", "surrogatepass")[: 2 * start].decode(
+            "utf-16-le", "ignore"
+        )
         for place in (start, len(before)):
             if context.startswith(text, place):
                 return place

@@ -1,7 +1,8 @@
 """The heads of tasks: what reads the encoder's output, its loss, and its scores.
 
-A head's loss(hidden_states, pooled, batch) is the mean loss of a batch, and its scores(hidden_states, pooled, batch) a
-dict of arrays [items, ...], from hidden states [rows, sequence, hidden] and pooled output [rows, hidden].
+A head's loss(hidden_states, pooled, batch) is the mean loss of a batch, and its
+scores(hidden_states, pooled, batch) a dict of arrays [items, ...], from hidden states [rows,
+sequence, hidden] and pooled output [rows, hidden].
 """
 
 import math
@@ -20,9 +21,11 @@ _MASKED = -1e30
 
 
 class PooledHead(nn.Module):
-    """Dropout and one linear layer on the pooled output (run_classifier.py and race_utils.py of the release).
+    """Dropout and one linear layer on the pooled output (run_classifier.py and race_utils.py of the
+    release).
 
-    Its logits are those of an item's labels, or its number, or one for each row of an item that has options.
+    Its logits are those of an item's labels, or its number, or one for each row of an item that has
+    options.
     """
 
     def __init__(self, hidden_size: int, num_outputs: int, dropout: float) -> None:
@@ -30,7 +33,9 @@ class PooledHead(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(hidden_size, num_outputs)
 
-    def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+    def loss(
+        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
+    ) -> torch.Tensor:
         """Cross-entropy of the labels; mean squared error if they are numbers."""
         logits = self._logits(pooled, batch)
         labels = batch.targets["labels"]
@@ -38,10 +43,16 @@ class PooledHead(nn.Module):
             return F.mse_loss(logits[:, 0], labels)
         return F.cross_entropy(logits, labels)
 
-    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """values: probabilities [items, labels], 0 for options that an item lacks; or the number [items, 1]."""
+    def scores(
+        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
+    ) -> dict[str, torch.Tensor]:
+        """values: probabilities [items, labels], 0 for options that an item lacks; or the number
+        [items, 1].
+        """
         logits = self._logits(pooled, batch)
-        return {"values": logits if batch.targets["labels"].is_floating_point() else logits.softmax(-1)}
+        return {
+            "values": logits if batch.targets["labels"].is_floating_point() else logits.softmax(-1)
+        }
 
     def _logits(self, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
         logits = self.output(self.dropout(pooled)).float()
@@ -62,25 +73,33 @@ class SpanHead(nn.Module):
         self.settings = settings
         self.output = nn.Linear(shape.hidden_size, 2)
 
-    def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+    def loss(
+        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
+    ) -> torch.Tensor:
         """Mean cross-entropy of start and end among all tokens of the row."""
         start_logits, end_logits = self._logits(hidden_states, batch)
         starts, ends = batch.targets["start"], batch.targets["end"]
         return (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
 
-    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """The best spans of each row, [rows, candidates]: start, end, score (the sum of their logits).
+    def scores(
+        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
+    ) -> dict[str, torch.Tensor]:
+        """The best spans of each row, [rows, candidates]: start, end, score (the sum of their
+        logits).
 
         norms [rows, 2] are the logarithms of the normalizers of start and end probabilities.
         """
         logits = self._logits(hidden_states, batch)
         count = min(self.settings.n_best, hidden_states.shape[1])
-        starts, ends = (values.masked_fill(~_in_context(batch), _MASKED).topk(count) for values in logits)
+        starts, ends = (
+            values.masked_fill(~_in_context(batch), _MASKED).topk(count) for values in logits
+        )
         best = _best_spans(starts, [of[:, None] for of in ends], batch, self.settings)
         return best | {"norms": torch.stack([values.logsumexp(-1) for values in logits], dim=-1)}
 
     def _logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> list[torch.Tensor]:
-        # Differs from the release: padding cannot be chosen, since the loss would depend on its length.
+        # Differs from the release: padding cannot be chosen, since the loss would depend on its
+        # length.
         logits = self.output(hidden_states).float()
         return [values.masked_fill(~batch.attention_mask, _MASKED) for values in logits.unbind(-1)]
 
@@ -93,7 +112,8 @@ class SpanOrNothingHead(nn.Module):
         size = shape.hidden_size
         self.settings = settings
         self.start = nn.Linear(size, 1)
-        # One layer on [token, start token], stored as two halves: the first is computed once for all starts.
+        # One layer on [token, start token], stored as two halves: the first is computed once for
+        # all starts.
         self.end_of_token = nn.Linear(size, size)
         self.end_of_start = nn.Linear(size, size, bias=False)
         self.end_layer_norm = nn.LayerNorm(size, eps=shape.layer_norm_eps)
@@ -102,17 +122,27 @@ class SpanOrNothingHead(nn.Module):
         self.dropout = nn.Dropout(settings.classifier_dropout)
         self.no_answer = nn.Linear(size, 1, bias=False)
 
-    def loss(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        """Mean cross-entropy of start and end, the end given the true start, plus half that of answerability."""
+    def loss(
+        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
+    ) -> torch.Tensor:
+        """Mean cross-entropy of start and end, the end given the true start, plus half that of
+        answerability.
+        """
         starts, ends = batch.targets["start"], batch.targets["end"]
         start_logits = self._start_logits(hidden_states, batch)
         end_logits = self.end_logits(hidden_states, starts[:, None], batch)[:, 0]
         no_answer = self._no_answer_logits(hidden_states, start_logits)
         span_loss = (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
-        return span_loss + F.binary_cross_entropy_with_logits(no_answer, batch.targets["is_impossible"]) / 2
+        return (
+            span_loss
+            + F.binary_cross_entropy_with_logits(no_answer, batch.targets["is_impossible"]) / 2
+        )
 
-    def scores(self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch) -> dict[str, torch.Tensor]:
-        """The best spans of each row, [rows, candidates]: start, end, score (the sum of their log-probabilities).
+    def scores(
+        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
+    ) -> dict[str, torch.Tensor]:
+        """The best spans of each row, [rows, candidates]: start, end, score (the sum of their
+        log-probabilities).
 
         no_answer [rows] is the logit of no answer.
         """
@@ -124,30 +154,45 @@ class SpanOrNothingHead(nn.Module):
         return best | {"no_answer": self._no_answer_logits(hidden_states, start_logits)}
 
     def _start_logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        return self.start(hidden_states)[..., 0].float().masked_fill(~_in_context(batch, or_none=True), _MASKED)
+        return (
+            self.start(hidden_states)[..., 0]
+            .float()
+            .masked_fill(~_in_context(batch, or_none=True), _MASKED)
+        )
 
-    def end_logits(self, hidden_states: torch.Tensor, starts: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+    def end_logits(
+        self, hidden_states: torch.Tensor, starts: torch.Tensor, batch: TaskBatch
+    ) -> torch.Tensor:
         """[rows, starts, sequence] for starts [rows, starts]."""
-        at_start = hidden_states.gather(1, starts[:, :, None].expand(-1, -1, hidden_states.shape[-1]))
+        at_start = hidden_states.gather(
+            1, starts[:, :, None].expand(-1, -1, hidden_states.shape[-1])
+        )
         joined = self.end_of_token(hidden_states)[:, None] + self.end_of_start(at_start)[:, :, None]
         logits = self.end(self.end_layer_norm(torch.tanh(joined)))[..., 0].float()
         return logits.masked_fill(~_in_context(batch, or_none=True)[:, None], _MASKED)
 
-    def _no_answer_logits(self, hidden_states: torch.Tensor, start_logits: torch.Tensor) -> torch.Tensor:
+    def _no_answer_logits(
+        self, hidden_states: torch.Tensor, start_logits: torch.Tensor
+    ) -> torch.Tensor:
         summary = torch.einsum("rs,rsh->rh", start_logits.softmax(-1), hidden_states.float())
         features = torch.cat([summary, hidden_states[:, 0].float()], dim=-1)
         return self.no_answer(self.dropout(torch.tanh(self.answerability(features))))[:, 0].float()
 
 
 def _in_context(batch: TaskBatch, *, or_none: bool = False) -> torch.Tensor:
-    """[rows, sequence] bool: True at tokens of the context, between the last two [SEP], and at NO_SPAN if allowed."""
+    """[rows, sequence] bool: True at tokens of the context, between the last two [SEP], and at
+    NO_SPAN if allowed.
+    """
     positions = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
     first, end = (batch.targets[name][:, None] for name in ("context_first", "context_end"))
     return (positions >= first) & (positions < end) | (positions == NO_SPAN) & or_none
 
 
 def _best_spans(
-    of_starts: Sequence[torch.Tensor], of_ends: Sequence[torch.Tensor], batch: TaskBatch, settings: Any
+    of_starts: Sequence[torch.Tensor],
+    of_ends: Sequence[torch.Tensor],
+    batch: TaskBatch,
+    settings: Any,
 ) -> dict[str, torch.Tensor]:
     """The best spans; those that cannot be answers have a score of minus infinity.
 
@@ -165,6 +210,7 @@ def _best_spans(
     possible &= (lengths > 0) & (lengths <= settings.answer_length)
     scores = scores.masked_fill(~possible, -math.inf).flatten(1)
     scores, places = scores.topk(min(settings.n_best, scores.shape[1]))
-    lacking = (0, settings.n_best - scores.shape[1])  # in a short row; all rows have the same number
+    # in a short row; all rows have the same number
+    lacking = (0, settings.n_best - scores.shape[1])
     start, end = (F.pad(of.flatten(1).gather(1, places), lacking) for of in (starts, ends))
     return {"start": start, "end": end, "score": F.pad(scores, lacking, value=-math.inf)}

@@ -1,4 +1,5 @@
-"""What a kind of task is: its features, its head, and the way from scores to answers and their official scores.
+"""What a kind of task is: its features, its head, and the way from scores to answers and their
+official scores.
 
 A kind is a module with a class `Kind`; task.py has their names.
 """
@@ -22,10 +23,12 @@ Predictions = tuple[Sequence[Any], NaProbs]  # with the answer to each example: 
 
 
 class Scored(NamedTuple):
-    """The final answer to each example, and the official scores in percent by name, the main ones first.
+    """The final answer to each example, and the official scores in percent by name, the main ones
+    first.
 
-    shares has the score of each answer, from 0 to 1, by name of the score, of scores that are means over examples: not
-    of correlations or GLUE's F1. threshold is that of no answer, if there is one.
+    shares has the score of each answer, from 0 to 1, by name of the score, of scores that are means
+    over examples: not of correlations or GLUE's F1. threshold is that of no answer, if there is
+    one.
     """
 
     answers: Sequence[Any]
@@ -35,20 +38,24 @@ class Scored(NamedTuple):
 
 
 class TaskKind(ABC):
-    """One kind of task for one task: features, head, and the way from scores to answers and their official scores.
+    """One kind of task for one task: features, head, and the way from scores to answers and their
+    official scores.
 
-    collect() and average() are those of heads whose scores are `values`: one probability per answer [items, answers],
-    or a number.
+    collect() and average() are those of heads whose scores are `values`: one probability per answer
+    [items, answers], or a number.
     """
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
         self.task = task
-        # The format is one of those that the kind reads, and what it reads of the settings is not None.
+        # The format is one of those that the kind reads, and what it reads of the settings is not
+        # None.
         self.form = cast(Any, task.format)
         self.settings = cast(Any, settings)
 
     @abstractmethod
-    def make_features(self, examples: Sequence[Any], tokenizer: Tokenizer, *, training: bool) -> Features:
+    def make_features(
+        self, examples: Sequence[Any], tokenizer: Tokenizer, *, training: bool
+    ) -> Features:
         """The sequences of examples for training or prediction."""
 
     @abstractmethod
@@ -57,7 +64,9 @@ class TaskKind(ABC):
 
     @abstractmethod
     def chance_loss(self, features: Features) -> float:
-        """The lowest possible loss of a model that ignores the example, in nats (for numbers, their variance)."""
+        """The lowest possible loss of a model that ignores the example, in nats (for numbers, their
+        variance).
+        """
 
     @abstractmethod
     def predict(self, examples: Sequence[Any], scores: Scores) -> Predictions:
@@ -65,14 +74,22 @@ class TaskKind(ABC):
 
     @abstractmethod
     def constant(self, examples: Sequence[Any]) -> Sequence[Any]:
-        """The best answers that ignore the example, by the labels of the scored examples; their score is the floor."""
+        """The best answers that ignore the example, by the labels of the scored examples; their
+        score is the floor.
+        """
 
     @abstractmethod
-    def score(self, examples: Sequence[Any], answers: Sequence[Any], na_probs: NaProbs = None) -> Scored:
+    def score(
+        self, examples: Sequence[Any], answers: Sequence[Any], na_probs: NaProbs = None
+    ) -> Scored:
         """The official scores of the answers to all examples."""
 
-    def collect(self, examples: Sequence[Any], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
-        """Scores of each example, in the form that is saved and averaged, from the scores of each item."""
+    def collect(
+        self, examples: Sequence[Any], features: Features, outputs: Mapping[str, np.ndarray]
+    ) -> Scores:
+        """Scores of each example, in the form that is saved and averaged, from the scores of each
+        item.
+        """
         return {"ids": np.array([example.id for example in examples]), "values": outputs["values"]}
 
     def average(self, members: Sequence[Scores]) -> Scores:

@@ -1,4 +1,6 @@
-"""The model that is fine-tuned: the encoder and pooler of a run, or random ones, with the head of a task."""
+"""The model that is fine-tuned: the encoder and pooler of a run, or random ones, with the head of a
+task.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +19,11 @@ from albert_lab.training import checkpoint
 
 
 class InitialModel(NamedTuple):
-    """The start of a fine-tuning: a run's configuration and tokenizer, its weights (None: random), and the folder.
+    """The start of a fine-tuning: a run's configuration and tokenizer, its weights (None: random),
+    and the folder.
 
-    Records are written below the folder. name identifies the start: records with another name are ignored.
+    Records are written below the folder. name identifies the start: records with another name are
+    ignored.
     """
 
     name: str
@@ -37,14 +41,17 @@ class TaskModel(nn.Module):
         self.encoder, self.pooler, self.head = encoder, pooler, head
 
     def forward(self, batch: TaskBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        """What the head reads: hidden states [rows, sequence, hidden] and pooled output [rows, hidden]."""
+        """What the head reads: hidden states [rows, sequence, hidden] and pooled output [rows,
+        hidden].
+        """
         mask = batch.attention_mask if batch.is_masked else None
         hidden_states = self.encoder(batch.input_ids, batch.token_type_ids, mask).last_hidden_state
         return hidden_states, self.pooler(hidden_states)
 
 
 def build_model(start: InitialModel, kind: TaskKind, seed: int) -> TaskModel:
-    """Builds a model to fine-tune: the encoder and pooler of a run (or random ones) and a random head.
+    """Builds a model to fine-tune: the encoder and pooler of a run (or random ones) and a random
+    head.
 
     By the settings of the kind, the pooler is a new one, with random weights.
 
@@ -59,6 +66,7 @@ def build_model(start: InitialModel, kind: TaskKind, seed: int) -> TaskModel:
     generator = torch.Generator().manual_seed(seed)
     initialize(head, shape.initializer_range, generator)
     if kind.settings.pooler == "new":
-        # Differs from the paper, which says nothing of the pooler, and the release, which keeps that of pre-training.
+        # Differs from the paper, which says nothing of the pooler, and the release, which keeps
+        # that of pre-training.
         initialize(pretrained.pooler, shape.initializer_range, generator)
     return TaskModel(pretrained.encoder, pretrained.pooler, head)

@@ -1,4 +1,6 @@
-"""The record of one fine-tuning, written last, so that its file marks the end; and medians over several seeds."""
+"""The record of one fine-tuning, written last, so that its file marks the end; and medians over
+several seeds.
+"""
 
 import shutil
 from collections.abc import Sequence
@@ -15,18 +17,22 @@ from albert_lab.score import Documents, Score, wilson
 from albert_lab.tasks.task import KINDS, SPLITS, TaskConfig, TaskSettings, load_start
 
 FOLDER = "finetuning"
-# In the output folder: weights for fine-tunings that start from them, and scores of examples for ensembles.
+# In the output folder: weights for fine-tunings that start from them, and scores of examples for
+# ensembles.
 WEIGHTS, SCORES = "model.safetensors", "best.npz"
 # Increment it with every change of results: older fine-tunings are then repeated.
 FINETUNING_VERSION = 2
-REMEDY = "remove finetuning/TASK-seedN.json of the run, and the same command makes the fine-tuning again"
+REMEDY = (
+    "remove finetuning/TASK-seedN.json of the run, and the same command makes the fine-tuning again"
+)
 
 
 class ExampleSet(Record, extra="ignore"):
     """The examples of a split: the number of used ones, and problems in its files.
 
-    fingerprint identifies the used examples, and digest their file or folder (empty in older records). cut is how many
-    of the used examples have a text that was cut to the settings' lengths; None in older records.
+    fingerprint identifies the used examples, and digest their file or folder (empty in older
+    records). cut is how many of the used examples have a text that was cut to the settings'
+    lengths; None in older records.
     """
 
     used: int
@@ -39,7 +45,8 @@ class ExampleSet(Record, extra="ignore"):
 class Evaluation(Record):
     """Scores on a split after `step` steps: the task's main score, and one score per metric.
 
-    threshold is the no-answer threshold, if the task has one: it makes the F1 of the scored examples highest.
+    threshold is the no-answer threshold, if the task has one: it makes the F1 of the scored
+    examples highest.
     """
 
     step: int
@@ -58,10 +65,12 @@ class Attempt(Record):
 
 
 class FinetuningRecord(Record, extra="ignore"):
-    """One fine-tuning. best is the best of all evaluations on dev, last that after the last step; never mix them.
+    """One fine-tuning. best is the best of all evaluations on dev, last that after the last step;
+    never mix them.
 
-    identity is that of its inputs, see identity_of(). weights are pre-trained or random. documents are sums of the main
-    score of best by blocks of dev examples (of a correlation, metrics.jackknife). Older records have more keys.
+    identity is that of its inputs, see identity_of(). weights are pre-trained or random. documents
+    are sums of the main score of best by blocks of dev examples (of a correlation,
+    metrics.jackknife). Older records have more keys.
     """
 
     task: str
@@ -84,22 +93,32 @@ class FinetuningRecord(Record, extra="ignore"):
 
 
 def summarize(records: Sequence[FinetuningRecord]) -> Score:
-    """The median over seeds of the best main score (section 4.1 of the paper); its interval is over examples."""
+    """The median over seeds of the best main score (section 4.1 of the paper); its interval is over
+    examples.
+    """
     first, value = records[0].best.main, median(record.best.main.value for record in records)
     low, high = (None, None) if first.low is None else wilson(value / 100 * first.n, first.n)
-    changed = {"value": value, "low": low, "high": high, "loss": None, "by": f"{len(records)} fine-tuned"}
+    changed = {
+        "value": value,
+        "low": low,
+        "high": high,
+        "loss": None,
+        "by": f"{len(records)} fine-tuned",
+    }
     return first.model_copy(update=changed)  # a loss is in older records alone
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:
-    """Short identifier of a fine-tuning's inputs, besides its data: run, task, settings, seed, own code.
+    """Short identifier of a fine-tuning's inputs, besides its data: run, task, settings, seed, own
+    code.
 
     Raises:
         ConfigError: the task has no settings for the run's scale, or needs longer sequences.
     """
     content = task.model_dump(mode="json", exclude={"settings"})
     module = KINDS[task.kind].module
-    own = [] if module.startswith("albert_lab.") else [module]  # its name has the digest of the file
+    # its name has the digest of the file
+    own = [] if module.startswith("albert_lab.") else [module]
     return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump(), *own])
 
 
@@ -109,12 +128,16 @@ def record_file(folder: Path, task: str, seed: int) -> Path:
 
 
 def output_folder(folder: Path, task: str, seed: int) -> Path:
-    """The folder of a fine-tuning's predictions, scores and weights, below the folder of its run."""
+    """The folder of a fine-tuning's predictions, scores and weights, below the folder of its
+    run.
+    """
     return record_file(folder, task, seed).with_suffix("")
 
 
 def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
-    """The record of a fine-tuning; None if it is not finished, DamagedFileError if the file is not a record."""
+    """The record of a fine-tuning; None if it is not finished, DamagedFileError if the file is not
+    a record.
+    """
     file = record_file(folder, task, seed)
     return files.read_json(file, FinetuningRecord, REMEDY) if file.exists() else None
 
@@ -131,15 +154,18 @@ def remove_record(folder: Path, task: str, seed: int) -> None:
 def current(
     folder: Path, run: str, config: RunConfig, task: TaskConfig, seed: int, data: Path
 ) -> FinetuningRecord | None:
-    """The record of a fine-tuning, and of the one that it starts from, of exactly these settings and data; else None.
+    """The record of a fine-tuning, and of the one that it starts from, of exactly these settings
+    and data; else None.
 
-    A file of data that is missing shows no change. folder is that of the run, with its records; data the tasks folder.
+    A file of data that is missing shows no change. folder is that of the run, with its records;
+    data the tasks folder.
     """
     record, start = read_record(folder, task.name, seed), load_start(task)
     if record is None or record.identity != identity_of(run, config, task, seed):
         return None
     made = record.task, record.run, record.seed, record.settings
-    if made != (task.name, run, seed, task.fitted(config)):  # the file was edited, or is that of another one
+    # the file was edited, or is that of another one
+    if made != (task.name, run, seed, task.fitted(config)):
         return None
     placed = {task.file(data, split): getattr(record, split).digest for split in SPLITS}
     if any(file.exists() and digest_path(file) != before for file, before in placed.items()):

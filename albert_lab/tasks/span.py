@@ -1,4 +1,6 @@
-"""Span extraction: a question is answered by a span of a context or has no answer; the kind of the SQuAD tasks."""
+"""Span extraction: a question is answered by a span of a context or has no answer; the kind of the
+SQuAD tasks.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,17 +19,29 @@ from albert_lab.tasks.kind import NaProbs, Predictions, Scored, Scores, TaskKind
 from albert_lab.tasks.task import NUM_SPECIAL_TOKENS
 
 _THINNING_SEED = 1606
-# By row: its example, and positions of the window (see windows()); plus shift, they are those in the context.
-_TARGETS = ("example", "shift", "context_first", "context_end", "best_first", "best_end", "start", "end")
+# By row: its example, and positions of the window (see windows()); plus shift, they are those in
+# the context.
+_TARGETS = (
+    "example",
+    "shift",
+    "context_first",
+    "context_end",
+    "best_first",
+    "best_end",
+    "start",
+    "end",
+)
 # The spans of an example, in characters of its context, with their log-probabilities.
 Spans = dict[tuple[int, int], float]
 
 
 @cache
 def windows(num_tokens: int, size: int, stride: int) -> list[tuple[int, ...]]:
-    """Windows over a context, one per stride; the last one ends with the context (run_squad_v1.py of the release).
+    """Windows over a context, one per stride; the last one ends with the context (run_squad_v1.py
+    of the release).
 
-    Each is the range of its tokens, and that of those which have more context here than in other windows.
+    Each is the range of its tokens, and that of those which have more context here than in other
+    windows.
     """
     firsts = [0]
     while firsts[-1] + size < num_tokens:
@@ -38,29 +52,43 @@ def windows(num_tokens: int, size: int, stride: int) -> list[tuple[int, ...]]:
         tokens = np.arange(first, end)
         around = np.minimum(tokens - first, end - 1 - tokens) + 0.01 * (end - first)
         is_better = around > most[first:end]
-        most[first:end][is_better], best[first:end][is_better] = around[is_better], number  # best ascends
-    best_firsts, best_ends = (np.searchsorted(best, np.arange(len(firsts)), side) for side in ("left", "right"))
+        # best ascends
+        most[first:end][is_better], best[first:end][is_better] = around[is_better], number
+    best_firsts, best_ends = (
+        np.searchsorted(best, np.arange(len(firsts)), side) for side in ("left", "right")
+    )
     return [tuple(row) for row in np.column_stack([spans, best_firsts, best_ends]).tolist()]
 
 
 class Kind(TaskKind):
     """Span extraction; an item is a window of a context after the question."""
 
-    def make_features(self, examples: Sequence[SpanExample], tokenizer: Tokenizer, *, training: bool) -> Features:
-        """One row per window: `[CLS] question [SEP] context [SEP]`; truncation keeps the question's first tokens.
+    def make_features(
+        self, examples: Sequence[SpanExample], tokenizer: Tokenizer, *, training: bool
+    ) -> Features:
+        """One row per window: `[CLS] question [SEP] context [SEP]`; truncation keeps the question's
+        first tokens.
 
-        For training, only the share empty_windows of the windows without the answer is kept, if set.
+        For training, only the share empty_windows of the windows without the answer is kept, if
+        set.
         """
         settings = self.settings
-        aligned = {text: align(text, tokenizer) for text in {example.context for example in examples}}
+        aligned = {
+            text: align(text, tokenizer) for text in {example.context for example in examples}
+        }
         questions = tokenizer.encode([example.question for example in examples])
         rng = np.random.Generator(np.random.Philox(key=_THINNING_SEED))
         kept_share = settings.empty_windows if training else 1.0
         rows, targets = [], []
         for number, (example, asked) in enumerate(zip(examples, questions, strict=True)):
             question, context = asked[: settings.question_length], aligned[example.context]
-            located = [(answer.start, len(answer.text)) for answer in example.answers if answer.start is not None]
-            answer = context.tokens_of(located[0][0], sum(located[0])) if located else None  # first and last token
+            located = [
+                (answer.start, len(answer.text))
+                for answer in example.answers
+                if answer.start is not None
+            ]
+            # first and last token
+            answer = context.tokens_of(located[0][0], sum(located[0])) if located else None
             room = settings.max_sequence_length - len(question) - NUM_SPECIAL_TOKENS
             for window in windows(len(context.ids), room, settings.stride):
                 is_held = answer is not None and window[0] <= answer[0] and answer[1] < window[1]
@@ -68,10 +96,16 @@ class Kind(TaskKind):
                     continue
                 ids, offset = join(tokenizer, question, context.ids[slice(*window[:2])])
                 shift = window[0] - offset
-                span = [place - shift for place in answer] if answer and is_held else [NO_SPAN, NO_SPAN]
+                span = (
+                    [place - shift for place in answer]
+                    if answer and is_held
+                    else [NO_SPAN, NO_SPAN]
+                )
                 rows.append((ids, offset))
                 targets.append((number, shift, *(place - shift for place in window), *span))
-        columns: dict[str, np.ndarray] = dict(zip(_TARGETS, np.array(targets, dtype=np.int64).T, strict=True))
+        columns: dict[str, np.ndarray] = dict(
+            zip(_TARGETS, np.array(targets, dtype=np.int64).T, strict=True)
+        )
         columns["is_impossible"] = (columns["start"] == NO_SPAN).astype(np.float32)
         contexts = [aligned[example.context] for example in examples]
         cut = sum(len(question) > settings.question_length for question in questions)
@@ -91,10 +125,15 @@ class Kind(TaskKind):
         position = share * float(np.log(lengths[is_span]).mean()) if share else 0.0
         return entropy + position + (entropy / 2 if self.form.unanswerable else 0.0)
 
-    def collect(self, examples: Sequence[SpanExample], features: Features, outputs: Mapping[str, np.ndarray]) -> Scores:
-        """The n best spans of each example, and the logit of no answer, the minimum over the windows: see pack()."""
+    def collect(
+        self, examples: Sequence[SpanExample], features: Features, outputs: Mapping[str, np.ndarray]
+    ) -> Scores:
+        """The n best spans of each example, and the logit of no answer, the minimum over the
+        windows: see pack().
+        """
         rows, count = features.targets["example"], len(examples)
-        # One constant per example keeps the order of logits between its windows, which the release compares.
+        # One constant per example keeps the order of logits between its windows, which the release
+        # compares.
         norms = np.zeros((count, 2))
         if "norms" in outputs:
             norms.fill(-np.inf)
@@ -114,15 +153,26 @@ class Kind(TaskKind):
         return self.pack(np.array([example.id for example in examples]), spans, lowest)
 
     def pack(self, ids: np.ndarray, spans: Iterable[Spans], no_answer: np.ndarray) -> Scores:
-        """The n best spans: offsets[i] to offsets[i + 1] of starts, ends and scores are those of example i."""
-        best = [sorted(of.items(), key=lambda item: (-item[1], item[0]))[: self.settings.n_best] for of in spans]
+        """The n best spans: offsets[i] to offsets[i + 1] of starts, ends and scores are those of
+        example i.
+        """
+        best = [
+            sorted(of.items(), key=lambda item: (-item[1], item[0]))[: self.settings.n_best]
+            for of in spans
+        ]
         places = np.array([place for of in best for place, _ in of], dtype=np.int64).reshape(-1, 2)
-        packed = {"ids": ids, "offsets": np.cumsum([0, *map(len, best)]), "starts": places[:, 0], "ends": places[:, 1]}
+        packed = {
+            "ids": ids,
+            "offsets": np.cumsum([0, *map(len, best)]),
+            "starts": places[:, 0],
+            "ends": places[:, 1],
+        }
         packed["scores"] = np.array([score for of in best for _, score in of], dtype=np.float64)
         return packed | ({"no_answer": no_answer} if self.form.unanswerable else {})
 
     def average(self, members: Sequence[Scores]) -> Scores:
-        """The means of the spans' probabilities (0 for a member that does not list the span) and of no_answer.
+        """The means of the spans' probabilities (0 for a member that does not list the span) and of
+        no_answer.
 
         Members may differ in windows and tokenizer, since spans count characters.
         """
@@ -131,14 +181,20 @@ class Kind(TaskKind):
             sums: Spans = {}
             for span, score in (item for of in of_members for item in of.items()):
                 sums[span] = np.logaddexp(sums.get(span, -math.inf), score)
-            merged.append({span: float(score - math.log(len(members))) for span, score in sums.items()})
+            merged.append(
+                {span: float(score - math.log(len(members))) for span, score in sums.items()}
+            )
         no_answers = [of.get("no_answer", np.zeros(0)) for of in members]
         return self.pack(members[0]["ids"], merged, np.mean(no_answers, axis=0))
 
     def predict(self, examples: Sequence[SpanExample], scores: Scores) -> Predictions:
-        """The text of the most probable span (empty if there is none) and the probability of no answer."""
+        """The text of the most probable span (empty if there is none) and the probability of no
+        answer.
+        """
         places = [next(iter(spans), (0, 0)) for spans in _unpack(scores)]
-        answers = [example.context[slice(*place)] for example, place in zip(examples, places, strict=True)]
+        answers = [
+            example.context[slice(*place)] for example, place in zip(examples, places, strict=True)
+        ]
         if not self.form.unanswerable:
             return answers, None
         return answers, (1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))).tolist()
@@ -148,8 +204,11 @@ class Kind(TaskKind):
         is_empty = not all(example.answers for example in examples)
         return ["" if is_empty else example.context for example in examples]
 
-    def score(self, examples: Sequence[SpanExample], answers: Sequence[str], na_probs: NaProbs = None) -> Scored:
-        """SQuAD's scores. A question whose no-answer probability is above the threshold gets no answer.
+    def score(
+        self, examples: Sequence[SpanExample], answers: Sequence[str], na_probs: NaProbs = None
+    ) -> Scored:
+        """SQuAD's scores. A question whose no-answer probability is above the threshold gets no
+        answer.
 
         The threshold is that with the best F1 on these examples, as the release chooses it on dev.
         """
@@ -157,9 +216,12 @@ class Kind(TaskKind):
         gold = [[answer.text for answer in example.answers] for example in examples]
         if na_probs is not None:
             threshold = metrics.best_threshold(gold, answers, na_probs)
-            answers = ["" if of > threshold else text for of, text in zip(na_probs, answers, strict=True)]
+            answers = [
+                "" if of > threshold else text for of, text in zip(na_probs, answers, strict=True)
+            ]
         shares = metrics.match_squad(gold, answers, self.form.unanswerable)
-        # Added one by one as in SQuAD's scripts; the built-in sum rounds differently since Python 3.12.
+        # Added one by one as in SQuAD's scripts; the built-in sum rounds differently since Python
+        # 3.12.
         values = {name: 100.0 * float(np.cumsum(of)[-1]) / len(of) for name, of in shares.items()}
         return Scored(answers, values, shares, threshold)
 

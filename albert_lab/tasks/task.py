@@ -18,17 +18,22 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import Distinct, Name, check, read_yaml
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 
-Format = Annotated[GlueFormat | SquadFormat | RaceFormat | ChoicesFormat, Field(discriminator="name")]
+Format = Annotated[
+    GlueFormat | SquadFormat | RaceFormat | ChoicesFormat, Field(discriminator="name")
+]
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
-# Measured at H = 96 and 384; at 768 it gives what published fine-tunings of BERT-base use (see DECISIONS.md).
+# Measured at H = 96 and 384; at 768 it gives what published fine-tunings of BERT-base use (see
+# DECISIONS.md).
 RATE_EXPONENT = 1.5
 # The formats that a kind of task reads.
 FORMATS = {"classification": ("glue",), "multiple_choice": ("race", "choices"), "span": ("squad",)}
 
 
 class KindOfTask(NamedTuple):
-    """The module that has a kind of task as its class Kind, and the kind whose formats and default settings it has."""
+    """The module that has a kind of task as its class Kind, and the kind whose formats and default
+    settings it has.
+    """
 
     module: str
     like: str
@@ -38,28 +43,54 @@ KINDS = {kind: KindOfTask(f"albert_lab.tasks.{kind}", kind) for kind in FORMATS}
 FULL_SCALE = "paper"  # whose settings are complete; other scales list only the differences
 SPLITS = ("train", "dev")
 # Columns of tables beside those of measures and settings: no task can have their names.
-COLUMNS = ("average", "run", "row", "metric", "value", "n", "floor", "loss", "low", "high", "step", "task", "title")
-NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", "steps", "tokens", "seeds", "state")
+COLUMNS = (
+    "average",
+    "run",
+    "row",
+    "metric",
+    "value",
+    "n",
+    "floor",
+    "loss",
+    "low",
+    "high",
+    "step",
+    "task",
+    "title",
+)
+NUMBERS = (
+    "parameters",
+    "encoder_parameters",
+    "train_flops_per_token",
+    "steps",
+    "tokens",
+    "seeds",
+    "state",
+)
 
 
 class TaskSettings(Section):
-    """Settings of the fine-tuning on a task at one scale; those with a default are read by some kinds of task only.
+    """Settings of the fine-tuning on a task at one scale; those with a default are read by some
+    kinds of task only.
 
-    optimizer is torch's AdamW, or the release's Adam, which has no bias correction. learning_rate is for a model of
-    rate_hidden_size, and is reduced for a wider one (see TaskConfig.fitted); if rate_hidden_size is null, it is used
-    for every model. Lengths are in tokens. checkpoint_steps is the number of steps between evaluations on the dev set.
-    train_examples and dev_examples are the sizes of subsamples. retries is the maximal number of repetitions of a
-    fine-tuning that learnt nothing, each at half the learning rate. pooler says whether a fine-tuning starts from the
-    pre-trained pooler or from new weights in it (classification, multiple choice; never new if the task starts from
-    another one). question_length limits the question (span) or the question with its option (multiple choice).
-    empty_windows is the share of the training windows without the answer that are kept (span).
+    optimizer is torch's AdamW, or the release's Adam, which has no bias correction. learning_rate
+    is for a model of rate_hidden_size, and is reduced for a wider one (see TaskConfig.fitted); if
+    rate_hidden_size is null, it is used for every model. Lengths are in tokens. checkpoint_steps is
+    the number of steps between evaluations on the dev set. train_examples and dev_examples are the
+    sizes of subsamples. retries is the maximal number of repetitions of a fine-tuning that learnt
+    nothing, each at half the learning rate. pooler says whether a fine-tuning starts from the
+    pre-trained pooler or from new weights in it (classification, multiple choice; never new if the
+    task starts from another one). question_length limits the question (span) or the question with
+    its option (multiple choice). empty_windows is the share of the training windows without the
+    answer that are kept (span).
     """
 
     optimizer: Literal["adamw", "adam-release"]
     learning_rate: float = Field(gt=0)
     rate_hidden_size: int | None = Field(gt=0)
     batch_size: int = PositiveInt
-    steps: int = Field(gt=0, le=10**9)  # years of training; the paper's longest fine-tuning has 33,112
+    # years of training; the paper's longest fine-tuning has 33,112
+    steps: int = Field(gt=0, le=10**9)
     warmup_steps: int = Field(ge=0)
     checkpoint_steps: int = PositiveInt
     dropout: float = Field(ge=0, lt=1)
@@ -84,16 +115,19 @@ class TaskSettings(Section):
         room = self.max_sequence_length - (self.question_length or 0) - NUM_SPECIAL_TOKENS
         if room < (self.stride or 1):
             lengths = f"question_length={self.question_length}, stride={self.stride}"
-            raise ValueError(f"max_sequence_length={self.max_sequence_length} has no room for {lengths}")
+            raise ValueError(
+                f"max_sequence_length={self.max_sequence_length} has no room for {lengths}"
+            )
         return self
 
 
 class TaskConfig(Section):
     """One task: the content of its file in conf/task/ or of a user's file.
 
-    kind is the module of this package that fine-tunes on it. data has a file or folder for train and dev, below the
-    tasks folder; further ones are not read. split is the share of the texts of its train file that are dev, if there is
-    no dev file. start_from is a task to fine-tune on first. folder is that of a user's file, which may have the data.
+    kind is the module of this package that fine-tunes on it. data has a file or folder for train
+    and dev, below the tasks folder; further ones are not read. split is the share of the texts of
+    its train file that are dev, if there is no dev file. start_from is a task to fine-tune on
+    first. folder is that of a user's file, which may have the data.
     """
 
     name: Name
@@ -111,12 +145,22 @@ class TaskConfig(Section):
     def _parts_fit(self) -> "TaskConfig":
         data, form, like = self.data, self.format, KINDS[self.kind].like
         if "train" not in data or ("dev" in data) == (self.split is not None):
-            raise ValueError(f"data={data}: train is needed, and dev in another file or instead of it `split: 0.2`")
-        allowed = {"format.name": ([form.name], FORMATS[like]), "settings": (self.settings, groups()["scale"])}
+            raise ValueError(
+                f"data={data}: train is needed, and dev in another file or instead of it "
+                "`split: 0.2`"
+            )
+        allowed = {
+            "format.name": ([form.name], FORMATS[like]),
+            "settings": (self.settings, groups()["scale"]),
+        }
         for key, (names, known) in allowed.items():
             if unknown := [name for name in names if name not in known]:
                 raise ValueError(f"{key}={unknown[0]} is unknown (allowed: {', '.join(known)})")
-        needed = [key for key, value in _defaults()[like]["settings"][FULL_SCALE].items() if value is not None]
+        needed = [
+            key
+            for key, value in _defaults()[like]["settings"][FULL_SCALE].items()
+            if value is not None
+        ]
         for scale, settings in self.settings.items():
             if missing := [key for key in needed if getattr(settings, key) is None]:
                 raise ValueError(f"settings.{scale}.{missing[0]} must be given if kind is {like}")
@@ -125,47 +169,71 @@ class TaskConfig(Section):
     def at(self, scale: str) -> TaskSettings:
         """The settings of a scale; ConfigError if the task has none for it."""
         if scale not in self.settings:
-            raise ConfigError(f"{self.name} has no settings for scale={scale} (it has: {', '.join(self.settings)})")
+            raise ConfigError(
+                f"{self.name} has no settings for scale={scale} (it has: "
+                f"{', '.join(self.settings)})"
+            )
         return self.settings[scale]
 
     def fitted(self, config: RunConfig) -> TaskSettings:
-        """The settings of a run's scale, with the learning rate for its width and lengths within its sequence length.
+        """The settings of a run's scale, with the learning rate for its width and lengths within
+        its sequence length.
 
-        If sequences must be shorter, question length and stride are reduced in the same proportion. A task that starts
-        from another one keeps the pooler that was tuned there.
+        If sequences must be shorter, question length and stride are reduced in the same proportion.
+        A task that starts from another one keeps the pooler that was tuned there.
 
         Raises:
-            ConfigError: no settings for the scale, or a pre-training length that is too short for the task.
+            ConfigError: no settings for the scale, or a pre-training length that is too short for
+                the task.
         """
         settings = self.at(config.scale.name)
-        values, full, longest = settings.model_dump(), settings.max_sequence_length, config.max_sequence_length
+        values, full, longest = (
+            settings.model_dump(),
+            settings.max_sequence_length,
+            config.max_sequence_length,
+        )
         if self.start_from is not None:
             values["pooler"] = "pretrained"
         if settings.rate_hidden_size is not None:
-            values["learning_rate"] *= min(1, settings.rate_hidden_size / config.model.hidden_size) ** RATE_EXPONENT
+            values["learning_rate"] *= (
+                min(1, settings.rate_hidden_size / config.model.hidden_size) ** RATE_EXPONENT
+            )
         for key in ("max_sequence_length", "question_length", "stride"):
             if values[key] is not None:
                 values[key] = max(1, values[key] * min(full, longest) // full)
         try:
             return TaskSettings.model_validate(values)
         except ValidationError as error:
-            raise ConfigError(f"max_sequence_length={longest} of the run is too short for {self.name}") from error
+            raise ConfigError(
+                f"max_sequence_length={longest} of the run is too short for {self.name}"
+            ) from error
 
     def file(self, folder: Path, split: str) -> Path:
-        """The path of train or dev: next to a user's file if it exists there, else below the tasks folder."""
+        """The path of train or dev: next to a user's file if it exists there, else below the tasks
+        folder.
+        """
         name = self.data["train" if self.split is not None else split]
         return (self.folder if self.folder and (self.folder / name).exists() else folder) / name
 
     def check_data(self, folder: Path, splits: Sequence[str] = SPLITS) -> None:
-        """Raises MissingDataError if the file of one of the splits does not exist, ConfigError if both are the same."""
+        """Raises MissingDataError if the file of one of the splits does not exist, ConfigError if
+        both are the same.
+        """
         train, dev = (self.file(folder, split).resolve() for split in SPLITS)
-        are_same = train == dev or (train.exists() and dev.exists() and cmp(train, dev, shallow=False))
+        are_same = train == dev or (
+            train.exists() and dev.exists() and cmp(train, dev, shallow=False)
+        )
         if self.split is None and are_same:
-            raise ConfigError(f"{self.name}: data={self.data} is one text: name another as dev, or set `split: 0.2`")
+            raise ConfigError(
+                f"{self.name}: data={self.data} is one text: name another as dev, or set "
+                "`split: 0.2`"
+            )
         for split in splits:
             if not (file := self.file(folder, split)).exists():
                 places = f"{file} (nor in {self.folder})" if self.folder else file
-                raise MissingDataError(f"{self.name}: no {split} data at {places}: see docs/data-and-tasks.md")
+                raise MissingDataError(
+                    f"{self.name}: no {split} data at {places}: see docs/data-and-tasks.md"
+                )
 
     def read(self, folder: Path, split: str) -> tuple[list[Any], str]:
         """The examples of train or dev, in the class of its format, and the problems of others.
@@ -179,12 +247,16 @@ class TaskConfig(Section):
         if self.split is not None:
             examples = [one for one in examples if split_of(one.texts[0], self.split) == split]
         if not examples:
-            raise ConfigError(f"{file}: no example of {split} can be used: {issues or 'it has none'}")
+            raise ConfigError(
+                f"{file}: no example of {split} can be used: {issues or 'it has none'}"
+            )
         return examples, issues
 
     @property
     def main(self) -> tuple[str, ...]:
-        """The scores whose mean is the headline score: of SQuAD F1 and EM (the paper's Avg), else the first."""
+        """The scores whose mean is the headline score: of SQuAD F1 and EM (the paper's Avg), else
+        the first.
+        """
         return self.format.scores[: 2 if self.format.name == "squad" else 1]
 
     def main_score(self, scores: Mapping[str, float]) -> float:
@@ -200,16 +272,22 @@ def load_task(name: str) -> TaskConfig:
     """A task by its name or by the path of a user's YAML file.
 
     Raises:
-        ConfigError: unknown task, invalid YAML, or an invalid key or value; the message names file and key.
+        ConfigError: unknown task, invalid YAML, or an invalid key or value; the message names file
+            and key.
     """
     task = _read(name)
     if (start := load_start(task)) and start.start_from is not None:
-        raise ConfigError(f"{name}: start_from={start.name} starts from {start.start_from}: name that task, or another")
+        raise ConfigError(
+            f"{name}: start_from={start.name} starts from {start.start_from}: name that task, or "
+            "another"
+        )
     return task
 
 
 def load_start(task: TaskConfig) -> TaskConfig | None:
-    """The task to fine-tune on first (start_from), which has a name and starts from no other; see load_task()."""
+    """The task to fine-tune on first (start_from), which has a name and starts from no other; see
+    load_task().
+    """
     return None if task.start_from is None else _read(task.start_from)
 
 
@@ -217,7 +295,9 @@ def _read(name: str) -> TaskConfig:
     file = Path(name) if name.endswith(".yaml") else paths.conf_file(f"task/{name}.yaml")
     if not file.is_file():
         remedy = own_code.missing_option("kind", name, f"task/{name}.yaml")
-        raise ConfigError(f"task {name} is unknown (allowed: {', '.join(task_names())}, or a .yaml file){remedy}")
+        raise ConfigError(
+            f"task {name} is unknown (allowed: {', '.join(task_names())}, or a .yaml file){remedy}"
+        )
     return _load(file, file.stat().st_mtime_ns)
 
 
@@ -227,14 +307,23 @@ def _load(file: Path, _changed: int) -> TaskConfig:
 
     plain: Any = {"name": file.stem} | read_yaml(file)
     if plain.get("kind") not in [*KINDS]:  # it may be a list, which no dict can look up
-        raise ConfigError(f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})")
-    name, taken = str(plain["name"]), {*COLUMNS, *NUMBERS, *RunConfig.model_fields, *labels(), *task_names()}
+        raise ConfigError(
+            f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})"
+        )
+    name, taken = (
+        str(plain["name"]),
+        {*COLUMNS, *NUMBERS, *RunConfig.model_fields, *labels(), *task_names()},
+    )
     is_own = file != paths.conf_file(f"task/{file.name}")
     if is_own and (name in taken or name.endswith(("_loss", "_accuracy", "_probe"))):
-        raise ConfigError(f"{file}: {name} names a score, a setting, a column or another task: name it otherwise")
+        raise ConfigError(
+            f"{file}: {name} names a score, a setting, a column or another task: name it otherwise"
+        )
     # JSON: lists are allowed for tuples, and numbers stay strict.
     task = check(file, json.dumps(_filled(plain)).encode(), TaskConfig)
-    return task if file.is_relative_to(paths.CONF) else task.model_copy(update={"folder": file.parent})
+    return (
+        task if file.is_relative_to(paths.CONF) else task.model_copy(update={"folder": file.parent})
+    )
 
 
 @cache
@@ -243,21 +332,26 @@ def _defaults() -> dict[str, Any]:
 
 
 def _filled(content: dict[str, Any]) -> dict[str, Any]:
-    """A task's content completed by defaults: the task's value, else the kind's, else that of all kinds.
+    """A task's content completed by defaults: the task's value, else the kind's, else that of all
+    kinds.
 
-    The default title is the name. Settings of a scale are the task's, else the kind's, else those of the full scale.
+    The default title is the name. Settings of a scale are the task's, else the kind's, else those
+    of the full scale.
     """
     default = _defaults()[KINDS[content["kind"]].like]
     task = {"title": content["name"]} | _defaults()["every_kind"] | content
     form, own = content.get("format", {}), content.get("settings", {})
     if isinstance(form, dict):
         task["format"] = {"name": default["format"]} | form
-    if not isinstance(own, dict) or not all(isinstance(settings, dict) for settings in own.values()):
+    if not isinstance(own, dict) or not all(
+        isinstance(settings, dict) for settings in own.values()
+    ):
         return task
     full = default["settings"][FULL_SCALE] | own.get(FULL_SCALE, {})
     settings = {}
     for scale in dict.fromkeys([*default["settings"], *own]):
         of_scale = own.get(scale, {})
-        unscaled = {"rate_hidden_size": None} if "learning_rate" in of_scale else {}  # a given rate is used as it is
+        # a given rate is used as it is
+        unscaled = {"rate_hidden_size": None} if "learning_rate" in of_scale else {}
         settings[scale] = full | default["settings"].get(scale, {}) | unscaled | of_scale
     return task | {"settings": settings}

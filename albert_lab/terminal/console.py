@@ -10,7 +10,9 @@ from albert_lab.messages import visible_lines
 
 
 class PlainConsole(Console):
-    """A console on which text of others is text: no markup, no emoji, and no control character of theirs."""
+    """A console on which text of others is text: no markup, no emoji, and no control character of
+    theirs.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **options)
@@ -18,4 +20,6 @@ class PlainConsole(Console):
     def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             # The library's own control codes move the cursor and are marked.
-            yield segment if segment.control else Segment(visible_lines(segment.text), segment.style)
+            yield (
+                segment if segment.control else Segment(visible_lines(segment.text), segment.style)
+            )

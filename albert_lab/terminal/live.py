@@ -1,4 +1,6 @@
-"""One live view of all runs of a study, from the files in their folders; a few plain lines without a terminal."""
+"""One live view of all runs of a study, from the files in their folders; a few plain lines without
+a terminal.
+"""
 
 import json
 import threading
@@ -29,7 +31,8 @@ BAR, SEED_WIDTH, OTHER_LINES = 8, 21, 10
 
 @dataclass(frozen=True)
 class WatchedRun:
-    """A run of a study: its row and seed as in tables, its folder, and its work in any unit that runs share.
+    """A run of a study: its row and seed as in tables, its folder, and its work in any unit that
+    runs share.
 
     finetunings has the record's file and the work of each fine-tuning that was missing.
     """
@@ -43,7 +46,8 @@ class WatchedRun:
 
 @dataclass(frozen=True)
 class Progress:
-    """What the files of a run say: the share of its budget, seconds that are left, step, loss; fine-tunings done.
+    """What the files of a run say: the share of its budget, seconds that are left, step, loss;
+    fine-tunings done.
 
     state: waiting, starting, training, scoring, tuning, stopped, FAILED or done.
     """
@@ -66,10 +70,13 @@ def read(run: WatchedRun) -> Progress:
     """The progress of a run from the last training line of its log, its records, and its lock."""
     is_done, is_running = (run.folder / RECORD).exists(), is_locked(run.folder)
     line = _last_line(run.folder / METRICS)
-    share = 1.0 if is_done else 0.9 * min(line.get("share") or 0.0, 1.0)  # the last tenth are its scores
+    # the last tenth are its scores
+    share = 1.0 if is_done else 0.9 * min(line.get("share") or 0.0, 1.0)
     tuned = [work for file, work in run.finetunings if file.exists()]
     if is_done:
-        state = "done" if len(tuned) == len(run.finetunings) else "tuning" if is_running else "trained"
+        state = (
+            "done" if len(tuned) == len(run.finetunings) else "tuning" if is_running else "trained"
+        )
     elif (run.folder / FAILURE).exists():
         state = "FAILED"
     elif is_running:
@@ -101,7 +108,9 @@ def _tail(file: Path) -> list[str]:
 
 @dataclass
 class Watch:
-    """What is watched, and since when; `expected` are the seconds that all work takes, if a speed is known."""
+    """What is watched, and since when; `expected` are the seconds that all work takes, if a speed
+    is known.
+    """
 
     title: str
     runs: Sequence[WatchedRun]
@@ -110,14 +119,17 @@ class Watch:
     started: float = field(default_factory=time.monotonic)
     prepared: float | None = None  # seconds until the first run was started
     before: float | None = None  # work that was done before
-    seen: deque[tuple[float, float]] = field(default_factory=deque)  # seconds gone and work done, of the last minutes
+    # seconds gone and work done, of the last minutes
+    seen: deque[tuple[float, float]] = field(default_factory=deque)
 
     def look(self) -> dict[WatchedRun, Progress]:
         """The progress of every run now."""
         found = {run: read(run) for run in self.runs}
         done = sum(progress.work for progress in found.values())
         self.before = done if self.before is None else self.before
-        if self.prepared is None and (done > self.before or any(p.state == "starting" for p in found.values())):
+        if self.prepared is None and (
+            done > self.before or any(p.state == "starting" for p in found.values())
+        ):
             self.prepared = self.gone
         self.seen.append((self.gone, done))
         while self.gone - self.seen[0][0] > RECENT_SECONDS:
@@ -133,7 +145,8 @@ class Watch:
         return sum(progress.work for progress in found.values()) / max(self._total, 1e-9)
 
     def left(self, found: dict[WatchedRun, Progress]) -> float | None:
-        """Seconds, no fewer than of the slowest run: at the speed of the last minutes, since a machine may become busy.
+        """Seconds, no fewer than of the slowest run: at the speed of the last minutes, since a
+        machine may become busy.
 
         Until they show any progress it is the speed so far, and early on the expected one.
         """
@@ -141,10 +154,16 @@ class Watch:
         since, before = self.prepared or 0.0, self.before or 0.0
         if done - before < 0.02 * self._total:
             return self.expected
-        if self.seen and self.gone - self.seen[0][0] > RECENT_SECONDS / 2 and self.seen[0][1] < done:
+        if (
+            self.seen
+            and self.gone - self.seen[0][0] > RECENT_SECONDS / 2
+            and self.seen[0][1] < done
+        ):
             since, before = max(since, self.seen[0][0]), self.seen[0][1]
         pace = (self.gone - since) / (done - before)
-        return max(pace * (self._total - done), *(progress.left or 0.0 for progress in found.values()))
+        return max(
+            pace * (self._total - done), *(progress.left or 0.0 for progress in found.values())
+        )
 
     @property
     def _total(self) -> float:
@@ -155,7 +174,9 @@ class Watch:
 def watching(watch: Watch, console: Console) -> Iterator[None]:
     """Show the progress of runs within this context, whoever trains them."""
     stop = threading.Event()
-    thread = threading.Thread(target=_live if console.is_terminal else _plain, args=(console, watch, stop), daemon=True)
+    thread = threading.Thread(
+        target=_live if console.is_terminal else _plain, args=(console, watch, stop), daemon=True
+    )
     thread.start()
     try:
         yield
@@ -165,7 +186,13 @@ def watching(watch: Watch, console: Console) -> Iterator[None]:
 
 
 def _live(console: Console, watch: Watch, stop: threading.Event) -> None:
-    with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False) as now:
+    with Live(
+        console=console,
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ) as now:
         while not stop.is_set():
             now.update(view(watch, watch.look(), console.width, console.height), refresh=True)
             stop.wait(POLL_SECONDS)
@@ -177,7 +204,11 @@ def _plain(console: Console, watch: Watch, stop: threading.Event) -> None:
     def say(line: str) -> None:
         console.print(line, soft_wrap=True)
 
-    said, is_ready, is_last = {run: progress.mark for run, progress in watch.look().items()}, False, False
+    said, is_ready, is_last = (
+        {run: progress.mark for run, progress in watch.look().items()},
+        False,
+        False,
+    )
     is_stopping = False
     say(f"{watch.title} All lines: {watch.log}")
     while not is_last:
@@ -187,7 +218,11 @@ def _plain(console: Console, watch: Watch, stop: threading.Event) -> None:
             is_ready = True
             say(f"text, vocabulary and floors are ready: {clock(watch.prepared)} gone")
         left, share = watch.left(found), watch.share(found)
-        about = f"; study {share:.0%}, about {clock(left)} left" if left is not None and share < 1 else ""
+        about = (
+            f"; study {share:.0%}, about {clock(left)} left"
+            if left is not None and share < 1
+            else ""
+        )
         for run, progress in found.items():
             if progress.mark not in (said[run], ""):
                 say(f"{run.row}, seed {run.seed}: {progress.mark}, {clock(watch.gone)} gone{about}")
@@ -198,7 +233,9 @@ def _plain(console: Console, watch: Watch, stop: threading.Event) -> None:
 
 
 def view(watch: Watch, found: dict[WatchedRun, Progress], width: int, height: int) -> Group:
-    """The rows by their labels and seeds, a bar a run; what happens now; a bar of the whole study. It fits."""
+    """The rows by their labels and seeds, a bar a run; what happens now; a bar of the whole study.
+    It fits.
+    """
     cells = {(run.row, run.seed): progress for run, progress in found.items()}
     seeds = sorted({run.seed for run in watch.runs})
     rows = [*dict.fromkeys(run.row for run in watch.runs)]
@@ -212,16 +249,24 @@ def view(watch: Watch, found: dict[WatchedRun, Progress], width: int, height: in
         table.add_column(f"seed {seed}", no_wrap=True)
     for row in shown:
         table.add_row(
-            Text(row), *(_cell(cells.get((row, seed), Progress("")), has_bars) for seed in seeds[:most_seeds])
+            Text(row),
+            *(_cell(cells.get((row, seed), Progress("")), has_bars) for seed in seeds[:most_seeds]),
         )
     hidden = {"rows": len(rows) - len(shown), "seeds": len(seeds) - most_seeds}
     more = [f"{number} more {name}" for name, number in hidden.items() if number > 0]
     left, share = watch.left(found), watch.share(found)
-    text = f"{clock(watch.gone)} gone, " + ("starting" if left is None else f"about {clock(left)} left")
+    text = f"{clock(watch.gone)} gone, " + (
+        "starting" if left is None else f"about {clock(left)} left"
+    )
     study = Table.grid(padding=(0, 1))
-    study.add_row(_line(text, "bold"), ProgressBar(total=1, completed=share, width=30), f"{share:4.0%}")
+    study.add_row(
+        _line(text, "bold"), ProgressBar(total=1, completed=share, width=30), f"{share:4.0%}"
+    )
     below = [_of_ctrl_c(found), f"All lines: {watch.log}"]
-    texts = [_line(text) for text in (*(["; ".join(more)] if more else []), "", _now(watch, found), *below)]
+    texts = [
+        _line(text)
+        for text in (*(["; ".join(more)] if more else []), "", _now(watch, found), *below)
+    ]
     return Group(_line(watch.title, "bold"), study, Text(), table, *texts)
 
 
@@ -238,9 +283,15 @@ def _line(text: str, style: str = "dim") -> Text:
     return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
-def _rows_that_fit(rows: Sequence[str], cells: dict[tuple[str, int], Progress], most: int) -> list[str]:
+def _rows_that_fit(
+    rows: Sequence[str], cells: dict[tuple[str, int], Progress], most: int
+) -> list[str]:
     """As many rows as fit, those that are trained now first, in their order."""
-    active = {row for (row, _), progress in cells.items() if progress.state in ("starting", "training", "tuning")}
+    active = {
+        row
+        for (row, _), progress in cells.items()
+        if progress.state in ("starting", "training", "tuning")
+    }
     return sorted(sorted(rows, key=lambda row: row not in active)[:most], key=rows.index)
 
 
@@ -251,7 +302,9 @@ def _now(watch: Watch, found: dict[WatchedRun, Progress]) -> str:
         for run, p in found.items()
         if p.state == "training"
     ]
-    return "; ".join(trained[:2]) or next(iter(_tail(watch.log)[-1:]), "preparing text, vocabulary and floors")
+    return "; ".join(trained[:2]) or next(
+        iter(_tail(watch.log)[-1:]), "preparing text, vocabulary and floors"
+    )
 
 
 def _cell(progress: Progress, has_bar: bool) -> Table | Text:
@@ -262,8 +315,13 @@ def _cell(progress: Progress, has_bar: bool) -> Table | Text:
         return Text(progress.state, style=styles.get(progress.state, ""))
     if not has_bar:
         return Text(f"{progress.share:.0%}")
-    grid, bar = Table.grid(padding=(0, 1)), ProgressBar(total=1, completed=progress.share, width=BAR)
-    grid.add_row(bar, f"{progress.share:.0%}", "" if progress.left is None else clock(progress.left))
+    grid, bar = (
+        Table.grid(padding=(0, 1)),
+        ProgressBar(total=1, completed=progress.share, width=BAR),
+    )
+    grid.add_row(
+        bar, f"{progress.share:.0%}", "" if progress.left is None else clock(progress.left)
+    )
     return grid
 
 

@@ -1,4 +1,6 @@
-"""The last screen of a study: its answer, the paper's table beside ours, a line a claim, one reason, two paths."""
+"""The last screen of a study: its answer, the paper's table beside ours, a line a claim, one
+reason, two paths.
+"""
 
 import os
 import sys
@@ -27,7 +29,9 @@ COLOURS = {"yes": "green", "NO": "red", "undecided": "yellow", "cannot tell": "d
 
 
 def show(folder: Path, analysis: Analysis) -> None:
-    """Print the last screen of a study whose report is in a folder, plain where the output is no terminal."""
+    """Print the last screen of a study whose report is in a folder, plain where the output is no
+    terminal.
+    """
     # Not wider than the terminal; without one, as wide as it may be.
     width = min(WIDTH, PlainConsole().width) if sys.stdout.isatty() else WIDTH
     print_on(PlainConsole(width=width), folder, analysis)
@@ -41,7 +45,9 @@ def print_on(console: Console, folder: Path, analysis: Analysis) -> None:
 def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | Table]:
     """The parts of the screen, at most LINES lines of this width in all."""
     name = analysis.experiment.title
-    title = textwrap.wrap(f"{name}{'' if name[-1] in '.?!' else '.'} {wording.answer(analysis)}", width)
+    title = textwrap.wrap(
+        f"{name}{'' if name[-1] in '.?!' else '.'} {wording.answer(analysis)}", width
+    )
     counted = textwrap.wrap(wording.counted(analysis), width)
     table, shown, rows_left = _table(analysis, width)
     below = _below(analysis, shown, rows_left, width)
@@ -50,7 +56,12 @@ def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | 
     paths = _paths(folder)
     fixed = [*title, *counted, *below, *reason, *paths, *analysis.rows[:MOST_ROWS]]
     claims = _claims(said, width, LINES - len(fixed) - 5)  # the head of the table, empty lines
-    parts: list[Text | Table] = [*(Text(line, style="bold") for line in title), *map(Text, counted), Text(), table]
+    parts: list[Text | Table] = [
+        *(Text(line, style="bold") for line in title),
+        *map(Text, counted),
+        Text(),
+        table,
+    ]
     parts += [Text(line, style="dim") for line in below]
     parts += [Text(), *claims] if claims else []
     parts += [Text(line, style="yellow") for line in reason]
@@ -73,7 +84,9 @@ def _below(analysis: Analysis, shown: Sequence[str], rows_left: int, width: int)
 
 
 def _table(analysis: Analysis, width: int) -> tuple[Table, list[str], int]:
-    """The rows with as many metrics as fit, these metrics, and the number of rows that are left out."""
+    """The rows with as many metrics as fit, these metrics, and the number of rows that are left
+    out.
+    """
     rows = analysis.rows[:MOST_ROWS]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
     table.add_column(_short(analysis.axes, width // 3), no_wrap=True)
@@ -94,9 +107,15 @@ def _table(analysis: Analysis, width: int) -> tuple[Table, list[str], int]:
     return table, shown, len(analysis.rows) - len(rows)
 
 
-def _claims(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int, room: int) -> list[Text]:
-    """The lines of claims, below the names of the kinds of evidence; those without room are counted."""
-    used = [column for column, kinds in COLUMNS.items() if any({*kinds} & {*words} for _, words in said)]
+def _claims(
+    said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int, room: int
+) -> list[Text]:
+    """The lines of claims, below the names of the kinds of evidence; those without room are
+    counted.
+    """
+    used = [
+        column for column, kinds in COLUMNS.items() if any({*kinds} & {*words} for _, words in said)
+    ]
     if not used:
         return []
     lines = [Text("".join(column.ljust(WORD) for column in used), style="dim")]
@@ -111,7 +130,11 @@ def _claims(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int, 
         text.append(number if len(text) + len(number) <= width else "", style="dim")
         text.rstrip()
         lines += [text, *(Text(" " * WORD * len(used) + line) for line in rest)]
-    return lines if len(lines) <= room else [*lines[: room - 1], Text("and more in the report", style="dim")]
+    return (
+        lines
+        if len(lines) <= room
+        else [*lines[: room - 1], Text("and more in the report", style="dim")]
+    )
 
 
 def _reason(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int) -> list[str]:
@@ -136,7 +159,10 @@ def _paths(folder: Path) -> list[str]:
     files = {"report": folder / (PAGE if (folder / PAGE).is_file() else REPORT)}
     files |= {"picture": picture} if picture else {}
     here = Path.cwd()
-    return [f"{name:9}{os.path.relpath(file) if file.is_relative_to(here) else file}" for name, file in files.items()]
+    return [
+        f"{name:9}{os.path.relpath(file) if file.is_relative_to(here) else file}"
+        for name, file in files.items()
+    ]
 
 
 def _short(text: str, width: int) -> str:

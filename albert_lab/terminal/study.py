@@ -1,4 +1,6 @@
-"""The training of a study in sight: a live view, all other lines in a log that it names, and the report at the end."""
+"""The training of a study in sight: a live view, all other lines in a log that it names, and the
+report at the end.
+"""
 
 import os
 import re
@@ -27,8 +29,8 @@ from albert_lab.terminal.console import PlainConsole
 def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
     """Train the missing runs of a study, in sight, and write its report.
 
-    Returns the exit code, and the analysis of the study; None if no run is done, if it was stopped, or if lines to run
-    by hand are printed.
+    Returns the exit code, and the analysis of the study; None if no run is done, if it was stopped,
+    or if lines to run by hand are printed.
     """
     if options.by_hand and plan.to_train:  # stdout has the lines
         return execute(plan, options).code, None
@@ -46,16 +48,21 @@ def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
     if analysis is None and options.slurm is None:
         to_stderr("no run is finished: no report")
     if outcome.code == UNWRITTEN:
-        to_stderr("the disk is full: no further run is started; the same command goes on when there is room")
+        to_stderr(
+            "the disk is full: no further run is started; the same command goes on when there "
+            "is room"
+        )
         return 1, analysis
     return outcome.code, analysis
 
 
 @contextmanager
 def _shown(plan: Plan) -> Iterator[Path | None]:
-    """Shows the runs of a plan within this context, while all other lines go to a log, which is yielded.
+    """Shows the runs of a plan within this context, while all other lines go to a log, which is
+    yielded.
 
-    Warnings of the log are repeated at the end. Without anything to train, nothing is shown and there is no log.
+    Warnings of the log are repeated at the end. Without anything to train, nothing is shown and
+    there is no log.
     """
     if not plan.to_train:
         yield None
@@ -67,7 +74,10 @@ def _shown(plan: Plan) -> Iterator[Path | None]:
     seeds = {point.config.seed for point in plan.points}
     what = f"{counted(len(rows), 'row')}, {counted(len(seeds), 'seed')}"
     name, config = printable(plan.experiment.title), plan.config
-    title = f"{name}{'' if name[-1] in '.?!' else '.'}  {what}, scale {config.scale.name}, corpus {config.corpus.name}."
+    title = (
+        f"{name}{'' if name[-1] in '.?!' else '.'}  {what}, scale {config.scale.name}, "
+        f"corpus {config.corpus.name}."
+    )
     log = paths.home() / "logs" / f"{plan.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     here = Path(os.path.relpath(log)) if log.is_relative_to(Path.cwd()) else log
@@ -90,9 +100,12 @@ def _watched(plan: Plan, paces: Mapping[str, float]) -> list[live.WatchedRun]:
     watched = []
     for item in {item.run.name: item for item in (*plan.points, *plan.to_train)}.values():
         files = (record_file(start.folder, task.name, seed) for start, task, seed in item.missing)
-        tuned = tuple(zip(files, prices.tunings(item, paces).values(), strict=True))  # in the same order
+        # in the same order
+        tuned = tuple(zip(files, prices.tunings(item, paces).values(), strict=True))
         watched.append(
-            live.WatchedRun(printable(item.row), item.config.seed, item.run.folder, prices.work(item), tuned)
+            live.WatchedRun(
+                printable(item.row), item.config.seed, item.run.folder, prices.work(item), tuned
+            )
         )
     return watched
 
@@ -100,5 +113,7 @@ def _watched(plan: Plan, paces: Mapping[str, float]) -> list[live.WatchedRun]:
 def _titled(text: str, plan: Plan) -> str:
     """A text with rows and seeds in place of the names of runs, except in paths."""
     for name, item in plan.family.items():
-        text = re.sub(rf"(?<![\w/]){re.escape(name)}(?![\w/])", lambda _, title=item.title: title, text)
+        text = re.sub(
+            rf"(?<![\w/]){re.escape(name)}(?![\w/])", lambda _, title=item.title: title, text
+        )
     return text

@@ -1,7 +1,7 @@
 """Checkpoints of a training run: written atomically, and checked before they are loaded.
 
-A checkpoint is a folder `step-00000500` with the weights, the optimizer's state, the position in the run, and the
-digests of these files, which `b2sum -c B2SUMS` can check, too.
+A checkpoint is a folder `step-00000500` with the weights, the optimizer's state, the position in
+the run, and the digests of these files, which `b2sum -c B2SUMS` can check, too.
 """
 
 import hashlib
@@ -20,20 +20,27 @@ from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.files import read_bytes
 from albert_lab.storage import PARTIAL, remove, replacing
 
-MODEL, OPTIMIZER, STATE, DIGESTS = "model.safetensors", "optimizer.safetensors", "state.json", "B2SUMS"
+MODEL, OPTIMIZER, STATE, DIGESTS = (
+    "model.safetensors",
+    "optimizer.safetensors",
+    "state.json",
+    "B2SUMS",
+)
 KEPT = 2
 NamedTensors = dict[str, Tensor]
 REMEDY = "remove the folder of the run, and make it again"
 
 
 def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[str, Any]) -> Path:
-    """Write a checkpoint below `folder` and return its path; the folder keeps it and the previous one.
+    """Write a checkpoint below `folder` and return its path; the folder keeps it and the previous
+    one.
 
     Only one process may write there.
 
     Args:
-        state: position in the run, as JSON values, with at least `run_name` and `step`. The optimizer's
-            hyperparameters are not part of a checkpoint: they follow from the configuration and the position.
+        state: position in the run, as JSON values, with at least `run_name` and `step`. The
+            optimizer's hyperparameters are not part of a checkpoint: they follow from the
+            configuration and the position.
 
     Raises:
         OSError: the disk is full or fails; earlier checkpoints are unchanged.
@@ -45,8 +52,12 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
         partial.mkdir()
         _write_tensors(partial / MODEL, _weights(model))
         _write_tensors(partial / OPTIMIZER, _moments(model, optimizer))
-        (partial / STATE).write_text(json.dumps(state, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-        (partial / DIGESTS).write_text("".join(_digest_line(partial / name) for name in (MODEL, OPTIMIZER, STATE)))
+        (partial / STATE).write_text(
+            json.dumps(state, indent=2, allow_nan=False) + "\n", encoding="utf-8"
+        )
+        (partial / DIGESTS).write_text(
+            "".join(_digest_line(partial / name) for name in (MODEL, OPTIMIZER, STATE))
+        )
     for old in _checkpoints(folder)[:-KEPT]:
         remove(old)
     return final
@@ -55,9 +66,11 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
 def load_latest(
     folder: Path, model: nn.Module, optimizer: Optimizer, run_name: str, say: Callable[[str], None]
 ) -> dict[str, Any] | None:
-    """Load the newest undamaged checkpoint into model and optimizer, and return its state; None if there is none.
+    """Load the newest undamaged checkpoint into model and optimizer, and return its state; None if
+    there is none.
 
-    A damaged checkpoint is reported through `say` and renamed with the suffix `.damaged`; the previous one is used.
+    A damaged checkpoint is reported through `say` and renamed with the suffix `.damaged`; the
+    previous one is used.
 
     Raises:
         ConfigError: the checkpoint belongs to another run, or its tensors do not fit the model.
@@ -83,7 +96,8 @@ def last_weights(folder: Path, run_name: str) -> Path:
     checkpoints = _checkpoints(folder)
     if not checkpoints:
         raise MissingDataError(f"{folder} has no checkpoint: the run's weights are gone; {REMEDY}")
-    if damage := _damage(checkpoints[-1]):  # the previous checkpoint is of an earlier step, and would be another start
+    # the previous checkpoint is of an earlier step, and would be another start
+    if damage := _damage(checkpoints[-1]):
         raise DamagedFileError(checkpoints[-1], f"the checkpoint is damaged: {damage}", REMEDY)
     _read_state(checkpoints[-1], run_name)
     return checkpoints[-1] / MODEL
@@ -96,7 +110,9 @@ def set_weights(model: nn.Module, tensors: NamedTensors, origin: str) -> None:
         ConfigError: names, shapes or types of the tensors are not those of the model.
     """
     own = _weights(model)
-    here, there = ({name: f"{x.dtype} {list(x.shape)}" for name, x in of.items()} for of in (own, tensors))
+    here, there = (
+        {name: f"{x.dtype} {list(x.shape)}" for name, x in of.items()} for of in (own, tensors)
+    )
     for name in sorted(here.keys() | there.keys()):
         if here.get(name) != there.get(name):
             said = f"{name} is {there.get(name)} there, {here.get(name)} in the model"
@@ -150,12 +166,16 @@ def load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> d
 def _read_state(path: Path, run_name: str) -> dict[str, Any]:
     state = json.loads((path / STATE).read_text(encoding="utf-8"))
     if state["run_name"] != run_name:
-        raise ConfigError(f"checkpoint {path} belongs to run {state['run_name']}, not to {run_name}: {REMEDY}")
+        raise ConfigError(
+            f"checkpoint {path} belongs to run {state['run_name']}, not to {run_name}: {REMEDY}"
+        )
     return state
 
 
 def _weights(model: nn.Module) -> NamedTensors:
-    """Parameters and buffers of a model by name; a tensor with several names is listed under its first name."""
+    """Parameters and buffers of a model by name; a tensor with several names is listed under its
+    first name.
+    """
     named = model.state_dict(keep_vars=True)
     first = {id(tensor): name for name, tensor in reversed(named.items())}
     return {name: tensor.detach() for name, tensor in named.items() if first[id(tensor)] == name}
@@ -164,20 +184,26 @@ def _weights(model: nn.Module) -> NamedTensors:
 def _moments(model: nn.Module, optimizer: Optimizer) -> NamedTensors:
     """State of an optimizer as `<parameter>/<entry>`."""
     names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
-    return {f"{names[parameter]}/{key}": t for parameter, entry in optimizer.state.items() for key, t in entry.items()}
+    return {
+        f"{names[parameter]}/{key}": t
+        for parameter, entry in optimizer.state.items()
+        for key, t in entry.items()
+    }
 
 
 def _set_moments(tensors: NamedTensors, model: nn.Module, optimizer: Optimizer) -> None:
     entries: dict[str, NamedTensors] = {}
     for flat_name, tensor in tensors.items():
         name, _, key = flat_name.rpartition("/")
-        # A copy, because the tensors are mapped from the file, and vector instructions, and so the bits of a resumed
-        # run, may depend on the addresses.
+        # A copy, because the tensors are mapped from the file, and vector instructions, and so the
+        # bits of a resumed run, may depend on the addresses.
         entries.setdefault(name, {})[key] = tensor.clone()
     names = {parameter: name for name, parameter in model.named_parameters()}
     order = (names[parameter] for group in optimizer.param_groups for parameter in group["params"])
     state = {index: entries[name] for index, name in enumerate(order) if name in entries}
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    optimizer.load_state_dict(
+        {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}
+    )
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -189,7 +215,10 @@ def _damage(path: Path) -> str | None:
     try:
         recorded = read_bytes(path / DIGESTS).splitlines()
         for name in (MODEL, OPTIMIZER, STATE):
-            if not (path / name).is_file() or _digest_line(path / name).strip().encode() not in recorded:
+            if (
+                not (path / name).is_file()
+                or _digest_line(path / name).strip().encode() not in recorded
+            ):
                 return f"{name} does not match its digest in {DIGESTS}"
     except (OSError, DamagedFileError) as error:
         return str(error)
@@ -202,4 +231,6 @@ def _digest_line(path: Path) -> str:
 
 
 def _write_tensors(path: Path, tensors: NamedTensors) -> None:
-    path.write_bytes(safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()}))
+    path.write_bytes(
+        safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()})
+    )

@@ -24,38 +24,51 @@ Tensors = dict[str, torch.Tensor | None]
 Targets = dict[str, torch.Tensor]
 
 _FLOAT32_BYTES = 4
-# Bytes per token of a batch before it is on the device: ids, mask, segments and labels from the loader.
+# Bytes per token of a batch before it is on the device: ids, mask, segments and labels from the
+# loader.
 _LOADED_BYTES_PER_TOKEN = 26
 
 
 def choose_device(name: str, rank: Rank = ALONE) -> torch.device:
-    """The device of a run or of one of its processes: the named one; with `auto`, CUDA if available, else the CPU.
+    """The device of a run or of one of its processes: the named one; with `auto`, CUDA if
+    available, else the CPU.
 
     Raises:
         ConfigError: machine.device=cuda on a machine without it, or fewer GPUs than processes.
     """
     if name == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("machine.device=cuda: this machine or this build of torch has no CUDA (allowed: auto, cpu)")
+        raise ConfigError(
+            "machine.device=cuda: this machine or this build of torch has no CUDA (allowed: "
+            "auto, cpu)"
+        )
     if name == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
     if rank.total == 1:
         return torch.device("cuda")
     if rank.total_here > torch.cuda.device_count():
-        raise ConfigError(f"machine.processes={rank.total_here}: each needs a GPU, of {torch.cuda.device_count()} here")
+        raise ConfigError(
+            f"machine.processes={rank.total_here}: each needs a GPU, of "
+            f"{torch.cuda.device_count()} here"
+        )
     torch.cuda.set_device(rank.number_here)
     return torch.device("cuda", rank.number_here)
 
 
 def choose_precision(name: str, device: torch.device) -> str:
-    """The precision of a run: the named one; with `auto`, bf16 where it is native (emulation is slow), else fp32."""
+    """The precision of a run: the named one; with `auto`, bf16 where it is native (emulation is
+    slow), else fp32.
+    """
     if name != "auto":
         return name
     if device.type == "cuda":
         has_bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
-    elif platform.machine() in ("x86_64", "AMD64"):  # the operator below also accepts AVX-512, which emulates bf16
+    elif platform.machine() in ("x86_64", "AMD64"):
+        # the operator below also accepts AVX-512, which emulates bf16
         has_bf16 = torch.cpu._is_avx512_bf16_supported()
     else:  # on a Mac, there is no such operator
-        has_bf16 = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        has_bf16 = (
+            torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        )
     return "bf16" if has_bf16 else "fp32"
 
 
@@ -68,49 +81,62 @@ def autocast(precision: str, device: torch.device) -> Callable[[], AbstractConte
 def check_memory(config: RunConfig) -> None:
     """Check that main memory has room for the least that training takes.
 
-    That is a batch or a held-out set, and the weights, on a CPU with gradients and a moment, in float32.
+    That is a batch or a held-out set, and the weights, on a CPU with gradients and a moment, in
+    float32.
 
     Raises:
         ConfigError: memory is too small; names both numbers.
     """
     machine = config.machine
     on_cpu = machine.device == "cpu" or (machine.device == "auto" and not gpus())
-    sequences = max(config.batch_size, config.evaluation.num_pairs, config.evaluation.num_probe_pairs)
+    sequences = max(
+        config.batch_size, config.evaluation.num_pairs, config.evaluation.num_probe_pairs
+    )
     needed = _FLOAT32_BYTES * count(config).total * (3 * machine.processes if on_cpu else 1)
     needed += sequences * config.max_sequence_length * _LOADED_BYTES_PER_TOKEN
     if needed > (total := psutil.virtual_memory().total):
         raise ConfigError(
-            f"training needs at least {decimal(needed)}, and this machine has {decimal(total)}: lower the sizes of"
+            f"training needs at least {decimal(needed)}, and this machine has {decimal(total)}: "
+            "lower the sizes of"
             " model, batch_size, max_sequence_length or evaluation.num_pairs"
         )
 
 
 def peak_memory_bytes(device: torch.device) -> int:
-    """Peak in bytes: of the allocator's tensors on CUDA, else of the resident memory of the process."""
+    """Peak in bytes: of the allocator's tensors on CUDA, else of the resident memory of the
+    process.
+    """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     status = Path("/proc/self/status")  # getrusage may return the peak of the parent process
     if status.is_file() and (kilobytes := status.read_text().partition("VmHWM:")[2].split()):
         return int(kilobytes[0]) * 1024
     assert sys.platform != "win32"  # which the program refuses
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def inputs_of(batch: Batch, device: torch.device, *, needs_mask: bool = False) -> Tensors:
-    """The model's inputs: input_ids, token_type_ids, attention_mask [batch, sequence], masked_positions [masked].
+    """The model's inputs: input_ids, token_type_ids, attention_mask [batch, sequence],
+    masked_positions [masked].
 
-    Unless a mask is needed, it is None if no sequence is padded, since fused attention is faster without. On a CPU it
-    is never None.
+    Unless a mask is needed, it is None if no sequence is padded, since fused attention is faster
+    without. On a CPU it is never None.
     """
     names = ("input_ids", "token_type_ids", "attention_mask", "masked_positions")
     is_masked = needs_mask or device.type == "cpu" or not batch.attention_mask.all()
     unused = () if is_masked else ("attention_mask",)
-    return {name: None if name in unused else tensor_on(getattr(batch, name), device) for name in names}
+    return {
+        name: None if name in unused else tensor_on(getattr(batch, name), device) for name in names
+    }
 
 
 def labels_of(batch: Batch, device: torch.device) -> Targets:
     """The model's targets: masked_labels [masked], pair_labels [batch]."""
-    return {name: tensor_on(getattr(batch, name), device) for name in ("masked_labels", "pair_labels")}
+    return {
+        name: tensor_on(getattr(batch, name), device) for name in ("masked_labels", "pair_labels")
+    }
 
 
 def tensor_on(array: np.ndarray, device: torch.device) -> torch.Tensor:
@@ -122,7 +148,9 @@ def tensor_on(array: np.ndarray, device: torch.device) -> torch.Tensor:
 
 
 def fetch(parts: Sequence[torch.Tensor]) -> np.ndarray:
-    """Concatenates the parts of a result on the CPU; this is where an evaluation waits for its device."""
+    """Concatenates the parts of a result on the CPU; this is where an evaluation waits for its
+    device.
+    """
     return torch.cat(list(parts)).cpu().numpy()
 
 
@@ -135,8 +163,8 @@ def synchronize(device: torch.device) -> None:
 class Clock:
     """Counts training seconds inside `training()`, and total seconds since it was created.
 
-    It waits for an asynchronous device on entry and exit, so that the device's work is counted where it was started. A
-    clock that loads the state of another clock continues from it.
+    It waits for an asynchronous device on entry and exit, so that the device's work is counted
+    where it was started. A clock that loads the state of another clock continues from it.
     """
 
     def __init__(self, device: torch.device, time: Callable[[], float] = perf_counter):

@@ -1,4 +1,6 @@
-"""Intrinsic evaluation: fixed sets of examples, the scores of a model in the held-out measures, and their documents."""
+"""Intrinsic evaluation: fixed sets of examples, the scores of a model in the held-out measures, and
+their documents.
+"""
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -41,21 +43,26 @@ HEAD = "head"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The scores of a model by name, of measures and of probes, and their sums by document (see RunRecord)."""
+    """The scores of a model by name, of measures and of probes, and their sums by document (see
+    RunRecord).
+    """
 
     scores: dict[str, Score] = field(default_factory=dict)
     documents: dict[str, Documents] = field(default_factory=dict)
 
 
 class Evaluator:
-    """Scores a model, which is then in evaluation mode, on fixed sets that do not depend on a run's seed or objective.
+    """Scores a model, which is then in evaluation mode, on fixed sets that do not depend on a run's
+    seed or objective.
 
     Every set is masked like the training batches ("the same procedure", section 4.1), at its use.
 
     Attributes:
-        pairs: the held-out pairs of each measure; pair measures of which the text has none are left out.
+        pairs: the held-out pairs of each measure; pair measures of which the text has none are left
+            out.
         probes: pairs of training documents, by measure, on which its linear probe is fitted.
-        kinds: the kinds of pair that the model's head separates, in the order of its logits; empty without a head.
+        kinds: the kinds of pair that the model's head separates, in the order of its logits; empty
+            without a head.
     """
 
     def __init__(
@@ -74,23 +81,35 @@ class Evaluator:
             config: lengths, masking, sizes, the labels of the model's head, and the precision.
             train: the training text without added text, for probes.
             dev: the held-out text.
-            floors: whether each segment by itself answers each pair correctly [pairs] bool, by measure (see
-                measures/segments_floor.py); empty if unknown.
+            floors: whether each segment by itself answers each pair correctly [pairs] bool, by
+                measure (see measures/segments_floor.py); empty if unknown.
             is_stopped: called before every forward pass; if true, StoppedError ends the evaluation.
 
         Raises:
             ConfigError: a set cannot be made from the text.
         """
-        self.config, self.train, self.dev, self.tokenizer, self.floors = config, train, dev, tokenizer, floors
+        self.config, self.train, self.dev, self.tokenizer, self.floors = (
+            config,
+            train,
+            dev,
+            tokenizer,
+            floors,
+        )
         self.device, self.is_stopped = device, is_stopped
         self.autocast = autocast(config.machine.precision, device)
         self.kinds = [label.kind for label in config.inter_sentence.labels]
         self.pairs = self._made(dev, catalog.of_kind(HeldOutPairs), config.evaluation.num_pairs)
-        probed = [measure for measure in catalog.of_kind(PairMeasure) if measure.probe and measure.name in self.pairs]
+        probed = [
+            measure
+            for measure in catalog.of_kind(PairMeasure)
+            if measure.probe and measure.name in self.pairs
+        ]
         self.probes = self._made(train, probed, config.evaluation.num_probe_pairs)
         self._masked_once: dict[str, Batch] = {}
 
-    def _made(self, shards: Shards, measures: Sequence[HeldOutPairs], number: int) -> dict[str, Pairs]:
+    def _made(
+        self, shards: Shards, measures: Sequence[HeldOutPairs], number: int
+    ) -> dict[str, Pairs]:
         """The pairs of each measure; without pair measures of which the text has none."""
         pairs: dict[str, Pairs] = {}
         for measure in measures:
@@ -116,10 +135,13 @@ class Evaluator:
 
     def _masked(self, shards: Shards, pairs: Pairs) -> Batch:
         config, rng = self.config, generator(Stream.MASKING, self.config.evaluation.seed, 0)
-        return collate(shards, pairs, self.tokenizer, config.masking, config.max_sequence_length, rng)
+        return collate(
+            shards, pairs, self.tokenizer, config.masking, config.max_sequence_length, rng
+        )
 
     def along_the_way(self, model: PretrainingModel, num_pairs: int) -> dict[str, Score]:
-        """The scores for learning curves, on the first num_pairs pairs: those of the model's own heads.
+        """The scores for learning curves, on the first num_pairs pairs: those of the model's own
+        heads.
 
         Raises:
             DivergedError: a loss that is not a finite number.
@@ -133,8 +155,8 @@ class Evaluator:
         """The scores of a model in all measures, except those that it cannot have.
 
         Args:
-            untrained: its parts that are missing or have random weights, such as mlm_head; linear probes answer for a
-                pair head.
+            untrained: its parts that are missing or have random weights, such as mlm_head; linear
+                probes answer for a pair head.
 
         Raises:
             DivergedError: a loss that is not a finite number.
@@ -147,7 +169,9 @@ class Evaluator:
         return self._evaluate(model.eval(), measures, self._fit_probes(model, measures))
 
     def tokens_per_second(self, model: PretrainingModel, seconds: float) -> float:
-        """Tokens (without padding) per second of forward passes of encoder and heads, measured for so many seconds."""
+        """Tokens (without padding) per second of forward passes of encoder and heads, measured for
+        so many seconds.
+        """
         batch = self.batch(catalog.MLM)
         tokens, spent = 0, 0.0
         model.eval()
@@ -170,7 +194,9 @@ class Evaluator:
         probes: "Mapping[str, Pipeline]",
         num_pairs: int | None = None,
     ) -> Evaluation:
-        """The scores of a model in some measures, on the first num_pairs pairs of each, or on all."""
+        """The scores of a model in some measures, on the first num_pairs pairs of each, or on
+        all.
+        """
         done = Evaluation()
         right: dict[str, np.ndarray] = {}
         # What single segments answer is known of all pairs only.
@@ -200,7 +226,9 @@ class Evaluator:
                 self._take_baseline(done, model, measure)
         return done
 
-    def _take_tokens(self, done: Evaluation, model: PretrainingModel, measure: TokenMeasure, batch: Batch) -> None:
+    def _take_tokens(
+        self, done: Evaluation, model: PretrainingModel, measure: TokenMeasure, batch: Batch
+    ) -> None:
         correct, losses = [], []
         for part, output in self._outputs(model, batch, mlm=True):
             labels = tensor_on(part.masked_labels, self.device)
@@ -214,7 +242,9 @@ class Evaluator:
         mean = _finite(float(loss.sum()) / n)
         _, counts = np.unique(batch.masked_labels, return_counts=True)
         most_frequent = 100 * float(counts.max()) / n
-        done.scores[measure.name] = share(int(right.sum()), n, floor=most_frequent, by=HEAD, loss=mean)
+        done.scores[measure.name] = share(
+            int(right.sum()), n, floor=most_frequent, by=HEAD, loss=mean
+        )
         source = self._sources(measure.name)[batch.masked_positions // batch.input_ids.shape[1]]
         done.documents[measure.name] = by_document(source, right)
         done.documents[loss_name(measure.name)] = by_document(source, loss)
@@ -228,7 +258,9 @@ class Evaluator:
         probe: "Pipeline | None",
         floor: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
-        """Scores the answers of the head, and of a probe; whether each is right [pairs] bool, by score."""
+        """Scores the answers of the head, and of a probe; whether each is right [pairs] bool, by
+        score.
+        """
         margins, pooled = self._read(model, batch, measure.negative)
         answers: dict[str, tuple[np.ndarray, str]] = {}
         if probe is not None:
@@ -242,8 +274,11 @@ class Evaluator:
         for name, (log_odds, by) in answers.items():
             score = _score(log_odds, batch.pair_labels, by)
             done.scores[name] = score.model_copy(update={"segments_floor": segments})
-        right = {name: (log_odds > 0) == batch.pair_labels for name, (log_odds, _) in answers.items()}
-        # Changed pairs belong to the documents of those that they were made of, if they are as many.
+        right = {
+            name: (log_odds > 0) == batch.pair_labels for name, (log_odds, _) in answers.items()
+        }
+        # Changed pairs belong to the documents of those that they were made of, if they are as
+        # many.
         made_of = measure.fitted_as if measure.changed and measure.fitted_as in self.pairs else None
         source = self._sources(made_of or measure.name)
         for name, is_right in right.items():
@@ -252,14 +287,24 @@ class Evaluator:
         return right
 
     def _take_baseline(self, done: Evaluation, model: PretrainingModel, measure: Baseline) -> None:
-        pair_measure = next(other for other in catalog.of_kind(PairMeasure) if other.name == measure.pairs_of)
+        pair_measure = next(
+            other for other in catalog.of_kind(PairMeasure) if other.name == measure.pairs_of
+        )
         held_out = self.pairs[pair_measure.name]
         if isinstance(measure, RandomProbe):
-            random = PretrainingModel(model.encoder.shape, len(self.kinds), self.config.seed).to(self.device).eval()
+            random = (
+                PretrainingModel(model.encoder.shape, len(self.kinds), self.config.seed)
+                .to(self.device)
+                .eval()
+            )
             _, pooled = self._read(random, self.batch(pair_measure), pair_measure.negative)
-            log_odds = self._fit_probes(random, [pair_measure])[pair_measure.name].decision_function(pooled)
+            log_odds = self._fit_probes(random, [pair_measure])[
+                pair_measure.name
+            ].decision_function(pooled)
         else:
-            log_odds = word_overlap.log_odds(self.train, self.probes[pair_measure.name], self.dev, held_out)
+            log_odds = word_overlap.log_odds(
+                self.train, self.probes[pair_measure.name], self.dev, held_out
+            )
         done.scores[measure.name] = _score(log_odds, held_out.label, measure.by)
         is_right = (log_odds > 0) == held_out.label
         done.documents[measure.name] = by_document(self._sources(pair_measure.name), is_right)
@@ -268,7 +313,9 @@ class Evaluator:
         """The source document of the first segment of each pair of a measure [pairs]."""
         return self.dev.source_of(self.dev.document_at(self.pairs[measure].a_start))
 
-    def _fit_probes(self, model: PretrainingModel, measures: Sequence[Measure]) -> "dict[str, Pipeline]":
+    def _fit_probes(
+        self, model: PretrainingModel, measures: Sequence[Measure]
+    ) -> "dict[str, Pipeline]":
         """The linear probe of each measure that has one, fitted on pairs of training documents."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
@@ -283,8 +330,12 @@ class Evaluator:
                 probes[measure.name] = probe.fit(pooled, batch.pair_labels)
         return probes
 
-    def _read(self, model: PretrainingModel, batch: Batch, negative: str) -> tuple[np.ndarray, np.ndarray]:
-        """The log-odds of a negative kind by the head [pairs], empty without a head; pooled output [pairs, hidden]."""
+    def _read(
+        self, model: PretrainingModel, batch: Batch, negative: str
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The log-odds of a negative kind by the head [pairs], empty without a head; pooled output
+        [pairs, hidden].
+        """
         margins, pooled = [torch.empty(0)], []
         for _, output in self._outputs(model, batch, mlm=False):
             if self.kinds:
@@ -319,21 +370,28 @@ def _difference(
 
 
 def margin(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.Tensor:
-    """Log-odds of a set's negative kind against consecutive [batch]: positive if the head chooses negative.
+    """Log-odds of a set's negative kind against consecutive [batch]: positive if the head chooses
+    negative.
 
-    A head that was trained with the set's negative kind chooses between this kind and consecutive; any other head
-    chooses between consecutive and all its other kinds. So an NSP head can be scored on SOP as trained.
+    A head that was trained with the set's negative kind chooses between this kind and consecutive;
+    any other head chooses between consecutive and all its other kinds. So an NSP head can be scored
+    on SOP as trained.
 
     Args:
         negative: the kind of pair in the set that is not consecutive.
     """
     others = [negative] if negative in kinds else [kind for kind in kinds if kind != CONSECUTIVE]
-    return logits[:, [kinds.index(kind) for kind in others]].logsumexp(-1) - logits[:, kinds.index(CONSECUTIVE)]
+    return (
+        logits[:, [kinds.index(kind) for kind in others]].logsumexp(-1)
+        - logits[:, kinds.index(CONSECUTIVE)]
+    )
 
 
 def _finite(loss: float) -> float:
     if not math.isfinite(loss):
-        raise DivergedError(f"the loss is {loss} on held-out documents; a lower learning rate may help")
+        raise DivergedError(
+            f"the loss is {loss} on held-out documents; a lower learning rate may help"
+        )
     return loss
 
 
@@ -341,16 +399,25 @@ def _score(margins: np.ndarray, labels: np.ndarray, by: str) -> Score:
     """The score of answers to pairs by their log-odds of label 1 [pairs]."""
     positive, right = float(np.mean(labels)), (margins > 0) == labels
     signed = np.where(labels == 1, margins, -margins).astype(np.float64)
-    loss, constant = _finite(float(np.mean(np.logaddexp(0, -signed)))), 100 * max(positive, 1 - positive)
+    loss, constant = (
+        _finite(float(np.mean(np.logaddexp(0, -signed)))),
+        100 * max(positive, 1 - positive),
+    )
     score = share(int(right.sum()), len(right), floor=constant, by=by, loss=loss)
     return score.model_copy(update={"auc": auc_of(margins, labels)})
 
 
 def auc_of(margins: np.ndarray, labels: np.ndarray) -> float | None:
-    """The share of pairs of a positive and a negative that the margins order correctly, in percent (ties: half)."""
+    """The share of pairs of a positive and a negative that the margins order correctly, in percent
+    (ties: half).
+    """
     ranks, positive = rankdata(margins), labels == 1
     n, others = int(positive.sum()), int((~positive).sum())
-    return 100 * float(ranks[positive].sum() - n * (n + 1) / 2) / (n * others) if n and others else None
+    return (
+        100 * float(ranks[positive].sum() - n * (n + 1) / 2) / (n * others)
+        if n and others
+        else None
+    )
 
 
 class StoppedError(Exception):

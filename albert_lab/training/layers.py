@@ -1,4 +1,6 @@
-"""The change of the hidden states by each layer (Figure 1), and single numbers of it: roughness, and the last value."""
+"""The change of the hidden states by each layer (Figure 1), and single numbers of it: roughness,
+and the last value.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,8 +31,9 @@ TOKEN = "mean"  # the choice of tokens: the mean over all real ones, which varie
 class Layer(Record, extra="ignore"):  # records from before have standard deviations
     """The change of n tokens of a corpus by one layer (the first is 1): means over the tokens.
 
-    token is `mean` (all real tokens, including the first); older records also have `cls` (the first token of each
-    sequence). degrees is the mean of the angles, which is not the angle of the mean cosine.
+    token is `mean` (all real tokens, including the first); older records also have `cls` (the first
+    token of each sequence). degrees is the mean of the angles, which is not the angle of the mean
+    cosine.
     """
 
     corpus: str
@@ -43,15 +46,19 @@ class Layer(Record, extra="ignore"):  # records from before have standard deviat
 
 
 def layer_numbers(layers: Sequence[Layer], hidden_size: int) -> dict[str, float]:
-    """Summaries of the layers of a run (LAYER_NUMBERS), for the mean over tokens; empty if not measured.
+    """Summaries of the layers of a run (LAYER_NUMBERS), for the mean over tokens; empty if not
+    measured.
 
-    Roughness is the mean change between consecutive layers (of the L2 distance, or of the angle) over the mean of all
-    layers: 0 if all layers change their input equally, independent of the unit; a single layer has none.
-    last_rms_change is the L2 distance of the last layer over the root of the hidden size, which makes widths
-    comparable: outputs of a LayerNorm are about as long as that root, so a rotation by one degree is about 0.0175.
-    mean_rms_change and mean_degrees are the means of all layers.
+    Roughness is the mean change between consecutive layers (of the L2 distance, or of the angle)
+    over the mean of all layers: 0 if all layers change their input equally, independent of the
+    unit; a single layer has none. last_rms_change is the L2 distance of the last layer over the
+    root of the hidden size, which makes widths comparable: outputs of a LayerNorm are about as long
+    as that root, so a rotation by one degree is about 0.0175. mean_rms_change and mean_degrees are
+    the means of all layers.
     """
-    ours = sorted((layer for layer in layers if layer.token == TOKEN), key=lambda layer: layer.layer)
+    ours = sorted(
+        (layer for layer in layers if layer.token == TOKEN), key=lambda layer: layer.layer
+    )
     if not ours:
         return {}
     distances, degrees = [layer.l2_distance for layer in ours], [layer.degrees for layer in ours]
@@ -72,14 +79,16 @@ def _roughness(values: Sequence[float]) -> float | None:
     return fmean(changes) / fmean(values) if changes else None
 
 
-def measure_layers(batches: "Iterable[tuple[Sequence[torch.Tensor], torch.Tensor]]", corpus: str) -> tuple[Layer, ...]:
+def measure_layers(
+    batches: "Iterable[tuple[Sequence[torch.Tensor], torch.Tensor]]", corpus: str
+) -> tuple[Layer, ...]:
     """The change by each layer of an encoder.
 
     Source: section 3.1 and Figure 1, which do not say which tokens the curves are for.
 
     Args:
-        batches: hidden states of each batch (the input of layer 1 and each layer's output, [batch, sequence, hidden])
-            and its attention mask ([batch, sequence], true at real tokens).
+        batches: hidden states of each batch (the input of layer 1 and each layer's output, [batch,
+            sequence, hidden]) and its attention mask ([batch, sequence], true at real tokens).
         corpus: the name of their text.
 
     Raises:
@@ -96,8 +105,13 @@ def measure_layers(batches: "Iterable[tuple[Sequence[torch.Tensor], torch.Tensor
     layers = []
     for layer, mean in means.items():
         if not mean.isfinite().all():
-            raise ConfigError(f"layer {layer}: a hidden state is zero or not finite, so that its angle is undefined")
-        numbers = dict(zip(("l2_distance", "cosine_similarity", "degrees"), mean.tolist(), strict=True))
+            raise ConfigError(
+                f"layer {layer}: a hidden state is zero or not finite, so that its angle is "
+                "undefined"
+            )
+        numbers = dict(
+            zip(("l2_distance", "cosine_similarity", "degrees"), mean.tolist(), strict=True)
+        )
         layers.append(Layer(corpus=corpus, layer=layer, token=TOKEN, n=counts[layer], **numbers))
     return tuple(layers)
 
@@ -108,15 +122,19 @@ def _changes(before: "torch.Tensor", after: "torch.Tensor") -> "torch.Tensor":
 
     before, after = before.double(), after.double()
     start, end = (vectors / vectors.norm(dim=-1, keepdim=True) for vectors in (before, after))
-    # Not the arc cosine, which turns the rounding error of the cosine of equal vectors into an angle.
+    # Not the arc cosine, which turns the rounding error of the cosine of equal vectors into an
+    # angle.
     radians = 2 * torch.atan2((end - start).norm(dim=-1), (end + start).norm(dim=-1))
-    return torch.stack([(after - before).norm(dim=-1), (start * end).sum(-1), radians * (180 / math.pi)])
+    return torch.stack(
+        [(after - before).norm(dim=-1), (start * end).sum(-1), radians * (180 / math.pi)]
+    )
 
 
 def hidden_states_of(
     model: "PretrainingModel", batch: "Batch", batch_size: int, device: "torch.device"
 ) -> "Iterator[tuple[Sequence[torch.Tensor], torch.Tensor]]":
-    """Hidden states and attention mask of a set of examples, in parts, by a model in evaluation mode.
+    """Hidden states and attention mask of a set of examples, in parts, by a model in evaluation
+    mode.
 
     Masked tokens are restored, so that layers are measured on unmasked text.
     """

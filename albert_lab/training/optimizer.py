@@ -1,7 +1,10 @@
-"""The optimizer of a run: LAMB, AdamW or Muon, over groups of parameters; and the course of its learning rate."""
+"""The optimizer of a run: LAMB, AdamW or Muon, over groups of parameters; and the course of its
+learning rate.
+"""
 
 # pyright: reportPrivateImportUsage=false
-# torch's own optimizers are written with the same torch._foreach_* functions; there is no public name for them.
+# torch's own optimizers are written with the same torch._foreach_* functions; there is no public
+# name for them.
 
 import math
 from collections import defaultdict
@@ -26,9 +29,9 @@ _EPS = 1e-7
 # Root mean square of an update of AdamW: Liu et al. 2025, section 2.2.
 _RMS_OF_ADAMW = 0.2
 Group = dict[str, Any]  # of parameters, as in torch.optim
-# From groups of parameters, as in torch.optim (matrices of the blocks; other parameters with weight decay; LayerNorm
-# and biases, with a weight_decay of 0), the settings of `optimizer`, and the first learning rate. A group's rate is set
-# at every step.
+# From groups of parameters, as in torch.optim (matrices of the blocks; other parameters with weight
+# decay; LayerNorm and biases, with a weight_decay of 0), the settings of `optimizer`, and the first
+# learning rate. A group's rate is set at every step.
 Build = Callable[[Sequence[Group], OptimizerConfig, float], Optimizer]
 
 
@@ -54,11 +57,12 @@ class PlainAdamW(PlainOptimizer, AdamW):
 class Lamb(PlainOptimizer):
     """Layer-wise adaptive moments; `trust_ratio` and `weight_decay` may be set per parameter group.
 
-    With `trust_ratio=False` it is the release's AdamWeightDecayOptimizer: AdamW without bias correction. Norms are
-    taken per parameter tensor, so a shared tensor counts once. Trust ratios stay on the device: a step never waits for
-    the device.
+    With `trust_ratio=False` it is the release's AdamWeightDecayOptimizer: AdamW without bias
+    correction. Norms are taken per parameter tensor, so a shared tensor counts once. Trust ratios
+    stay on the device: a step never waits for the device.
 
-    Source: lamb_optimizer.py and optimization.py of google-research/albert; You et al. 2020, Algorithm 2.
+    Source: lamb_optimizer.py and optimization.py of google-research/albert; You et al. 2020,
+    Algorithm 2.
     """
 
     def __init__(self, params: ParamsT, **options: Any) -> None:
@@ -81,7 +85,8 @@ class Lamb(PlainOptimizer):
         torch._foreach_mul_(squares, beta2)
         torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
 
-        # In place from here: on a CPU, a new tensor costs as much as three passes over an existing one.
+        # In place from here: on a CPU, a new tensor costs as much as three passes over an existing
+        # one.
         updates = torch._foreach_sqrt(squares)
         torch._foreach_add_(updates, group["eps"])
         torch._foreach_reciprocal_(updates)
@@ -99,16 +104,21 @@ class Lamb(PlainOptimizer):
 
 
 class Muon(PlainOptimizer):
-    """Orthogonalised momentum for groups with the keys `momentum` and `newton_schulz_steps`; AdamW for other groups.
+    """Orthogonalised momentum for groups with the keys `momentum` and `newton_schulz_steps`; AdamW
+    for other groups.
 
-    An update has the root mean square of AdamW's, so that one learning rate suits both. The result is that of
-    torch.optim.Muon with adjust_lr_fn="match_rms_adamw", but matrices of one shape are orthogonalised together, and in
-    float32 if the device has no bf16: there, torch's takes 17 times as long.
+    An update has the root mean square of AdamW's, so that one learning rate suits both. The result
+    is that of torch.optim.Muon with adjust_lr_fn="match_rms_adamw", but matrices of one shape are
+    orthogonalised together, and in float32 if the device has no bf16: there, torch's takes 17 times
+    as long.
 
-    Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/; Liu et al. 2025, arXiv 2502.16982.
+    Source: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/; Liu et al. 2025, arXiv
+    2502.16982.
     """
 
-    def __init__(self, groups: list[Group], *, lr: float, weight_decay: float, **options: Any) -> None:
+    def __init__(
+        self, groups: list[Group], *, lr: float, weight_decay: float, **options: Any
+    ) -> None:
         """Takes the options of AdamW."""
         super().__init__(groups, {"lr": lr, "weight_decay": weight_decay})
         self._adamw = PlainAdamW(self._others(), lr=lr, weight_decay=weight_decay, **options)
@@ -135,14 +145,19 @@ class Muon(PlainOptimizer):
         by_shape: dict[tuple[int, ...], list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for matrix, update in zip(matrices, updates, strict=True):
             if matrix.shape[0] > matrix.shape[1]:
-                # A tall matrix is transposed: the products of the iteration are of the size of the rows.
+                # A tall matrix is transposed: the products of the iteration are of the size of the
+                # rows.
                 matrix, update = matrix.mT, update.mT
             by_shape[tuple(matrix.shape)].append((matrix, update))
         for pairs in by_shape.values():
-            self._step_along([matrix for matrix, _ in pairs], [update for _, update in pairs], group)
+            self._step_along(
+                [matrix for matrix, _ in pairs], [update for _, update in pairs], group
+            )
 
     def _step_along(self, matrices: list[Tensor], updates: list[Tensor], group: Group) -> None:
-        """Move matrices of one shape along their updates, orthogonalised in bf16 where the device has it."""
+        """Move matrices of one shape along their updates, orthogonalised in bf16 where the device
+        has it.
+        """
         first = matrices[0]
         is_bf16 = choose_precision("auto", first.device) == "bf16"
         stacked = torch.stack(updates).to(torch.bfloat16 if is_bf16 else torch.float32)
@@ -155,7 +170,8 @@ class Muon(PlainOptimizer):
 
 
 def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
-    """The nearest semi-orthogonal matrices, roughly: singular values end between 0.7 and 1.2 for the usual five steps.
+    """The nearest semi-orthogonal matrices, roughly: singular values end between 0.7 and 1.2 for
+    the usual five steps.
 
     Args:
         matrices: [matrix, rows, columns], with at most as many rows as columns.
@@ -163,7 +179,9 @@ def orthogonalized(matrices: Tensor, steps: int) -> Tensor:
     whitened = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=_EPS)
     for _ in range(steps):
         gram = whitened @ whitened.mT
-        whitened = torch.baddbmm(whitened, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), whitened, beta=_A)
+        whitened = torch.baddbmm(
+            whitened, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), whitened, beta=_A
+        )
     return whitened
 
 
@@ -183,7 +201,12 @@ def _moments(optimizer: Optimizer, parameters: Sequence[Tensor], name: str) -> l
 
 
 def _options(config: OptimizerConfig, learning_rate: float) -> dict[str, Any]:
-    return {"lr": learning_rate, "betas": config.betas, "eps": config.eps, "weight_decay": config.weight_decay}
+    return {
+        "lr": learning_rate,
+        "betas": config.betas,
+        "eps": config.eps,
+        "weight_decay": config.weight_decay,
+    }
 
 
 def _lamb(groups: Sequence[Group], config: OptimizerConfig, learning_rate: float) -> Optimizer:
@@ -192,7 +215,8 @@ def _lamb(groups: Sequence[Group], config: OptimizerConfig, learning_rate: float
 
 
 def _adamw(groups: Sequence[Group], config: OptimizerConfig, learning_rate: float) -> Optimizer:
-    return PlainAdamW([*groups], **_options(config, learning_rate), fused=True)  # one kernel for all tensors
+    # one kernel for all tensors
+    return PlainAdamW([*groups], **_options(config, learning_rate), fused=True)
 
 
 def _muon(groups: Sequence[Group], config: OptimizerConfig, learning_rate: float) -> Optimizer:
@@ -205,7 +229,8 @@ OPTIMIZERS: dict[str, Build] = {"lamb": _lamb, "adamw": _adamw, "muon": _muon}
 
 
 def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: float) -> Optimizer:
-    """The optimizer of a configuration over a model's trainable parameters; set_learning_rate() changes its rate.
+    """The optimizer of a configuration over a model's trainable parameters; set_learning_rate()
+    changes its rate.
 
     Raises:
         ConfigError: own code that does not keep the groups.
@@ -216,12 +241,17 @@ def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: fl
     in_blocks = {id(p) for block in blocks for p in block.parameters() if p.ndim == 2}
     groups = (
         {"params": [p for p in adapted if id(p) in in_blocks], "ratio": config.muon_ratio or 1.0},
-        {"params": [p for p in adapted if id(p) not in in_blocks], "ratio": config.embedding_ratio or 1.0},
+        {
+            "params": [p for p in adapted if id(p) not in in_blocks],
+            "ratio": config.embedding_ratio or 1.0,
+        },
         {"params": excluded, "ratio": 1.0, "weight_decay": 0.0},
     )
     optimizer = OPTIMIZERS[config.name](groups, config, learning_rate)
     if not all("ratio" in group for group in optimizer.param_groups):
-        raise ConfigError(f"optimizer={config.name}: its param_groups must be the groups that it is given")
+        raise ConfigError(
+            f"optimizer={config.name}: its param_groups must be the groups that it is given"
+        )
     set_learning_rate(optimizer, learning_rate)
     return optimizer
 
@@ -237,13 +267,16 @@ def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
 
 
 def learning_rate_factor(share: float, warmup: float, decay: float | None = None) -> float:
-    """Learning rate relative to its peak, for the step that starts at this used share of the budget.
+    """Learning rate relative to its peak, for the step that starts at this used share of the
+    budget.
 
-    It rises linearly from 0 until `warmup`, and then falls linearly to 0: with `decay`, in this share at the end of the
-    budget, and otherwise as released. There the decay is computed over the whole budget: it starts at 1 - warmup, below
-    the peak, and the first step of a warm-up changes no weight.
+    It rises linearly from 0 until `warmup`, and then falls linearly to 0: with `decay`, in this
+    share at the end of the budget, and otherwise as released. There the decay is computed over the
+    whole budget: it starts at 1 - warmup, below the peak, and the first step of a warm-up changes
+    no weight.
 
-    Source: optimization.py of google-research/albert; with decay, Hägele et al. 2024, arXiv 2405.18392.
+    Source: optimization.py of google-research/albert; with decay, Hägele et al. 2024, arXiv
+    2405.18392.
     """
     rise = share / warmup if share < warmup else 1.0
     if decay is not None:
@@ -265,5 +298,7 @@ def split_parameters(model: nn.Module) -> tuple[list[Parameter], list[Parameter]
     excluded: list[Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            (excluded if name.endswith("bias") or id(parameter) in in_norms else adapted).append(parameter)
+            (excluded if name.endswith("bias") or id(parameter) in in_norms else adapted).append(
+                parameter
+            )
     return adapted, excluded

@@ -1,4 +1,6 @@
-"""Pre-training: the loop from batches to a trained model, within a budget, with checkpoints and learning curves."""
+"""Pre-training: the loop from batches to a trained model, within a budget, with checkpoints and
+learning curves.
+"""
 
 import math
 import statistics
@@ -34,7 +36,9 @@ _KEPT = ("tokens", "last_losses", "curve_points")
 
 @dataclass(frozen=True)
 class Inherited:
-    """A finished run to start from: its name, folder and shape, the kept part of its state, and its random heads."""
+    """A finished run to start from: its name, folder and shape, the kept part of its state, and its
+    random heads.
+    """
 
     run_name: str
     folder: Path
@@ -45,7 +49,8 @@ class Inherited:
 
 @dataclass
 class Progress:
-    """The position of a run, and what was seen on the way: what its checkpoints keep besides tensors.
+    """The position of a run, and what was seen on the way: what its checkpoints keep besides
+    tensors.
 
     Attributes:
         masked, pairs, tokens: those of its batches, masked ones being predicted.
@@ -85,7 +90,9 @@ class Progress:
 
 
 def means_of(steps: Sequence[Sums], masked: int, pairs: int) -> dict[str, float]:
-    """Means over steps of what Step.take() returned, accuracies in percent; waits for the device."""
+    """Means over steps of what Step.take() returned, accuracies in percent; waits for the
+    device.
+    """
     sums = {key: float(sum(step[key] for step in steps)) for key in steps[0]}
     means = {"loss": (sums["mlm_loss"] + sums.get("pair_loss", 0.0)) / len(steps)}
     for name, number in (("mlm", masked), ("pair", pairs)):
@@ -97,12 +104,13 @@ def means_of(steps: Sequence[Sums], masked: int, pairs: int) -> dict[str, float]
 
 @dataclass(frozen=True)
 class Pretraining:
-    """A finished pre-training: the final evaluation, the data of each stage, and the cost as in results.Training.
+    """A finished pre-training: the final evaluation, the data of each stage, and the cost as in
+    results.Training.
 
-    conversion is that of the weights that it started from (see results.Conversion), if it has another shape.
-    untrained are the heads with random weights, which no step has trained; they are not scored.
-    peak_memory_bytes is that of the process (CPU) or of the allocator (CUDA); inference is measured for
-    INFERENCE_SECONDS at the end, or for as long as the training took.
+    conversion is that of the weights that it started from (see results.Conversion), if it has
+    another shape. untrained are the heads with random weights, which no step has trained; they are
+    not scored. peak_memory_bytes is that of the process (CPU) or of the allocator (CUDA); inference
+    is measured for INFERENCE_SECONDS at the end, or for as long as the training took.
     """
 
     evaluation: Evaluation
@@ -117,7 +125,8 @@ class Pretraining:
 class Pretrainer:
     """One pre-training in a run's folder; `run` resumes from the last undamaged checkpoint.
 
-    Several processes may train in lockstep, each with the whole model; only the leader writes, and has a log.
+    Several processes may train in lockstep, each with the whole model; only the leader writes, and
+    has a log.
     """
 
     config: RunConfig
@@ -139,7 +148,8 @@ class Pretrainer:
         self.step = Step(config, self.model, self.optimizer, self.device, self.processes)
         self.clock = Clock(self.device)
         self.progress = Progress()
-        # The step of the last checkpoint. Before a step there is nothing to save, but for a run without steps.
+        # The step of the last checkpoint. Before a step there is nothing to save, but for a run
+        # without steps.
         self.saved_at: int | None = 0 if config.budget.value else None
         self.next_save = 0.0  # its time
         self.earlier_peak = 0
@@ -153,18 +163,22 @@ class Pretrainer:
 
     @property
     def share(self) -> float:
-        """Used share of the budget: 0 at the start, and at its end 1, or slightly more in seconds and tokens."""
+        """Used share of the budget: 0 at the start, and at its end 1, or slightly more in seconds
+        and tokens.
+        """
         budget = self.config.budget
         return getattr(self.progress, budget.unit) / budget.value if budget.value else 1.0
 
     def run(self) -> Pretraining | None:
-        """Train to the end of the budget and evaluate; None if stopped before, after a checkpoint was written.
+        """Train to the end of the budget and evaluate; None if stopped before, after a checkpoint
+        was written.
 
         Raises:
             DivergedError: a loss that is not finite.
             LostProcessError: another process of the run is gone.
             OSError: a checkpoint cannot be written.
-            MissingDataError, DamagedFileError, ConfigError: the run that it starts from; see checkpoint.last_weights.
+            MissingDataError, DamagedFileError, ConfigError: the run that it starts from; see
+                checkpoint.last_weights.
         """
         self._resume()
         if not self._train_and_save():
@@ -174,10 +188,14 @@ class Pretrainer:
         except StoppedError:
             return None
         stages = self.batches.stages(self.progress.steps)
-        return Pretraining(evaluation, self.untrained, self._conversion(), self.progress, stages, self._cost())
+        return Pretraining(
+            evaluation, self.untrained, self._conversion(), self.progress, stages, self._cost()
+        )
 
     def _cost(self) -> dict[str, float | None]:
-        """The cost of a finished training, measured with that of inference; of no steps it has no speed and no loss."""
+        """The cost of a finished training, measured with that of inference; of no steps it has no
+        speed and no loss.
+        """
         progress = self.progress
         is_trained = progress.steps > 0
         seconds = self.clock.training_seconds
@@ -226,7 +244,9 @@ class Pretrainer:
                 self._take_steps(steps, stream)
 
     def _take_steps(self, steps: Step | GraphedStep, stream: Iterator[Batch]) -> None:
-        """Take steps until something else is due, and log their means; the training clock runs meanwhile."""
+        """Take steps until something else is due, and log their means; the training clock runs
+        meanwhile.
+        """
         config, progress, taken = self.config, self.progress, list[Sums]()
         masked, pairs = progress.masked, progress.pairs
         self.model.train()
@@ -234,16 +254,24 @@ class Pretrainer:
             is_due = False
             while not is_due:
                 batch = next(stream)
-                factor = learning_rate_factor(self.share, config.optimizer.warmup, config.optimizer.decay)
+                factor = learning_rate_factor(
+                    self.share, config.optimizer.warmup, config.optimizer.decay
+                )
                 set_learning_rate(self.optimizer, config.learning_rate * factor)
                 taken.append(steps.take(batch, progress.steps))
                 progress.add(batch)
                 decision = self._decide()
-                is_due = progress.steps % config.machine.log_every_steps == 0 or self.share >= config.budget.stop_at
+                is_due = (
+                    progress.steps % config.machine.log_every_steps == 0
+                    or self.share >= config.budget.stop_at
+                )
                 is_due |= decision.is_stopped or decision.is_save_due or self._is_point_due()
         means = means_of(taken, progress.masked - masked, progress.pairs - pairs)
         if not math.isfinite(means["loss"]):
-            said = f"the loss is {means['loss']} at step {progress.steps:,}; a lower learning rate may help"
+            said = (
+                f"the loss is {means['loss']} at step {progress.steps:,}; a lower learning "
+                "rate may help"
+            )
             raise DivergedError(said)
         losses = torch.stack([total(sums) for sums in taken]).tolist()
         progress.last_losses = [*progress.last_losses, *losses][-FINAL_STEPS:]
@@ -273,27 +301,42 @@ class Pretrainer:
         return math.floor(points + 1e-9) > self.progress.curve_points
 
     def _take_point(self) -> None:
-        """Log the scores of the next point of the learning curve, their numbers of examples, and losses."""
+        """Log the scores of the next point of the learning curve, their numbers of examples, and
+        losses.
+        """
         scores = self.evaluator.along_the_way(self.model, self.config.evaluation.num_curve_pairs)
         self.progress.curve_points += 1
-        columns: dict[str, Any] = {"tokens": self.progress.tokens, "training_seconds": self.clock.training_seconds}
+        columns: dict[str, Any] = {
+            "tokens": self.progress.tokens,
+            "training_seconds": self.clock.training_seconds,
+        }
         columns |= {name: score.value for name, score in scores.items()}
         columns |= {f"{name}_n": score.n for name, score in scores.items()}
-        columns |= {loss_name(name): score.loss for name, score in scores.items() if score.loss is not None}
+        columns |= {
+            loss_name(name): score.loss for name, score in scores.items() if score.loss is not None
+        }
         self._write("evaluation", columns)
 
     def _write(self, event: str, columns: dict[str, Any]) -> None:
         if self.log:
-            self.log.write({"event": event, "step": self.progress.steps, "share": min(self.share, 1.0)} | columns)
+            self.log.write(
+                {"event": event, "step": self.progress.steps, "share": min(self.share, 1.0)}
+                | columns
+            )
 
     def _resume(self) -> None:
-        """Continue from the last checkpoint, or else from the run that this one starts from, or else at the start."""
+        """Continue from the last checkpoint, or else from the run that this one starts from, or
+        else at the start.
+        """
         with self.processes.leader_first():  # the leader renames damaged checkpoints
-            state = checkpoint.load_latest(self.checkpoints, self.model, self.optimizer, self.run_name, self.say)
+            state = checkpoint.load_latest(
+                self.checkpoints, self.model, self.optimizer, self.run_name, self.say
+            )
         if state:
             self.saved_at = state["step"]
         if state is None and self.start:
-            state = self._inherit(self.start)  # None if only weights are kept: then they are set already
+            # None if only weights are kept: then they are set already
+            state = self._inherit(self.start)
         if state:
             self.progress.load_state_dict(state)
             self.clock.load_state_dict(state["clock"])
@@ -304,9 +347,11 @@ class Pretrainer:
             self.log.rewind(state["log_bytes"] if state else 0)
 
     def _inherit(self, start: Inherited) -> dict[str, Any] | None:
-        """Set model, optimizer and log to another run's state, and return the state; None if only weights are kept.
+        """Set model, optimizer and log to another run's state, and return the state; None if only
+        weights are kept.
 
-        Of weights, a pair head stays as it is drawn if the other run has none, and is left behind if this one has none.
+        Of weights, a pair head stays as it is drawn if the other run has none, and is left behind
+        if this one has none.
         """
         checkpoints = start.folder / "checkpoint"
         if start.keep == "training":
@@ -318,15 +363,25 @@ class Pretrainer:
             return state
         weights = checkpoint.read_weights(checkpoint.last_weights(checkpoints, start.run_name))
         shape = self.model.encoder.shape
-        converted = convert(weights, start.shape, shape, self.config.conversion, self.batches.first_tokens)
+        converted = convert(
+            weights, start.shape, shape, self.config.conversion, self.batches.first_tokens
+        )
         self.progress.unexplained = converted.unexplained
         tensors = converted.tensors
-        head = {name: tensor.detach() for name, tensor in self.model.named_parameters() if name.startswith(PAIR_HEAD)}
+        head = {
+            name: tensor.detach()
+            for name, tensor in self.model.named_parameters()
+            if name.startswith(PAIR_HEAD)
+        }
         is_new = head and not any(name.startswith(PAIR_HEAD) for name in tensors)
         if is_new or not head:
-            tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(PAIR_HEAD)} | head
+            tensors = {
+                name: tensor for name, tensor in tensors.items() if not name.startswith(PAIR_HEAD)
+            } | head
         checkpoint.set_weights(self.model, tensors, f"the state of {start.run_name}")
-        self.say(f"starts from the weights of {start.run_name}" + ", with a new pair head" * bool(is_new))
+        self.say(
+            f"starts from the weights of {start.run_name}" + ", with a new pair head" * bool(is_new)
+        )
         return None
 
     def _conversion(self) -> dict[str, Any] | None:

@@ -1,4 +1,6 @@
-"""The processes of one run, started by torchrun: they divide micro-batches, sum gradients, and decide together."""
+"""The processes of one run, started by torchrun: they divide micro-batches, sum gradients, and
+decide together.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,7 +19,9 @@ _TIMEOUT = timedelta(days=7)
 
 
 class Decision(NamedTuple):
-    """The common decision of all processes: whether any was asked to stop, and the time of the leader's clock."""
+    """The common decision of all processes: whether any was asked to stop, and the time of the
+    leader's clock.
+    """
 
     is_stopped: bool
     is_save_due: bool
@@ -26,7 +30,8 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True)
 class Processes(Rank):
-    """The processes of a run, of which this is one; for a single process, all methods are no-ops without cost.
+    """The processes of a run, of which this is one; for a single process, all methods are no-ops
+    without cost.
 
     Every method is collective: all processes call it at the same place.
 
@@ -45,7 +50,9 @@ class Processes(Rank):
         return names
 
     def add_up(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Replace each tensor (all of one type and device) by its sum over the processes, in one message."""
+        """Replace each tensor (all of one type and device) by its sum over the processes, in one
+        message.
+        """
         if self.total == 1:
             return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -53,13 +60,21 @@ class Processes(Rank):
             dist.all_reduce(flat)
         except RuntimeError as error:
             raise LostProcessError("another process of this run is gone") from error
-        for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
+        for tensor, part in zip(
+            tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True
+        ):
             tensor.copy_(part.view_as(tensor))
 
-    def decide(self, *, is_stopped: bool, is_save_due: bool = False, seconds: float = 0.0) -> Decision:
-        """The common decision, from the state of each process: signals and clocks differ between processes."""
+    def decide(
+        self, *, is_stopped: bool, is_save_due: bool = False, seconds: float = 0.0
+    ) -> Decision:
+        """The common decision, from the state of each process: signals and clocks differ between
+        processes.
+        """
         # On the CPU, so that no process waits for a device.
-        shared = torch.tensor([is_stopped, self.leads and is_save_due, self.leads * seconds], dtype=torch.float64)
+        shared = torch.tensor(
+            [is_stopped, self.leads and is_save_due, self.leads * seconds], dtype=torch.float64
+        )
         self.add_up([shared])
         num_stopped, is_due, leader_seconds = shared.tolist()
         return Decision(num_stopped > 0, is_due > 0, leader_seconds)
@@ -69,7 +84,9 @@ class Processes(Rank):
 
     @contextmanager
     def leader_first(self) -> Iterator[None]:
-        """The leader executes the body first; the other processes execute it after the leader has finished."""
+        """The leader executes the body first; the other processes execute it after the leader has
+        finished.
+        """
         if not self.leads:
             self.any(False)
         yield
@@ -83,7 +100,9 @@ def joined(device: torch.device, rank: Rank) -> Iterator[Processes]:
     if rank.total == 1:
         yield Processes()
         return
-    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT)
+    dist.init_process_group(
+        "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT
+    )
     yield Processes(**vars(rank))
     # The leader leaves last: one that still receives loses what was sent if the sender is gone.
     with suppress(RuntimeError):

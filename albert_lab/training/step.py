@@ -1,4 +1,5 @@
-"""One optimizer step: forward, losses, backward, clipping, update; as it is, or recorded as a CUDA graph.
+"""One optimizer step: forward, losses, backward, clipping, update; as it is, or recorded as a CUDA
+graph.
 
 A graph launches the hundreds of kernels of a small model's step together. Source of these:
 https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs (whole-network capture).
@@ -19,16 +20,25 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import BUILT_IN
 from albert_lab.data.batches import Batch, micro_batches
 from albert_lab.model.encoder import PretrainingModel, likeliest
-from albert_lab.training.device import Targets, Tensors, autocast, inputs_of, labels_of, peak_memory_bytes, synchronize
+from albert_lab.training.device import (
+    Targets,
+    Tensors,
+    autocast,
+    inputs_of,
+    labels_of,
+    peak_memory_bytes,
+    synchronize,
+)
 from albert_lab.training.processes import Processes
 
 Sums = dict[str, torch.Tensor]  # of losses and of right answers, by name
 Work = Callable[[], Sums]
 
-WARM_UP = 3  # steps before a graph: in the first, libraries choose their kernels and allocate their workspaces
+# steps before a graph: in the first, libraries choose their kernels and allocate their workspaces
+WARM_UP = 3
 _RECORDED = ("adamw", "muon")  # optimizers that a graph can have
-# Of a run's part of the memory: a graph keeps that of a step for itself, beside what a plain step and an
-# evaluation take.
+# Of a run's part of the memory: a graph keeps that of a step for itself, beside what a plain step
+# and an evaluation take.
 _LARGEST_SHARE = 1 / 3
 
 
@@ -39,7 +49,9 @@ def total(sums: Sums) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Step:
-    """Everything that an optimizer step needs except its batch; several processes may take it together."""
+    """Everything that an optimizer step needs except its batch; several processes may take it
+    together.
+    """
 
     config: RunConfig
     model: PretrainingModel
@@ -59,9 +71,11 @@ class Step:
         return min(self.config.machine.micro_batch_size or share, share)
 
     def take(self, batch: Batch, number: int = 0) -> Sums:
-        """Update the weights by one batch, in micro-batches; returns its losses, counts and gradient norm.
+        """Update the weights by one batch, in micro-batches; returns its losses, counts and
+        gradient norm.
 
-        Each process computes its share of the micro-batches, and returns the results of the whole batch.
+        Each process computes its share of the micro-batches, and returns the results of the whole
+        batch.
 
         Raises:
             LostProcessError: another process ended.
@@ -71,8 +85,8 @@ class Step:
         size = len(batch) // self.config.batch_size * self.micro_batch_size
         parts = list(enumerate(micro_batches(batch, size)))
         for index, part in parts[self.processes.number :: self.processes.total]:
-            # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no generator state, and
-            # any process can compute a micro-batch.
+            # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no
+            # generator state, and any process can compute a micro-batch.
             entropy = np.random.SeedSequence([self.config.seed, number, index])
             torch.manual_seed(int(entropy.generate_state(1)[0]))
             inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
@@ -80,18 +94,28 @@ class Step:
             sums = {key: sums[key] + value if key in sums else value for key, value in own.items()}
         if self.processes.total > 1:  # a count is exact in float32 up to 2**24
             # All processes have the same parameters without a gradient.
-            gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+            gradients = [
+                parameter.grad
+                for parameter in self.model.parameters()
+                if parameter.grad is not None
+            ]
             values = torch.stack([value.float() for value in sums.values()])
             self.processes.add_up([*gradients, values])
-            sums = {key: value.to(sums[key].dtype) for key, value in zip(sums, values.unbind(), strict=True)}
+            sums = {
+                key: value.to(sums[key].dtype)
+                for key, value in zip(sums, values.unbind(), strict=True)
+            }
         return sums | {"gradient_norm": self.update()}
 
-    def backward(self, inputs: Tensors, labels: Targets, num_masked: int | torch.Tensor, num_pairs: int) -> Sums:
-        """Add the gradients of a micro-batch to those of the parameters; returns its losses and its right answers.
+    def backward(
+        self, inputs: Tensors, labels: Targets, num_masked: int | torch.Tensor, num_pairs: int
+    ) -> Sums:
+        """Add the gradients of a micro-batch to those of the parameters; returns its losses and its
+        right answers.
 
-        mlm_loss is the sum of the cross-entropy over the micro-batch's masked tokens, divided by the number of masked
-        tokens in the whole batch; pair_loss likewise for pairs. So the losses of micro-batches add up to the loss of
-        the batch (weights 1 : 1, as released).
+        mlm_loss is the sum of the cross-entropy over the micro-batch's masked tokens, divided by
+        the number of masked tokens in the whole batch; pair_loss likewise for pairs. So the losses
+        of micro-batches add up to the loss of the batch (weights 1 : 1, as released).
         """
         sums: Sums = {}
         with self.autocast():
@@ -108,16 +132,20 @@ class Step:
 
     def update(self) -> torch.Tensor:
         """Update the weights by their gradients, which end; returns the norm of the gradients."""
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimizer.max_grad_norm).detach()
+        norm = torch.nn.utils.clip_grad_norm_(
+            self.model.parameters(), self.config.optimizer.max_grad_norm
+        ).detach()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return norm
 
 
 def with_graphs(step: Step) -> "Step | GraphedStep":
-    """The step as graphs, where a GPU can record it and machine.cuda_graphs allows it; else the step itself.
+    """The step as graphs, where a GPU can record it and machine.cuda_graphs allows it; else the
+    step itself.
 
-    With a budget in seconds there are none: rows with and without them would not have the same time.
+    With a budget in seconds there are none: rows with and without them would not have the same
+    time.
     """
     config, has_graphs = step.config, step.config.machine.cuda_graphs and step.device.type == "cuda"
     # Own code may wait, or draw random numbers.
@@ -128,7 +156,9 @@ def with_graphs(step: Step) -> "Step | GraphedStep":
 
 
 def captured(work: Work, stream: torch.cuda.Stream | None) -> Work:
-    """Records the kernels of `work`, which must not wait for the GPU; the returned function launches them."""
+    """Records the kernels of `work`, which must not wait for the GPU; the returned function
+    launches them.
+    """
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
         results = work()
@@ -136,12 +166,16 @@ def captured(work: Work, stream: torch.cuda.Stream | None) -> Work:
 
 
 class GraphedStep:
-    """Takes the steps of `step`: the first of each shape as they are, and the later ones by a graph if there is memory.
+    """Takes the steps of `step`: the first of each shape as they are, and the later ones by a graph
+    if there is memory.
 
-    A graph reads its batch, its learning rate and its number of masked tokens from the same memory each time.
+    A graph reads its batch, its learning rate and its number of masked tokens from the same memory
+    each time.
     """
 
-    def __init__(self, step: Step, capture: Callable[[Work, torch.cuda.Stream | None], Work] = captured) -> None:
+    def __init__(
+        self, step: Step, capture: Callable[[Work, torch.cuda.Stream | None], Work] = captured
+    ) -> None:
         self._step, self._capture, self._device = step, capture, step.device
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
         self._shape: tuple[int, ...] | None = None
@@ -159,16 +193,22 @@ class GraphedStep:
         if self._num_warm < WARM_UP:
             self._num_warm += 1
             synchronize(self._device)
-            with torch.cuda.stream(self._stream):  # that of the recording, as torch asks for the steps before it
+            # that of the recording, as torch asks for the steps before it
+            with torch.cuda.stream(self._stream):
                 sums = self._step.take(batch, number)
             synchronize(self._device)
             return sums
         if self._replay is None and self._stream and not has_room(self._device):
             return self._step.take(batch, number)
         # The number of masked tokens differs from step to step; that of predictions must not.
-        fixed = batch.with_masked(len(batch) * self._step.config.masking.most_predictions(batch.input_ids.shape[1]))
+        fixed = batch.with_masked(
+            len(batch) * self._step.config.masking.most_predictions(batch.input_ids.shape[1])
+        )
         self._num_masked.fill_(max(1, len(batch.masked_labels)))
-        inputs, labels = inputs_of(fixed, self._device, needs_mask=True), labels_of(fixed, self._device)
+        inputs, labels = (
+            inputs_of(fixed, self._device, needs_mask=True),
+            labels_of(fixed, self._device),
+        )
         coming = [tensor for tensor in (*inputs.values(), *labels.values()) if tensor is not None]
         if self._replay is None:
 
@@ -177,7 +217,8 @@ class GraphedStep:
                 return sums | {"gradient_norm": self._step.update()}
 
             self._memory, groups = coming, self._step.optimizer.param_groups
-            for group in groups:  # torch's AdamW asks for it while it is recorded, and warns of it otherwise
+            # torch's AdamW asks for it while it is recorded, and warns of it otherwise
+            for group in groups:
                 group["capturable"] = True
             self._replay = self._capture(work, self._stream)
             for group in groups:
@@ -188,7 +229,9 @@ class GraphedStep:
 
 
 def has_room(device: torch.device) -> bool:
-    """Whether the runs on this GPU can have graphs beside what a step and an evaluation of each take."""
+    """Whether the runs on this GPU can have graphs beside what a step and an evaluation of each
+    take.
+    """
     free, memory = torch.cuda.mem_get_info(device)  # free of all processes
     peak = peak_memory_bytes(device)
     jobs = machine.whole_number(machine.JOBS_ON_GPU) or 1

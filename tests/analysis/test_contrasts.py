@@ -34,9 +34,13 @@ def test_two_rows_that_continue_the_same_trunks_are_compared_by_a_paired_t_test(
     if np.std(np.subtract(first, second)) < 1e-3:
         return
     known = stats.ttest_rel(first, second, alternative="greater")
-    found = contrast(toy_frame({"sop": {"a": first, "b": second}}, trunk=TRUNK), "sop", {"a": 1, "b": -1})
+    found = contrast(
+        toy_frame({"sop": {"a": first, "b": second}}, trunk=TRUNK), "sop", {"a": 1, "b": -1}
+    )
     assert found.p == pytest.approx(known[1], abs=1e-9)
-    assert (found.low, found.high) == pytest.approx(stats.ttest_rel(first, second).confidence_interval(), abs=1e-6)
+    assert (found.low, found.high) == pytest.approx(
+        stats.ttest_rel(first, second).confidence_interval(), abs=1e-6
+    )
     assert found.p + found.p_against == pytest.approx(1)
 
 
@@ -58,7 +62,9 @@ def test_the_level_of_a_single_row_is_tested_by_a_t_test_of_one_sample(pairs):
     if np.std(first) < 1e-3:
         return
     found = without_a_prior(toy_frame({"sop": {"a": first}}), "sop", {"a": 1}, bound=50)
-    assert found.p == pytest.approx(stats.ttest_1samp(first, 50, alternative="greater")[1], abs=1e-9)
+    assert found.p == pytest.approx(
+        stats.ttest_1samp(first, 50, alternative="greater")[1], abs=1e-9
+    )
 
 
 def test_runs_that_all_start_from_one_trunk_are_not_paired_by_it():
@@ -80,7 +86,10 @@ def test_tables_of_the_scale_keep_a_variance_from_being_tiny_by_chance():
     rows = {"x": {"a": [1.0, 1.001, 1.002]}}
     others = toy_frame({"x": {row: [3, 4 + place, 6] for place, row in enumerate("bcdef")}})
     alone, beside = toy_frame(rows), replace(toy_frame(rows), neighbours=(others,))
-    widths = [found.high - found.low for found in (contrast(frame, "x", {"a": 1}) for frame in (alone, beside))]
+    widths = [
+        found.high - found.low
+        for found in (contrast(frame, "x", {"a": 1}) for frame in (alone, beside))
+    ]
     assert widths[1] > 100 * widths[0]
 
 
@@ -105,7 +114,9 @@ def test_a_single_seed_has_an_effect_and_no_interval():
 
 
 def test_rows_that_share_few_of_their_seeds_are_compared_by_their_means():
-    assert contrast(toy_frame({"x": {"a": [60, 64, 65], "b": [62]}}), "x", {"a": 1, "b": -1}).effect == pytest.approx(1)
+    assert contrast(
+        toy_frame({"x": {"a": [60, 64, 65], "b": [62]}}), "x", {"a": 1, "b": -1}
+    ).effect == pytest.approx(1)
 
 
 def test_a_ratio_is_the_difference_of_logarithms():
@@ -128,13 +139,17 @@ def test_the_interval_over_documents_is_that_of_a_bootstrap_of_documents():
     n = rng.integers(20, 200, 60).astype(float)
     shared = rng.normal(0, 0.1, 60)
     sums = {row: answers(rng, n.astype(int), p, shared) for row, p in (("a", 0.6), ("b", 0.5))}
-    sample = {row: [100 * right.sum() / n.sum()] * 3 for row, right in sums.items()}  # no spread over seeds
+    # no spread over seeds
+    sample = {row: [100 * right.sum() / n.sum()] * 3 for row, right in sums.items()}
     kept = {(row, seed, "sop"): (n, right) for row, right in sums.items() for seed in range(3)}
     frame = toy_frame({"sop": sample}, documents=kept)
     drawn = rng.integers(0, 60, (4000, 60))
     for weights in ({"a": 1.0}, {"a": 1.0, "b": -1.0}):
         found = contrast(frame, "sop", weights)
-        means = sum(weight * 100 * sums[row][drawn].sum(1) / n[drawn].sum(1) for row, weight in weights.items())
+        means = sum(
+            weight * 100 * sums[row][drawn].sum(1) / n[drawn].sum(1)
+            for row, weight in weights.items()
+        )
         assert (found.high - found.low) / 2 == pytest.approx(2 * np.std(means), rel=0.08)
     found = contrast(frame, "sop", {"a": 1.0, "b": -1.0}, log=True)
     factors = np.log(sums["a"][drawn].sum(1) / sums["b"][drawn].sum(1))
@@ -142,11 +157,18 @@ def test_the_interval_over_documents_is_that_of_a_bootstrap_of_documents():
 
 
 def test_the_error_of_the_logarithm_of_an_average_is_that_of_the_average_over_its_level():
-    kept = {("a", 0, task): (np.full(9, 9), np.arange(9) % 2 + place) for place, task in enumerate(AVERAGED)}
+    kept = {
+        ("a", 0, task): (np.full(9, 9), np.arange(9) % 2 + place)
+        for place, task in enumerate(AVERAGED)
+    }
     levels = [100 * right.mean() / 9 for _, right in kept.values()]
     frame = toy_frame({"average": {"a": [float(np.mean(levels))]}}, documents=kept)
-    points, logarithm = (contrast(frame, "average", {"a": 1}, log=log, alone=True) for log in (False, True))
-    assert logarithm.high - logarithm.low == pytest.approx((points.high - points.low) / np.mean(levels))
+    points, logarithm = (
+        contrast(frame, "average", {"a": 1}, log=log, alone=True) for log in (False, True)
+    )
+    assert logarithm.high - logarithm.low == pytest.approx(
+        (points.high - points.low) / np.mean(levels)
+    )
 
 
 def test_rows_that_were_scored_on_the_same_documents_share_their_difficulty():
@@ -165,9 +187,14 @@ def test_what_a_seed_answers_by_chance_counts_once():
     rng = np.random.default_rng(2)
     n = np.full(30, 40.0)
     right = [answers(rng, n.astype(int), 0.5, rng.normal(0, 0.1, 30)) for _ in range(3)]
-    errors = np.array([100 * (by_document - by_document.mean()) / (30 * 40) for by_document in right])
+    errors = np.array(
+        [100 * (by_document - by_document.mean()) / (30 * 40) for by_document in right]
+    )
     spread = [40.0, 52.0, 60.0]
-    frame = toy_frame({"sop": {"a": spread}}, documents={("a", seed, "sop"): (n, right[seed]) for seed in range(3)})
+    frame = toy_frame(
+        {"sop": {"a": spread}},
+        documents={("a", seed, "sop"): (n, right[seed]) for seed in range(3)},
+    )
     over_seeds = np.var(spread, ddof=1) / 3
     over_documents = 30 / 29 * (errors.mean(0) ** 2).sum()
     chance = 30 / 29 * errors.var(0, ddof=1).sum() / 3
@@ -177,12 +204,17 @@ def test_what_a_seed_answers_by_chance_counts_once():
     assert found.high - found.effect == pytest.approx(stats.t.ppf(0.975, df) * np.sqrt(total))
     calm = toy_frame(
         {"sop": {"a": [50.0, 50.0, 50.001]}},
-        documents={("a", 0, "sop"): (n, right[0])} | {("a", seed, "sop"): (n, right[seed]) for seed in (1, 2)},
+        documents={("a", 0, "sop"): (n, right[0])}
+        | {("a", seed, "sop"): (n, right[seed]) for seed in (1, 2)},
     )
-    assert contrast(calm, "sop", {"a": 1}).high - 50 > 1.9 * np.sqrt(over_documents), "seeds take nothing away"
+    assert contrast(calm, "sop", {"a": 1}).high - 50 > 1.9 * np.sqrt(over_documents), (
+        "seeds take nothing away"
+    )
 
 
-@pytest.mark.parametrize(("distance", "documents"), [(1.0, 0.0), (0.5, 0.0), (1.0, 0.3), (2.0, 0.1)])
+@pytest.mark.parametrize(
+    ("distance", "documents"), [(1.0, 0.0), (0.5, 0.0), (1.0, 0.3), (2.0, 0.1)]
+)
 def test_the_seeds_needed_decide_four_of_five_studies(distance, documents):
     rng = np.random.default_rng(0)
     found = {}
@@ -206,7 +238,9 @@ def test_no_number_of_seeds_decides_what_the_documents_leave_open():
 
 
 def test_holms_adjustment_leaves_out_what_is_unknown():
-    assert holm([0.01, math.nan, 0.04, 0.02]) == pytest.approx([0.03, math.nan, 0.04, 0.04], nan_ok=True)
+    assert holm([0.01, math.nan, 0.04, 0.02]) == pytest.approx(
+        [0.03, math.nan, 0.04, 0.04], nan_ok=True
+    )
     assert math.isnan(holm([math.nan])[0])
 
 
@@ -217,16 +251,28 @@ def test_holms_adjustment_rejects_what_the_steps_down_reject(p_values):
     for level in (0.01, 0.05, 0.3):
         steps = [p <= level / (len(p_values) - place) for place, p in enumerate(sorted(p_values))]
         rejected = steps.index(False) if False in steps else len(steps)
-        assert sum(p <= level * (1 + 1e-12) for p in adjusted) == pytest.approx(rejected, abs=p_values.count(level))
+        assert sum(p <= level * (1 + 1e-12) for p in adjusted) == pytest.approx(
+            rejected, abs=p_values.count(level)
+        )
 
 
 @pytest.mark.parametrize(
     ("best", "random", "words", "says"),
-    [(70, 60, 50, 1), (70, 60, math.nan, 1), (70, 69.9, 50, 0), (70, 60, 69.9, 0), (70, None, 50, 0)],
+    [
+        (70, 60, 50, 1),
+        (70, 60, math.nan, 1),
+        (70, 69.9, 50, 0),
+        (70, 60, 69.9, 0),
+        (70, None, 50, 0),
+    ],
 )
-def test_a_task_counts_if_its_best_row_is_above_random_weights_and_words_alone(best, random, words, says):
+def test_a_task_counts_if_its_best_row_is_above_random_weights_and_words_alone(
+    best, random, words, says
+):
     rows = {"a": best, "b": best - 5} | ({} if random is None else {f"a{RANDOM}": random})
-    of_rows = {row: [mean - place, mean, mean + place] for place, (row, mean) in enumerate(rows.items(), 1)}
+    of_rows = {
+        row: [mean - place, mean, mean + place] for place, (row, mean) in enumerate(rows.items(), 1)
+    }
     frame = toy_frame({"mnli": of_rows}, tasks={"mnli": "mnli", "mnli_f1": "mnli"}, words=words)
     assert counts(frame, "mnli") is bool(says)  # nan: of spans there are no words alone
     assert counts(frame, "mnli_f1") is bool(says)
@@ -237,5 +283,12 @@ def test_a_task_of_one_model_counts_by_its_examples():
     kept = {(row, 0, "mnli"): (np.full(10, 10), right) for row, right in by_document.items()}
     values = {row: [float(right.sum())] for row, right in by_document.items()}
     for words, says in ((69, True), (89, False)):
-        frame = toy_frame({"mnli": values, "mlm_accuracy": values}, documents=kept, tasks={"mnli": "mnli"}, words=words)
-        assert (counts(frame, "mnli"), counts(frame, "mlm_accuracy")) == (says, True), "held-out text always counts"
+        frame = toy_frame(
+            {"mnli": values, "mlm_accuracy": values},
+            documents=kept,
+            tasks={"mnli": "mnli"},
+            words=words,
+        )
+        assert (counts(frame, "mnli"), counts(frame, "mlm_accuracy")) == (says, True), (
+            "held-out text always counts"
+        )

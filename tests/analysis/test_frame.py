@@ -11,18 +11,32 @@ from albert_lab.studies.study import Study, StudyPoint
 
 SIZES: dict[str, str] = {"64": "12", "768": "96"}
 GRID = {"sharing": ["not-shared", "all-shared"], "embedding_size": SIZES, "dropout": ["0.1"]}
-CELLS = {"sharing": "all-shared", "embedding_size": "64", "dropout": "0.1", "sop_accuracy": "86.5", "parameters": "12M"}
+CELLS = {
+    "sharing": "all-shared",
+    "embedding_size": "64",
+    "dropout": "0.1",
+    "sop_accuracy": "86.5",
+    "parameters": "12M",
+}
 
 
 def point(sharing: str, size: str, seed: int, run: str) -> StudyPoint:
     own = {"sharing": sharing, "embedding_size": size, "dropout": "0.1"}
     values = own | {"embedding_size": SIZES.get(size) or size}
-    return StudyPoint(values=values, labels=own, seed=seed, run=run, scale="smoke", corpus="sotu", command="sweep")
+    return StudyPoint(
+        values=values, labels=own, seed=seed, run=run, scale="smoke", corpus="sotu", command="sweep"
+    )
 
 
 def study(*runs, points):
-    paper = {"table": "Table 3", "columns": {"sop_accuracy": "SOP", "parameters": "parameters"}, "rows": [CELLS]}
-    asked = Experiment.model_validate({"name": "toy", "title": "toy", "source": "", "grid": GRID, "paper": paper})
+    paper = {
+        "table": "Table 3",
+        "columns": {"sop_accuracy": "SOP", "parameters": "parameters"},
+        "rows": [CELLS],
+    }
+    asked = Experiment.model_validate(
+        {"name": "toy", "title": "toy", "source": "", "grid": GRID, "paper": paper}
+    )
     return Study(asked, points, runs)
 
 
@@ -63,15 +77,27 @@ def test_a_line_is_a_number_with_what_belongs_to_it(tables):
 
 def test_a_summary_has_mean_spread_and_the_papers_cell(tables):
     line = summary(tables).loc[("sop_accuracy", "all-shared, E=12")]
-    assert line[["mean", "seeds", "n", "floor", "paper", "counts"]].tolist() == [62, 2, 2000, 50, "86.5", True]
+    assert line[["mean", "seeds", "n", "floor", "paper", "counts"]].tolist() == [
+        62,
+        2,
+        2000,
+        50,
+        "86.5",
+        True,
+    ]
     assert line["sd"] == pytest.approx(math.sqrt(8))
     assert line["low"] < 60
     assert line["high"] > 64
 
 
 def test_random_weights_of_a_row_are_a_row_of_their_own():
-    own, random = (toy_finetuning("one", "mnli", best, examples=[1.0, 0.0]) for best in (44.0, 37.0))
-    columns = (toy_column(own), toy_column(random.model_copy(update={"weights": "random", "run": "shape"})))
+    own, random = (
+        toy_finetuning("one", "mnli", best, examples=[1.0, 0.0]) for best in (44.0, 37.0)
+    )
+    columns = (
+        toy_column(own),
+        toy_column(random.model_copy(update={"weights": "random", "run": "shape"})),
+    )
     run = toy_run("one", 0, {}, columns)
     vars(run).pop("numbers")
     found = frame(study(run, points=[point("all-shared", "64", 0, "one")]))
@@ -109,7 +135,14 @@ def test_documents_have_the_sums_of_runs_and_the_mean_of_their_fine_tunings():
 
 @pytest.mark.parametrize(
     ("cell", "number"),
-    [("89.3/82.3", 85.8), ("12M", 12e6), ("1.7x", 1.7), ("-0.5", -0.5), ("-", math.nan), ("", math.nan)],
+    [
+        ("89.3/82.3", 85.8),
+        ("12M", 12e6),
+        ("1.7x", 1.7),
+        ("-0.5", -0.5),
+        ("-", math.nan),
+        ("", math.nan),
+    ],
 )
 def test_a_printed_cell_is_a_number(cell, number):
     assert printed(cell) == pytest.approx(number, nan_ok=True)

@@ -1,7 +1,8 @@
-"""Whether intervals hold what they say, on simulated tables whose answers come from documents of real sizes.
+"""Whether intervals hold what they say, on simulated tables whose answers come from documents of
+real sizes.
 
-`pytest -m long tests/analysis/test_simulation.py` draws 3,000 tables a case, and those of a loss, too, to which answers
-add nearly no noise.
+`pytest -m long tests/analysis/test_simulation.py` draws 3,000 tables a case, and those of a loss,
+too, to which answers add nearly no noise.
 """
 
 import json
@@ -18,7 +19,9 @@ from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.frame import Frame, Sample
 
 ROOT = Path(__file__).parents[2]
-RUN = "reports/overnight-sotu/sop-vs-nsp/runs/sop_all-shared_compact-L4-E96_seed100_ebbcfa237eda.json"
+RUN = (
+    "reports/overnight-sotu/sop-vs-nsp/runs/sop_all-shared_compact-L4-E96_seed100_ebbcfa237eda.json"
+)
 LEVEL_OF_ALL = 50.0  # percent
 TABLES = 6  # of a scale
 BATCH = 100  # tables that are drawn at a time
@@ -31,7 +34,8 @@ class Case:
     Attributes:
         variances: of each row between seeds, in points squared.
         contrasts: the weights of rows whose sum is tested, by name.
-        document, row_and_document: standard deviations of the difficulty of a document, for all rows and for one.
+        document, row_and_document: standard deviations of the difficulty of a document, for all
+            rows and for one.
         answer: that of one answer.
     """
 
@@ -44,7 +48,8 @@ class Case:
 
 DIFFERENCE, LEVEL = {"r0": 1.0, "r1": -1.0}, {"r0": 1.0}
 QUIET = {"r2": 1.0, "r3": -1.0}
-OF_DOCUMENTS = 3.6  # points, of SOP in the run above: what the error of its mean has beyond that of answers
+# points, of SOP in the run above: what the error of its mean has beyond that of answers
+OF_DOCUMENTS = 3.6
 CASES = {
     "equal rows": Case([1] * 6, {"difference": DIFFERENCE, "level": LEVEL}, OF_DOCUMENTS),
     "two of six rows nine times": Case(
@@ -70,13 +75,19 @@ def sizes() -> np.ndarray:
     return np.array(documents[n]["n"] if isinstance(n, str) else n, float)
 
 
-def draw(case: Case, seeds: int, repetitions: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Scores in percent, and right answers. [repetitions, rows, seeds], [repetitions, rows, seeds, documents]"""
+def draw(
+    case: Case, seeds: int, repetitions: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores in percent, and right answers. [repetitions, rows, seeds], [repetitions, rows, seeds,
+    documents]
+    """
     n, rows = sizes(), len(case.variances)
     shape = (repetitions, rows, seeds)
     level = LEVEL_OF_ALL + rng.normal(size=shape) * np.sqrt(case.variances)[:, None]
     by_document = rng.normal(size=(repetitions, 1, 1, len(n))) * case.document
-    by_document = by_document + rng.normal(size=(repetitions, rows, 1, len(n))) * case.row_and_document
+    by_document = (
+        by_document + rng.normal(size=(repetitions, rows, 1, len(n))) * case.row_and_document
+    )
     chance = rng.normal(size=(*shape, len(n))) * case.answer / np.sqrt(n)
     right = n * (level[..., None] + by_document + chance) / 100
     return 100 * right.sum(-1) / n.sum(), right
@@ -93,7 +104,9 @@ def tables(values: np.ndarray, right: np.ndarray, others: np.ndarray) -> Frame:
     vars(frame)["_samples"] = samples(values)
     n = sizes()
     vars(frame)["_documents"] = {
-        str(repetition): {f"{row}-{seed}": (n, table[row, seed]) for row, seed in np.ndindex(table.shape[:2])}
+        str(repetition): {
+            f"{row}-{seed}": (n, table[row, seed]) for row, seed in np.ndindex(table.shape[:2])
+        }
         for repetition, table in enumerate(right)
     }
     return frame
@@ -101,21 +114,29 @@ def tables(values: np.ndarray, right: np.ndarray, others: np.ndarray) -> Frame:
 
 def samples(values: np.ndarray, prefix: str = "") -> dict[str, dict[str, Sample]]:
     """The runs of rows r0, r1, ... by repetition."""
-    names = [[f"{prefix}{row}-{seed}" for seed in range(values.shape[2])] for row in range(values.shape[1])]
+    names = [
+        [f"{prefix}{row}-{seed}" for seed in range(values.shape[2])]
+        for row in range(values.shape[1])
+    ]
     return {
-        str(repetition): {f"r{row}": Sample(tuple(runs), tuple(runs), table[row]) for row, runs in enumerate(names)}
+        str(repetition): {
+            f"r{row}": Sample(tuple(runs), tuple(runs), table[row])
+            for row, runs in enumerate(names)
+        }
         for repetition, table in enumerate(values)
     }
 
 
 def _frame(values: np.ndarray, prefix: str = "") -> Frame:
     frame = toy_frame({})
-    vars(frame)["_samples"] = samples(values, prefix)  # in place of what is computed from a table of all numbers
+    # in place of what is computed from a table of all numbers
+    vars(frame)["_samples"] = samples(values, prefix)
     return frame
 
 
 def pooled(values: np.ndarray, right: np.ndarray, weights: Mapping[str, float]) -> np.ndarray:
-    """Half of the intervals with one variance over seeds for all rows, paired by seed. [repetitions]
+    """Half of the intervals with one variance over seeds for all rows, paired by seed.
+    [repetitions]
 
     The variance over documents is added, as it was: what a seed answers by chance counts twice.
     """
@@ -164,13 +185,17 @@ def simulate(case: Case, seeds: int, repetitions: int) -> dict[str, Result]:
 
 
 def check(case: Case, seeds: int, repetitions: int) -> None:
-    """Assert that at most 6 % are false, and that intervals are at most 1.3 times as wide where rows are alike."""
+    """Assert that at most 6 % are false, and that intervals are at most 1.3 times as wide where
+    rows are alike.
+    """
     most = 0.06
-    by_luck = 2.33 * np.sqrt(most * (1 - most) / repetitions)  # of as many tables, once in a hundred cases
+    # of as many tables, once in a hundred cases
+    by_luck = 2.33 * np.sqrt(most * (1 - most) / repetitions)
     found = simulate(case, seeds, repetitions)
     for name, result in found.items():
         assert result.false <= most + by_luck, f"{name}: {result}"
-        # A level of a loss has no error but that of its own three seeds, of which others lend little.
+        # A level of a loss has no error but that of its own three seeds, of which others lend
+        # little.
         if len(set(case.variances)) == 1 and (name == "difference" or case.answer == 50):
             assert result.wider <= 1.3, f"{name}: {result}"
 

@@ -11,7 +11,13 @@ from toy_reports import toy_report
 from albert_lab.report import report
 from albert_lab.studies import experiment
 
-NAMES = ("chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "google-chrome-stable")
+NAMES = (
+    "chromium",
+    "chromium-browser",
+    "chromium-headless-shell",
+    "google-chrome",
+    "google-chrome-stable",
+)
 SIZES = {"phone": (390, 844), "desktop": (1280, 800)}
 
 
@@ -19,12 +25,22 @@ SIZES = {"phone": (390, 844), "desktop": (1280, 800)}
 def browser():
     with sync_playwright() as playwright:
         own = playwright.chromium.executable_path  # where `playwright install chromium` puts it
-        known = [os.environ.get("ALBERT_LAB_CHROMIUM"), own if Path(own).exists() else None, *map(shutil.which, NAMES)]
+        known = [
+            os.environ.get("ALBERT_LAB_CHROMIUM"),
+            own if Path(own).exists() else None,
+            *map(shutil.which, NAMES),
+        ]
         path = next(filter(None, known), None)
         if path is None:
-            pytest.exit("no Chromium here: `apt-get install chromium`, or name one by ALBERT_LAB_CHROMIUM", 1)
-        # Its sandbox does not work for root, as in a container; it opens nothing but files of these tests.
-        opened = playwright.chromium.launch(executable_path=path, args=[] if os.getuid() else ["--no-sandbox"])
+            pytest.exit(
+                "no Chromium here: `apt-get install chromium`, or name one by ALBERT_LAB_CHROMIUM",
+                1,
+            )
+        # Its sandbox does not work for root, as in a container; it opens nothing but files of these
+        # tests.
+        opened = playwright.chromium.launch(
+            executable_path=path, args=[] if os.getuid() else ["--no-sandbox"]
+        )
         yield opened
         opened.close()
 

@@ -53,7 +53,9 @@ def test_missing_text_is_exit_code_4_and_names_its_expected_path(own_home):
     assert not list(own_home.iterdir())
 
 
-def test_a_folder_that_the_system_refuses_is_exit_code_2_and_is_named(corpus, own_home, monkeypatch):
+def test_a_folder_that_the_system_refuses_is_exit_code_2_and_is_named(
+    corpus, own_home, monkeypatch
+):
     def refuse(folder, *_args, **_options):
         raise PermissionError(errno.EACCES, "Permission denied", str(folder))
 
@@ -68,7 +70,9 @@ def test_a_dry_run_writes_nothing_and_knows_no_speed_before_the_first_run(experi
     done = here(experiment, "--dry-run", "--json", "scale=paper")
     assert done.returncode == 0, done.stderr
     price = json.loads(done.stdout)[experiment]
-    assert (price["seconds"] is None) == (price["flops"] > 1e19) == (experiment != "same-wall-clock")
+    assert (
+        (price["seconds"] is None) == (price["flops"] > 1e19) == (experiment != "same-wall-clock")
+    )
     assert not list(own_home.iterdir())
 
 
@@ -83,7 +87,9 @@ def test_the_parameters_of_three_rows_of_the_paper_fit_a_hundred_columns():
     assert max(map(len, printed.splitlines())) <= 100
 
 
-def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home, runs_here, empty_figures):
+def test_a_study_prints_its_table_and_rebuilds_its_report(
+    corpus, own_home, runs_here, empty_figures
+):
     overrides = toy_overrides(corpus, "budget.value=3")
     done = here("sop-vs-nsp", *overrides, "--tasks", "none")
     assert done.returncode == 0, done.stderr
@@ -104,9 +110,14 @@ def test_a_study_prints_its_table_and_rebuilds_its_report(corpus, own_home, runs
     assert [row["state"] for row in states] == ["done"] * 3
 
 
-def test_a_study_is_finished_without_the_tasks_that_have_no_files(corpus, own_home, tmp_path, runs_here, empty_figures):
+def test_a_study_is_finished_without_the_tasks_that_have_no_files(
+    corpus, own_home, tmp_path, runs_here, empty_figures
+):
     file = tmp_path / "mine.yaml"
-    file.write_text("title: Mine\nsource: none\ngrid: {sharing: [groups]}\ncolumns: [mlm_accuracy, mnli, race]\n")
+    file.write_text(
+        "title: Mine\nsource: none\ngrid: {sharing: [groups]}\ncolumns: [mlm_accuracy, mnli, "
+        "race]\n"
+    )
     study = ["run", str(file), *toy_overrides(corpus, "budget.value=1")]
     done = here(*study)
     assert done.returncode == 0, done.stderr
@@ -124,7 +135,9 @@ def test_a_closed_pipe_gives_no_traceback():
     assert "Traceback" not in done.stderr
 
 
-def test_one_model_has_a_report_and_a_sweep_of_one_point_uses_its_run(corpus, own_home, runs_here, empty_figures):
+def test_one_model_has_a_report_and_a_sweep_of_one_point_uses_its_run(
+    corpus, own_home, runs_here, empty_figures
+):
     done = here("pretrain", *toy_overrides(corpus, "budget.value=2"))
     assert done.returncode == 0, done.stderr
     (run,) = (own_home / "runs").iterdir()
@@ -140,7 +153,10 @@ def test_several_reports_are_published_together_or_not_at_all(tmp_path):
     report = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), seeds=1)
     (tmp_path / "other").mkdir()
     published = {"ALBERT_LAB_PUBLISHED": str(tmp_path / "published")}
-    assert here("report", "--publish", str(report), str(tmp_path / "other"), **published).returncode == 2
+    assert (
+        here("report", "--publish", str(report), str(tmp_path / "other"), **published).returncode
+        == 2
+    )
     assert not (tmp_path / "published").exists()
 
 

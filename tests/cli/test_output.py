@@ -16,7 +16,11 @@ from albert_lab.terminal import screen
 from albert_lab.terminal.console import PlainConsole
 
 HOSTILE = "\x1b]0;owned\x07\r\x9b31m\u202e [red]x[/y] :smile:\nall is well"
-EXPERIMENT = {"title": HOSTILE, "source": HOSTILE, "grid": {"embedding_size": {"evil": "4", "plain": "8"}}}
+EXPERIMENT = {
+    "title": HOSTILE,
+    "source": HOSTILE,
+    "grid": {"embedding_size": {"evil": "4", "plain": "8"}},
+}
 
 
 def check(text: str) -> None:
@@ -31,7 +35,11 @@ def hostile(own_home, corpus):
     asked = Experiment.model_validate({"name": "own", **EXPERIMENT})
     folder = toy_report(paths.reports() / "smoke-sotu" / "own", asked, 2)
     for file in (folder / "study.json", folder / "experiment.yaml"):
-        text = file.read_text().replace('"evil"', json.dumps(HOSTILE)).replace(" evil:", f" {json.dumps(HOSTILE)}:")
+        text = (
+            file.read_text()
+            .replace('"evil"', json.dumps(HOSTILE))
+            .replace(" evil:", f" {json.dumps(HOSTILE)}:")
+        )
         file.write_text(text)
     run = runs.create(runs.plan(toy_config(corpus)))
     (run / runs.FAILURE).write_text(HOSTILE)
@@ -59,7 +67,9 @@ def test_nothing_of_a_report_controls_the_terminal(hostile, empty_figures, tmp_p
     assert [result.returncode for result in printed] == [0, 0, 0, 0, 0, 2, 0, 4]
     assert all("\\u001b]0;owned" in result.stdout for result in printed[:2])
     out = io.StringIO()
-    screen.print_on(PlainConsole(file=out, width=100, force_terminal=False), hostile, analysis.read(hostile))
+    screen.print_on(
+        PlainConsole(file=out, width=100, force_terminal=False), hostile, analysis.read(hostile)
+    )
     check(out.getvalue())
     assert "[red]x[/y] :smile:" in out.getvalue(), "text is no markup"
 
@@ -89,7 +99,9 @@ def test_an_experiment_is_planned_without_its_characters_of_control(tmp_path, ow
     grid = "grid: {embedding_size: {\"\\e]0;a\\r\\u202e\": '4', plain: '8'}}"
     file.write_text(f'title: "\\e]0;a\\nall is well"\nsource: own\n{grid}\n')
     for option in ("--dry-run", "--list"):
-        result = here("run", str(file), "scale=smoke", "corpus=files", f"corpus.path={corpus}", option)
+        result = here(
+            "run", str(file), "scale=smoke", "corpus=files", f"corpus.path={corpus}", option
+        )
         assert result.returncode == 0, result.stderr
         check(result.stdout + result.stderr)
     file.write_text('title: a\n"\\e]0;a": 1\n')

@@ -8,7 +8,9 @@ from toy_reports import toy_report
 from albert_lab.studies import experiment
 
 
-def test_layers_are_drawn_from_the_newest_report_or_from_what_is_named(corpus, own_home, runs_here, empty_figures):
+def test_layers_are_drawn_from_the_newest_report_or_from_what_is_named(
+    corpus, own_home, runs_here, empty_figures
+):
     drawn = own_home / "figures"
     files = [str(drawn / f"layer-similarity.{kind}") for kind in ("png", "svg")]
     done = here("layer-similarity", *toy_overrides(corpus, "budget.value=2"), "--tasks", "none")
@@ -19,13 +21,23 @@ def test_layers_are_drawn_from_the_newest_report_or_from_what_is_named(corpus, o
     assert f"layer-similarity of the report {folder}" in of_report.stderr
     assert of_report.stdout.split() == files
     runs = sorted(path.name for path in (own_home / "runs").iterdir())
-    both = here("plot", "layer-similarity", runs[0], str(own_home / "runs" / runs[1]), str(folder), "--out", str(drawn))
+    both = here(
+        "plot",
+        "layer-similarity",
+        runs[0],
+        str(own_home / "runs" / runs[1]),
+        str(folder),
+        "--out",
+        str(drawn),
+    )
     assert both.returncode == 0, both.stderr
     assert "measuring" not in both.stderr
     text = here("plot", "layer-similarity", runs[0], "corpus=files", f"corpus.path={corpus}")
     assert text.returncode == 2
     newest = here("plot", "learning-curves", str(folder))
-    assert newest.stdout.split() == [str(folder / f"learning-curves.{kind}") for kind in ("png", "svg")]
+    assert newest.stdout.split() == [
+        str(folder / f"learning-curves.{kind}") for kind in ("png", "svg")
+    ]
     shutil.rmtree(folder)
     of_runs = here("plot", "layer-similarity")
     assert all(run in of_runs.stderr for run in runs), "without a report, the newest runs"
@@ -49,7 +61,9 @@ def test_a_report_without_layers_has_no_figure_of_layers(tmp_path):
         (["plot", "layer-similarity", "scale=smoke"], 2, "scale=smoke"),
     ],
 )
-def test_a_figure_that_cannot_be_drawn_is_an_error_and_nothing_is_written(arguments, code, said, own_home):
+def test_a_figure_that_cannot_be_drawn_is_an_error_and_nothing_is_written(
+    arguments, code, said, own_home
+):
     done = here(*arguments)
     assert done.returncode == code, done.stderr
     assert said in done.stderr

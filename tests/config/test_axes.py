@@ -13,7 +13,11 @@ from albert_lab.errors import ConfigError
         ("seed=range(4)", "seed", ["0", "1", "2", "3"]),
         ("masking=glob(*)", "masking", config.groups()["masking"]),
         ("inter_sentence=none,nsp,sop", "inter_sentence", ["none", "nsp", "sop"]),
-        ("optimizer.betas=[0.9,0.99],[0.9,0.999]", "optimizer.betas", ["[0.9,0.99]", "[0.9,0.999]"]),
+        (
+            "optimizer.betas=[0.9,0.99],[0.9,0.999]",
+            "optimizer.betas",
+            ["[0.9,0.99]", "[0.9,0.999]"],
+        ),
         ("corpus.path='a,b'", "corpus.path", ["'a,b'"]),
         ("optimizer.learning_rate=1e-3,null", "optimizer.learning_rate", ["0.001", "null"]),
     ],
@@ -29,7 +33,9 @@ def test_the_text_of_a_value_reads_as_the_value():
     assert config.settings_of([f"corpus.path={text}"]) == {"corpus.path": path}
 
 
-@pytest.mark.parametrize("path", ["my texts, 2024", "[draft] v2.txt", "${HOME}.txt", "it's #1 = {x}.txt", "a,b's\\"])
+@pytest.mark.parametrize(
+    "path", ["my texts, 2024", "[draft] v2.txt", "${HOME}.txt", "it's #1 = {x}.txt", "a,b's\\"]
+)
 def test_a_path_that_hydra_cannot_read_is_refused_with_an_argument_that_means_it(path):
     with pytest.raises(ConfigError) as error:
         config.load(["corpus=files", f"corpus.path={path}"])

@@ -21,26 +21,46 @@ REQUIRED = {
 # The files in conf/
 
 
-@pytest.mark.parametrize("options", [*zip_longest(*config.groups().values())])  # one of each group at a time
+# one of each group at a time
+@pytest.mark.parametrize("options", [*zip_longest(*config.groups().values())])
 def test_every_option_composes_and_is_named_after_its_file(options):
-    chosen = {group: option for group, option in zip(config.groups(), options, strict=True) if option}
+    chosen = {
+        group: option for group, option in zip(config.groups(), options, strict=True) if option
+    }
     choices = [f"{group}={option}" for group, option in chosen.items()]
-    composed = config.load([*choices, *(text for choice in choices for text in REQUIRED.get(choice, []))])
+    composed = config.load(
+        [*choices, *(text for choice in choices for text in REQUIRED.get(choice, []))]
+    )
     assert {group: getattr(composed, group).name for group in chosen} == chosen
 
 
 @pytest.mark.parametrize(
     "overrides",
     [
-        ["scale=smoke", "model.num_layers=3", "sharing=not-shared", "budget.value=${scale.budget.tokens}"],
-        ["embedding_size=${hidden_over:2}", "model.hidden_size=48", "scale=gpu", "optimizer.betas=[0.8,0.9]"],
-        ["inter_sentence.labels=[{kind: consecutive, share: 0.5}, {kind: swapped, share: 0.5}]", "masking=official"],
+        [
+            "scale=smoke",
+            "model.num_layers=3",
+            "sharing=not-shared",
+            "budget.value=${scale.budget.tokens}",
+        ],
+        [
+            "embedding_size=${hidden_over:2}",
+            "model.hidden_size=48",
+            "scale=gpu",
+            "optimizer.betas=[0.8,0.9]",
+        ],
+        [
+            "inter_sentence.labels=[{kind: consecutive, share: 0.5}, {kind: swapped, share: 0.5}]",
+            "masking=official",
+        ],
         ["corpus=files", "corpus.path='a b, c'", "machine.threads=2", "machine.threads=null"],
     ],
 )
 def test_values_set_on_composed_options_give_the_composition_of_hydra(overrides):
     composed = config.hydra().load_configuration("config", overrides, RunMode.RUN, from_shell=False)
-    composed = OmegaConf.to_container(OmegaConf.masked_copy(composed, [*map(str, composed)][1:]), resolve=True)
+    composed = OmegaConf.to_container(
+        OmegaConf.masked_copy(composed, [*map(str, composed)][1:]), resolve=True
+    )
     content = config.content_of(config.settings_of(overrides))
     for group in config.groups():
         composed[group].setdefault("name", content[group]["name"])  # pyright: ignore
@@ -62,7 +82,9 @@ def test_the_command_line_overrides_the_scale(order):
     def load(*overrides):
         return config.load(overrides[::order])
 
-    assert load("scale=paper", "masking=as-described").masking == config.load(["scale=laptop"]).masking
+    assert (
+        load("scale=paper", "masking=as-described").masking == config.load(["scale=laptop"]).masking
+    )
     assert load("scale=paper", "model=tiny").model.name == "tiny"
     assert load("scale=smoke", "batch_size=8").batch_size == 8
     assert load("scale=smoke", "optimizer.learning_rate=0.5").optimizer.learning_rate == 0.5
@@ -99,7 +121,10 @@ def test_the_default_learning_rate_is_the_papers_scaled_by_the_root_of_the_batch
         ("model.num_attention_heads=7", "hidden_size=72"),
         ("embedding_size=${hidden_over:7}", "embedding_size"),
         ("inter_sentence.labels.0.share=0.4", "inter_sentence"),
-        ("inter_sentence.labels=[{kind: swapped},{kind: consecutive, share: 1.0}]", "labels.0.share"),
+        (
+            "inter_sentence.labels=[{kind: swapped},{kind: consecutive, share: 1.0}]",
+            "labels.0.share",
+        ),
         ("machine.micro_batch_size=7", "batch_size=32"),
         ("max_sequence_length=1024", "max_position_embeddings=512"),
         ("sharing.ffn_groups=4", "num_layers=2"),
@@ -129,7 +154,8 @@ def test_an_existing_tokenizer_sets_the_vocabulary_size(tmp_path):
     file = toy_tokenizer_file(tmp_path, vocab_size=52)
     asked = ["tokenizer=model-file", f"tokenizer.model_file={tmp_path / 'mine.model'}"]
     before = config.load(asked).tokenizer.vocab_size
-    file.rename(tmp_path / "mine.model")  # between two commands of one process, which keep what they composed
+    # between two commands of one process, which keep what they composed
+    file.rename(tmp_path / "mine.model")
     paths.use_conf([])
     assert config.load(asked).tokenizer.vocab_size == 52 != before
 
@@ -162,7 +188,9 @@ def test_the_shown_configuration_has_every_key_also_those_that_records_leave_out
     assert shown["position_encoding"] == "learned"
     assert shown["inter_sentence"]["random_share"] == 0
     assert set(shown) == set(type(composed).model_fields)
-    assert config.load(["scale=smoke", f"position_encoding={shown['position_encoding']}"]) == composed
+    assert (
+        config.load(["scale=smoke", f"position_encoding={shown['position_encoding']}"]) == composed
+    )
 
 
 @pytest.mark.parametrize(("layers", "blocks"), [(1, (0,)), (2, (0, 1)), (5, (0, 1, 1, 1, 2))])

@@ -13,7 +13,10 @@ from albert_lab.config.schema import digest
 OTHER_VALUES = {
     "length_schedule.stages": [],
     "model.hidden_act": "relu",
-    "inter_sentence.labels": [{"kind": "consecutive", "share": 0.25}, {"kind": "swapped", "share": 0.75}],
+    "inter_sentence.labels": [
+        {"kind": "consecutive", "share": 0.25},
+        {"kind": "swapped", "share": 0.75},
+    ],
     "inter_sentence.single_sentence_chunks": "other-document",
     "corpus.source": "files",
     "inter_sentence.cutting": "released",
@@ -36,7 +39,13 @@ OTHER_VALUES = {
     "machine.workers": 2,
     "machine.micro_batch_size": 8,
 }
-NOT_PART_OF_THE_NAME = ("scale.", "corpus.path", "added_corpus.path", "tokenizer.model_file", "machine.")
+NOT_PART_OF_THE_NAME = (
+    "scale.",
+    "corpus.path",
+    "added_corpus.path",
+    "tokenizer.model_file",
+    "machine.",
+)
 
 
 def leaves(content, prefix=""):
@@ -73,10 +82,20 @@ LAPTOP, IN_TOKENS, TIMED = (
     for budget in ("steps", "tokens", "wall-clock")
 )
 LEAVES = list(leaves(LAPTOP.model_dump()))
-# Keys that have one value; and another source of added text needs a path (tests/data/test_added_corpus.py).
-FIXED = {"corpus.datasets", "added_corpus.datasets", "tokenizer.digit_commas", "added_corpus.source"}
-IN_THE_NAME = [key for key in LEAVES if not key.startswith(NOT_PART_OF_THE_NAME) and key not in FIXED]
-OF_THE_MACHINE = [key for key in LEAVES if key.startswith("machine.") and key != "machine.report_to"]
+# Keys that have one value; and another source of added text needs a path
+# (tests/data/test_added_corpus.py).
+FIXED = {
+    "corpus.datasets",
+    "added_corpus.datasets",
+    "tokenizer.digit_commas",
+    "added_corpus.source",
+}
+IN_THE_NAME = [
+    key for key in LEAVES if not key.startswith(NOT_PART_OF_THE_NAME) and key not in FIXED
+]
+OF_THE_MACHINE = [
+    key for key in LEAVES if key.startswith("machine.") and key != "machine.report_to"
+]
 
 
 @pytest.mark.parametrize("key", IN_THE_NAME)
@@ -92,12 +111,21 @@ def test_the_machine_is_part_of_the_name_only_with_a_wall_clock_budget(key):
 
 
 def test_a_scale_and_its_explicit_values_are_the_same_run():
-    laptop, smoke = LAPTOP.model_dump(mode="json"), config.load(["scale=smoke"]).model_dump(mode="json")
-    assert run_id(config.validate({**smoke, "scale": laptop["scale"]})) == run_id(config.validate(smoke))
+    laptop, smoke = (
+        LAPTOP.model_dump(mode="json"),
+        config.load(["scale=smoke"]).model_dump(mode="json"),
+    )
+    assert run_id(config.validate({**smoke, "scale": laptop["scale"]})) == run_id(
+        config.validate(smoke)
+    )
 
 
 def test_only_keys_have_values():
-    assert [LAPTOP.value(key) for key in ("optimizer.name", "copy", "budget.identity")] == ["adamw", None, None]
+    assert [LAPTOP.value(key) for key in ("optimizer.name", "copy", "budget.identity")] == [
+        "adamw",
+        None,
+        None,
+    ]
 
 
 def test_a_path_is_not_part_of_the_name():
@@ -110,6 +138,11 @@ def test_a_path_is_not_part_of_the_name():
 
 
 def test_a_number_has_the_same_hash_in_every_notation():
-    written = [["budget.value=500"], ["budget.value=500.0"], ["budget.value=5e2"], ["++budget.value=500"]]
+    written = [
+        ["budget.value=500"],
+        ["budget.value=500.0"],
+        ["budget.value=5e2"],
+        ["++budget.value=500"],
+    ]
     assert len({run_id(config.load(overrides)) for overrides in written}) == 1
     assert run_id(config.load(["dropout=0"])) == run_id(config.load(["dropout=0.0"]))

@@ -14,7 +14,9 @@ from albert_lab.runs import run as runs
 
 @pytest.fixture(scope="module")
 def base_and_both(corpus, tmp_path_factory):
-    """Configurations without and with added text, which also contains a copy of the whole corpus."""
+    """Configurations without and with added text, which also contains a copy of the whole
+    corpus.
+    """
     added = write_corpus(tmp_path_factory.mktemp("added"), documents=40, seed=1)
     (added / "copy.txt").write_text((corpus / "toy.txt").read_text())
     base = toy_config(corpus)
@@ -37,27 +39,45 @@ def test_training_reads_the_corpus_and_what_is_new_in_the_added_text(base_and_bo
     one, other = (open_shards(prepare(config, print), "train") for config in (base, both))
     assert np.array_equal(other.tokens[: len(one.tokens)], one.tokens)
     own = {*map("\n".join, iterate(base.corpus))}
-    others = map("\n".join, iterate(base.corpus.model_copy(update={"path": str(added / "toy.txt")})))
+    others = map(
+        "\n".join, iterate(base.corpus.model_copy(update={"path": str(added / "toy.txt")}))
+    )
     new = [text for text in others if text not in own]
     trained = [text for text in new if split_of(text, base.corpus.dev_share) == "train"]
     assert 0 < len(trained) < len(new), "the hash holds some of the added text out too"
     assert other.num_documents == one.num_documents + len(trained)
 
 
-def test_added_text_has_no_held_out_document_in_other_white_space_or_as_a_part_of_a_longer_one(corpus, tmp_path):
+def test_added_text_has_no_held_out_document_in_other_white_space_or_as_a_part_of_a_longer_one(
+    corpus, tmp_path
+):
     base = toy_config(corpus)
-    held_out = [text for text in map("\n".join, iterate(base.corpus)) if split_of(text, base.corpus.dev_share) == "dev"]
-    new = "\n".join(f"this is line {number} of a text that nobody has seen before today" for number in range(5))
-    (tmp_path / "a.txt").write_text("\n\n".join(re.sub(r"\s+", "  ", text) for text in held_out) + f"\n\n{new}\n")
+    held_out = [
+        text
+        for text in map("\n".join, iterate(base.corpus))
+        if split_of(text, base.corpus.dev_share) == "dev"
+    ]
+    new = "\n".join(
+        f"this is line {number} of a text that nobody has seen before today" for number in range(5)
+    )
+    (tmp_path / "a.txt").write_text(
+        "\n\n".join(re.sub(r"\s+", "  ", text) for text in held_out) + f"\n\n{new}\n"
+    )
     (tmp_path / "b.txt").write_text("\n\n".join(f"{new}\n\n{text}" for text in held_out) + "\n")
     one = open_shards(prepare(base, print), "train")
     for file in ("a", "b"):
-        more = ["added_corpus=files", f"added_corpus.path={tmp_path}/{file}.txt", "added_corpus.sentences=line"]
+        more = [
+            "added_corpus=files",
+            f"added_corpus.path={tmp_path}/{file}.txt",
+            "added_corpus.sentences=line",
+        ]
         whole = [*more, "added_corpus.source_documents=file", "added_corpus.documents=file"]
         for added in (more, whole):
             other = open_shards(prepare(toy_config(corpus, *added), print), "train")
             assert other.num_documents - one.num_documents <= 1, "at most the new text is added"
-            assert len(other.sentence_offsets) - len(one.sentence_offsets) <= (5 if file == "a" else 5 * len(held_out))
+            assert len(other.sentence_offsets) - len(one.sentence_offsets) <= (
+                5 if file == "a" else 5 * len(held_out)
+            )
 
 
 def test_added_text_that_is_not_there_is_named(corpus):

@@ -12,7 +12,14 @@ from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import batches as module
 from albert_lab.data import chunks
-from albert_lab.data.batches import Batch, Batches, StagedBatches, collate, fixed_pairs, micro_batches
+from albert_lab.data.batches import (
+    Batch,
+    Batches,
+    StagedBatches,
+    collate,
+    fixed_pairs,
+    micro_batches,
+)
 from albert_lab.data.pairs import make_pairs
 from albert_lab.data.shards import Shards
 from albert_lab.data.tokenizer import Tokenizer
@@ -36,7 +43,9 @@ VOCABULARY = cast(Tokenizer, ToyVocabulary())
 
 
 def configure(*overrides: str) -> RunConfig:
-    return load(["scale=smoke", "batch_size=16", "max_sequence_length=32", "inter_sentence=sop", *overrides])
+    return load(
+        ["scale=smoke", "batch_size=16", "max_sequence_length=32", "inter_sentence=sop", *overrides]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +63,18 @@ def make_batches(shards: Shards, config: RunConfig) -> Batches:
 
 
 def make_set(shards: Shards, config: RunConfig, num_pairs: int, seed: int = 5) -> Batch:
-    pairs, rng = fixed_pairs(shards, config.inter_sentence, config, num_pairs, seed), np.random.default_rng(seed)
+    pairs, rng = (
+        fixed_pairs(shards, config.inter_sentence, config, num_pairs, seed),
+        np.random.default_rng(seed),
+    )
     return collate(shards, pairs, VOCABULARY, config.masking, config.max_sequence_length, rng)
 
 
 def same(one: Batch, other: Batch) -> bool:
-    return all(np.array_equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(Batch))
+    return all(
+        np.array_equal(getattr(one, field.name), getattr(other, field.name))
+        for field in fields(Batch)
+    )
 
 
 def unmask(batch: Batch) -> np.ndarray:
@@ -81,11 +96,17 @@ def test_an_example_is_cls_a_sep_b_sep_and_padding(shards, config):
     for row, ids in enumerate(unmask(batch).tolist()):
         a, b = (
             shards.tokens[start : start + length].tolist()
-            for start, length in ((pairs.a_start[row], pairs.a_length[row]), (pairs.b_start[row], pairs.b_length[row]))
+            for start, length in (
+                (pairs.a_start[row], pairs.a_length[row]),
+                (pairs.b_start[row], pairs.b_length[row]),
+            )
         )
         padding = 32 - 3 - len(a) - len(b)
         assert ids == [2, *a, 3, *b, 3, *[0] * padding]
-        assert batch.token_type_ids[row].tolist() == [0] * (len(a) + 2) + [1] * (len(b) + 1) + [0] * padding
+        assert (
+            batch.token_type_ids[row].tolist()
+            == [0] * (len(a) + 2) + [1] * (len(b) + 1) + [0] * padding
+        )
         assert batch.attention_mask[row].tolist() == [True] * (32 - padding) + [False] * padding
     np.testing.assert_array_equal(batch.pair_labels, pairs.label[:16])
     assert batch.num_tokens == sum(pairs.a_length[:16] + pairs.b_length[:16] + 3)
@@ -111,8 +132,12 @@ def test_epochs_follow_each_other_without_gap_or_overlap(shards, config):
     batches = make_batches(shards, config)
     steps = [batches.batch(step) for step in range(len(labels) // 16)]
     assert len({len(plan) for plan in plans}) > 1
-    np.testing.assert_array_equal(np.concatenate([batch.pair_labels for batch in steps]), labels[: 16 * len(steps)])
-    np.testing.assert_array_equal(np.concatenate([unmask(batch)[:, 1] for batch in steps]), firsts[: 16 * len(steps)])
+    np.testing.assert_array_equal(
+        np.concatenate([batch.pair_labels for batch in steps]), labels[: 16 * len(steps)]
+    )
+    np.testing.assert_array_equal(
+        np.concatenate([unmask(batch)[:, 1] for batch in steps]), firsts[: 16 * len(steps)]
+    )
 
 
 # ---- prefetching ----
@@ -122,7 +147,9 @@ def threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
 
 
-def test_an_error_in_the_thread_is_raised_at_its_batch_and_ends_the_thread(shards, config, monkeypatch):
+def test_an_error_in_the_thread_is_raised_at_its_batch_and_ends_the_thread(
+    shards, config, monkeypatch
+):
     make = Batches.batch
 
     def fail_at_step_two(batches: Batches, step: int) -> Batch:
@@ -147,7 +174,9 @@ def test_micro_batches_split_the_batch_by_rows(shards, config):
     parts = list(micro_batches(batch, 6))
     assert [len(part) for part in parts] == [6, 6, 4]
     for name in ("input_ids", "token_type_ids", "attention_mask", "masked_labels", "pair_labels"):
-        np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(batch, name))
+        np.testing.assert_array_equal(
+            np.concatenate([getattr(part, name) for part in parts]), getattr(batch, name)
+        )
     np.testing.assert_array_equal(np.concatenate([unmask(part) for part in parts]), unmask(batch))
     assert sum(part.num_tokens for part in parts) == batch.num_tokens
     assert same(next(micro_batches(batch, 16)), batch)

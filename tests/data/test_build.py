@@ -24,7 +24,9 @@ def left(folder):
         (OSError(errno.ENOSPC, "no space"), OSError),
     ],
 )
-def test_a_build_that_fails_leaves_nothing_and_is_repeated_until_the_folder_exists(tmp_path, error, raised):
+def test_a_build_that_fails_leaves_nothing_and_is_repeated_until_the_folder_exists(
+    tmp_path, error, raised
+):
     def fail(folder):
         write(folder)
         raise error

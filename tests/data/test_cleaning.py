@@ -14,7 +14,12 @@ def words(text):
     return text.split()
 
 
-@given(st.text(st.characters(max_codepoint=0x24F, exclude_categories=["Cc"]) | st.sampled_from("\u0301\u0327ﬁ½ \t")))
+@given(
+    st.text(
+        st.characters(max_codepoint=0x24F, exclude_categories=["Cc"])
+        | st.sampled_from("\u0301\u0327ﬁ½ \t")
+    )
+)
 def test_latin_text_is_cleaned_by_the_released_rule(text):
     decomposed = unicodedata.normalize("NFKD", " ".join(text.split()))
     released = "".join(char for char in decomposed if not unicodedata.combining(char)).lower()
@@ -34,7 +39,10 @@ def test_ascii_text_is_cleaned_as_by_the_normalizer_and_nothing_changes_twice(te
         ("Schöne Füße", "de", "schöne füße"),
         ("ISPARTA İstanbul şehri", "tr", "ısparta istanbul şehri"),
         ("ΟΔΟΣ καλή", "el", "οδοσ καλή"),
-        *((text, "en", text) for text in ("हिन्दी फ़िल्म", "がぎぐ パン", "ශ්‍රී", "คำว่า", "أحمد مُدَرِّس", "日本語")),
+        *(
+            (text, "en", text)
+            for text in ("हिन्दी फ़िल्म", "がぎぐ パン", "ශ්‍රී", "คำว่า", "أحمد مُدَرِّس", "日本語")
+        ),
     ],
 )
 def test_words_of_each_language_keep_their_letters(text, language, cleaned):

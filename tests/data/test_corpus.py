@@ -24,7 +24,11 @@ TWO_DOCUMENTS = "One line.\nAnother, naïve one.\n\nA second document.\n"
 
 @cache
 def usual() -> CorpusConfig:
-    settings = ["corpus.dev_share=0.5", "corpus.documents=blank-line", "corpus.document_tokens=null"]
+    settings = [
+        "corpus.dev_share=0.5",
+        "corpus.documents=blank-line",
+        "corpus.document_tokens=null",
+    ]
     return load(["corpus=files", "corpus.path=texts", *settings]).corpus
 
 
@@ -44,23 +48,32 @@ def test_a_blank_line_or_the_end_of_a_file_ends_a_document(tmp_path):
     file.write_text("\n" + TWO_DOCUMENTS + "   \n\n")
     result = list(texts.iterate(corpus(file)))
     assert result == [["One line.\nAnother, naïve one."], ["A second document."]]
-    assert read(corpus(file, documents="file")) == ["One line.\nAnother, naïve one.\nA second document."]
+    assert read(corpus(file, documents="file")) == [
+        "One line.\nAnother, naïve one.\nA second document."
+    ]
 
 
 def divide(settings):
-    return [[*map("\n".join, texts.documents_of(source, settings))] for source in texts.iterate(settings)]
+    return [
+        [*map("\n".join, texts.documents_of(source, settings))]
+        for source in texts.iterate(settings)
+    ]
 
 
 def test_a_source_document_is_split_into_its_documents(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text(TWO_DOCUMENTS)
-    whole, blocks = ["One line.\nAnother, naïve one.", "A second document."], ["One line.", "Another, naïve one."]
+    whole, blocks = (
+        ["One line.\nAnother, naïve one.", "A second document."],
+        ["One line.", "Another, naïve one."],
+    )
     for source, documents, expected in [
         ("blank-line", "blank-line", [[whole[0]], [whole[1]]]),
         ("blank-line", "paragraph", [blocks, [whole[1]]]),
         ("file", "blank-line", [whole]),
         ("file", "paragraph", [[*blocks, whole[1]]]),
-        ("blank-line", "file", [["\n".join(whole)]]),  # a document is never split between two source documents
+        # a document is never split between two source documents
+        ("blank-line", "file", [["\n".join(whole)]]),
     ]:
         assert divide(corpus(file, source_documents=source, documents=documents)) == expected
     by_lines = corpus(file, source_documents="file", documents="paragraph", sentences="line")
@@ -77,11 +90,16 @@ def test_the_paragraphs_of_a_record_are_its_lines(tmp_path):
 def test_files_are_source_documents_if_about_two_of_them_would_be_held_out(tmp_path, monkeypatch):
     for number in range(10):
         (tmp_path / f"{number}.txt").write_text(TWO_DOCUMENTS)
-    by_file, by_block = (list(texts.iterate(corpus(tmp_path, dev_share=share))) for share in (0.2, 0.19))
+    by_file, by_block = (
+        list(texts.iterate(corpus(tmp_path, dev_share=share))) for share in (0.2, 0.19)
+    )
     assert (len(by_file), len(by_block)) == (10, 20)
     assert len(by_file[0]) == 2
     assert len(list(texts.iterate(corpus(tmp_path, dev_share=0.01, source_documents="file")))) == 10
-    assert len(list(texts.iterate(corpus(tmp_path, dev_share=0.9, source_documents="blank-line")))) == 20
+    assert (
+        len(list(texts.iterate(corpus(tmp_path, dev_share=0.9, source_documents="blank-line"))))
+        == 20
+    )
     monkeypatch.setattr(texts, "_SHARD", 10)  # bytes: these files are larger
     assert len(list(texts.iterate(corpus(tmp_path, dev_share=0.9)))) == 20
 
@@ -105,14 +123,18 @@ def test_records_of_every_format_are_read_by_name_or_first_line(tmp_path, name, 
     elif form == "lines" or name in ("a.jsonl", "a.ndjson"):
         file.write_text("\n".join(json.dumps(record, ensure_ascii=False) for record in RECORDS))
     else:
-        file.write_text(json.dumps(RECORDS, indent=2 if form == "pretty" else None, ensure_ascii=False))
+        file.write_text(
+            json.dumps(RECORDS, indent=2 if form == "pretty" else None, ensure_ascii=False)
+        )
     assert read(corpus(file)) == read(corpus(tmp_path)) == [record["text"] for record in RECORDS]
 
 
 def test_several_paths_are_read_in_their_order(tmp_path):
     for name in ("b.txt", "a.txt"):
         (tmp_path / name).write_text(f"In {name}.")
-    both = corpus(tmp_path).model_copy(update={"path": (str(tmp_path / "b.txt"), str(tmp_path / "*.txt"))})
+    both = corpus(tmp_path).model_copy(
+        update={"path": (str(tmp_path / "b.txt"), str(tmp_path / "*.txt"))}
+    )
     assert read(both) == ["In b.txt.", "In a.txt.", "In b.txt."]
 
 
@@ -139,7 +161,15 @@ def test_a_folder_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_folder_gives_its_text_files_sorted_by_name_and_a_glob_all_that_it_matches(tmp_path):
-    for name in ("b.txt", "a/z.txt", "wiki_00", ".hidden/x.txt", ".DS_Store", "README.md", "t.csv.gz"):
+    for name in (
+        "b.txt",
+        "a/z.txt",
+        "wiki_00",
+        ".hidden/x.txt",
+        ".DS_Store",
+        "README.md",
+        "t.csv.gz",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"In {name}.")
     (tmp_path / "a" / "back").symlink_to(tmp_path)
@@ -185,9 +215,17 @@ def test_compressed_files_give_their_text_and_damaged_ones_are_refused(tmp_path,
         ("a.json", b"[1, 2", "a.json"),
         ("a.csv", b"id,body\n1,x\n", "a.csv:1: corpus.text_field"),
         ("a.txt", b"<?xml version='1.0'?>\n<p>Text.</p>", "a.txt"),
-        ("wiki_00", b'<doc id="1" url="u" title="T">\nT\n\nText.\n</doc>\n', "wiki_00 .*wikiextractor --json"),
+        (
+            "wiki_00",
+            b'<doc id="1" url="u" title="T">\nT\n\nText.\n</doc>\n',
+            "wiki_00 .*wikiextractor --json",
+        ),
         ("a.csv", b"text,label\nOne.,1,\nTwo.,0,\n", "a.csv cannot be read as a table: row 1"),
-        ("a.tsv", b'id\ttext\n1\t"Stop.\n2\tShe ran"\n', "a.tsv cannot be read as a table: .* a quoted cell"),
+        (
+            "a.tsv",
+            b'id\ttext\n1\t"Stop.\n2\tShe ran"\n',
+            "a.tsv cannot be read as a table: .* a quoted cell",
+        ),
         ("a.tsv", b'id\ttext\n1\t"Stop," she said.\n', "a.tsv cannot be read as a table"),
         ("a.parquet", b"PAR1", "a.parquet"),
     ],
@@ -208,7 +246,12 @@ def test_a_path_without_text_is_named(tmp_path, name):
 @pytest.mark.parametrize("skip", ["stop", "skip"])
 @pytest.mark.parametrize(
     ("name", "remedy"),
-    [("data-0.arrow", "load_from_disk"), ("a.pdf", "pdftotext"), ("a.docx", "pandoc"), ("a.tar.gz", "unpack")],
+    [
+        ("data-0.arrow", "load_from_disk"),
+        ("a.pdf", "pdftotext"),
+        ("a.docx", "pandoc"),
+        ("a.tar.gz", "unpack"),
+    ],
 )
 def test_a_file_of_another_format_is_refused_with_what_converts_it(tmp_path, name, remedy, skip):
     (tmp_path / "train").mkdir()
@@ -227,7 +270,11 @@ def test_lines_without_a_blank_one_are_documents_where_a_line_is_a_sentence(tmp_
     file = tmp_path / "news.txt"
     file.write_text("\nOne line.\nAnother one.\n\n")
     assert read(corpus(file, sentences="line")) == ["One line.", "Another one."]
-    for changes in ({"sentences": "split"}, {"documents": "file"}, {"source_documents": "blank-line"}):
+    for changes in (
+        {"sentences": "split"},
+        {"documents": "file"},
+        {"source_documents": "blank-line"},
+    ):
         assert len(read(corpus(file, **{"sentences": "line"} | changes))) == 1
     added = AddedText.model_construct(**dict(corpus(file, sentences="line")))
     assert len(read(added)) == 1, "all of it is trained on"
@@ -237,16 +284,26 @@ def test_lines_without_a_blank_one_are_documents_where_a_line_is_a_sentence(tmp_
 
 @pytest.mark.parametrize(
     ("start", "remedy"),
-    [("7\t", "cut -f 2 "), ("7\ten\t", "cut -f 3 "), ("7. ", "sed -E"), ("", None), ("In 1850 ", None)],
+    [
+        ("7\t", "cut -f 2 "),
+        ("7\ten\t", "cut -f 3 "),
+        ("7. ", "sed -E"),
+        ("", None),
+        ("In 1850 ", None),
+    ],
 )
 def test_what_is_in_front_of_every_sentence_is_said_before_it_becomes_text(tmp_path, start, remedy):
-    (tmp_path / "a.txt").write_text("\n\n".join(f"{start}The {number} cat sat." for number in range(30)))
+    (tmp_path / "a.txt").write_text(
+        "\n\n".join(f"{start}The {number} cat sat." for number in range(30))
+    )
     doubts = texts.doubts(corpus(tmp_path))
     assert [remedy in doubt for doubt in doubts] == ([True] if remedy else [])
 
 
 @pytest.mark.parametrize("path", ["my-texts.txt", "../texts", "texts", "~/texts", "os"])
-@pytest.mark.parametrize(("section", "option"), [("corpus", "sotu"), ("added_corpus", "sotu-since-1900")])
+@pytest.mark.parametrize(
+    ("section", "option"), [("corpus", "sotu"), ("added_corpus", "sotu-since-1900")]
+)
 def test_a_path_of_the_users_own_is_not_taken_for_a_package(path, section, option):
     config = load(["scale=smoke", f"{section}={option}", f"{section}.path='{path}'"])
     with pytest.raises(MissingDataError, match=f"{section}.path={path}"):
@@ -265,13 +322,19 @@ def test_a_repeated_text_is_dropped_and_counted_in_any_white_space():
 
 
 def test_the_split_of_a_document_never_changes():
-    splits = {seed: [texts.split_of(text, 0.5, seed) for text in ("one", "two", "three", "four")] for seed in (0, 1)}
+    splits = {
+        seed: [texts.split_of(text, 0.5, seed) for text in ("one", "two", "three", "four")]
+        for seed in (0, 1)
+    }
     assert splits == {0: ["train", "dev", "train", "dev"], 1: ["dev", "train", "dev", "dev"]}
 
 
 def test_the_dev_split_has_its_share_and_a_larger_share_only_adds_documents():
     documents = [f"document {number}" for number in range(20_000)]
-    held_out = {share: {text for text in documents if texts.split_of(text, share) == "dev"} for share in (0.02, 0.2)}
+    held_out = {
+        share: {text for text in documents if texts.split_of(text, share) == "dev"}
+        for share in (0.02, 0.2)
+    }
     for share, chosen in held_out.items():
         assert abs(len(chosen) / len(documents) - share) < 4 * (share / len(documents)) ** 0.5
     assert held_out[0.02] < held_out[0.2]

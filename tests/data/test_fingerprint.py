@@ -31,7 +31,8 @@ def test_the_fingerprint_depends_only_on_names_and_contents(files):
     renamed = look_again(corpus(moved))
     state = (moved / "c.txt").stat()
     (moved / "c.txt").write_text("Tow.")
-    os.utime(moved / "c.txt", ns=(state.st_atime_ns, state.st_mtime_ns))  # neither size nor time tells of the change
+    # neither size nor time tells of the change
+    os.utime(moved / "c.txt", ns=(state.st_atime_ns, state.st_mtime_ns))
     assert len({first, renamed, look_again(corpus(moved))}) == 3
 
 

@@ -14,7 +14,22 @@ from albert_lab.errors import ConfigError
 
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is an extra")
 
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "red", ",", "cafe", ".", "b", "##a", "##ido"]
+TOKENS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "cat",
+    "##s",
+    "red",
+    ",",
+    "cafe",
+    ".",
+    "b",
+    "##a",
+    "##ido",
+]
 TOKENS += [f"[unused{number}]" for number in range(20)]
 
 
@@ -22,7 +37,9 @@ TOKENS += [f"[unused{number}]" for number in range(20)]
 def file(tmp_path_factory):
     """A WordPiece tokenizer.json that truncates and pads, like published ones."""
     tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece({token: number for number, token in enumerate(TOKENS)}, unk_token="[UNK]")
+        tokenizers.models.WordPiece(
+            {token: number for number, token in enumerate(TOKENS)}, unk_token="[UNK]"
+        )
     )
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
@@ -38,7 +55,13 @@ def test_it_is_recognized_by_its_suffix_and_adds_and_truncates_nothing(file):
     tokenizer = load_model(file)
     assert not isinstance(tokenizer, SentencePieceTokenizer)
     assert tokenizer.encode(["Red cats, red CAFÉ", ""]) == [[7, 5, 6, 8, 7, 9], []]
-    special = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
+    special = (
+        tokenizer.pad_id,
+        tokenizer.unk_id,
+        tokenizer.cls_id,
+        tokenizer.sep_id,
+        tokenizer.mask_id,
+    )
     assert special == (0, 1, 2, 3, 4)
     assert tokenizer.vocab_size == len(TOKENS)
     assert tokenizer.tokens() == TOKENS
@@ -46,7 +69,9 @@ def test_it_is_recognized_by_its_suffix_and_adds_and_truncates_nothing(file):
 
 def test_a_vocabulary_with_gaps_has_room_for_its_largest_id(tmp_path):
     ids = {token: number for number, token in enumerate(TOKENS)} | {"far": 90}
-    tokenizers.Tokenizer(tokenizers.models.WordLevel(ids, unk_token="[UNK]")).save(str(tmp_path / "tokenizer.json"))
+    tokenizers.Tokenizer(tokenizers.models.WordLevel(ids, unk_token="[UNK]")).save(
+        str(tmp_path / "tokenizer.json")
+    )
     tokenizer = load_model(tmp_path / "tokenizer.json")
     assert tokenizer.vocab_size == 91
     assert vocabulary_size(str(tmp_path / "tokenizer.json")) == 91
@@ -62,7 +87,9 @@ def test_offsets_refer_to_the_raw_text(file):
 
 def test_the_name_of_a_special_token_in_a_text_is_text(tmp_path):
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[", "]", "mask", "cat"]
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece({token: n for n, token in enumerate(vocabulary)}))
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece({token: n for n, token in enumerate(vocabulary)})
+    )
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     tokenizer.add_special_tokens(vocabulary[:5])
@@ -72,11 +99,19 @@ def test_the_name_of_a_special_token_in_a_text_is_text(tmp_path):
     assert tokenizer.encode_with_offsets("[MASK] cat")[0] == [5, 7, 6, 8]
 
 
-def test_wordpieces_with_the_prefix_continue_a_word_and_other_pieces_by_their_letters(file, tmp_path):
+def test_wordpieces_with_the_prefix_continue_a_word_and_other_pieces_by_their_letters(
+    file, tmp_path
+):
     starts = load_model(file).word_starts
-    assert [token for token, start in zip(TOKENS, starts, strict=True) if not start] == ["##s", "##a", "##ido"]
+    assert [token for token, start in zip(TOKENS, starts, strict=True) if not start] == [
+        "##s",
+        "##a",
+        "##ido",
+    ]
     pieces = [(token, 0.0) for token in (*TOKENS[:5], "▁red", "##", "s")]
-    tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, 1)).save(str(tmp_path / "tokenizer.json"))
+    tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, 1)).save(
+        str(tmp_path / "tokenizer.json")
+    )
     assert load_model(tmp_path / "tokenizer.json").word_starts.tolist()[5:] == [True, False, False]
 
 
@@ -91,7 +126,11 @@ def test_a_file_without_a_tokenizer_or_a_special_token_is_refused(file, tmp_path
 
 
 def test_text_is_prepared_as_with_sentencepiece(file, corpus, own_home):
-    more = ["tokenizer=model-file", f"tokenizer.model_file={file}", f"tokenizer.vocab_size={len(TOKENS)}"]
+    more = [
+        "tokenizer=model-file",
+        f"tokenizer.model_file={file}",
+        f"tokenizer.vocab_size={len(TOKENS)}",
+    ]
     config = toy_config(corpus, *more)
     assert tokenizer_fingerprint(config) == load_model(file).fingerprint
     shards = open_shards(prepare(config, lambda _line: None), "dev", load_tokenizer(config))

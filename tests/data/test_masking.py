@@ -31,14 +31,18 @@ def make_batch(rows: int, length: int, rng: np.random.Generator, padding: int = 
 
 def mask_batch(batch, masking: MaskingConfig, seed: int = 0, word_starts: np.ndarray = WORD_STARTS):
     input_ids, attention_mask, can_mask = batch
-    return mask(input_ids, attention_mask, can_mask, word_starts, masking, MASK, np.random.default_rng(seed))
+    return mask(
+        input_ids, attention_mask, can_mask, word_starts, masking, MASK, np.random.default_rng(seed)
+    )
 
 
 def configure(**changes) -> MaskingConfig:
     return AS_DESCRIBED.model_copy(update=changes)
 
 
-def words_of(row: np.ndarray, can_mask: np.ndarray, word_starts: np.ndarray = WORD_STARTS) -> list[list[list[int]]]:
+def words_of(
+    row: np.ndarray, can_mask: np.ndarray, word_starts: np.ndarray = WORD_STARTS
+) -> list[list[list[int]]]:
     """Columns of each word of each segment of one sequence."""
     segments = []
     for column, (token, is_text) in enumerate(zip(row.tolist(), can_mask.tolist(), strict=True)):
@@ -51,10 +55,14 @@ def words_of(row: np.ndarray, can_mask: np.ndarray, word_starts: np.ndarray = WO
     return segments
 
 
-def mask_literally(segments, budget: int, max_ngram: int, rng: np.random.Generator) -> list[list[list[int]]]:
+def mask_literally(
+    segments, budget: int, max_ngram: int, rng: np.random.Generator
+) -> list[list[list[int]]]:
     """The released algorithm, candidate by candidate: the n-grams chosen, each a list of words."""
     share = 1 / np.arange(1, max_ngram + 1)
-    candidates = [segment[first : first + max_ngram] for segment in segments for first in range(len(segment))]
+    candidates = [
+        segment[first : first + max_ngram] for segment in segments for first in range(len(segment))
+    ]
     chosen, covered = [], set()
     for number in rng.permutation(len(candidates)):
         if len(covered) >= budget:
@@ -106,7 +114,9 @@ def test_masked_words_are_distributed_as_by_the_released_algorithm(large):
         num_masked += len(tokens)
 
     assert len(literal) > 5000
-    np.testing.assert_allclose(distribution(ours), distribution(literal), atol=4 * np.sqrt(0.5 / len(literal)))
+    np.testing.assert_allclose(
+        distribution(ours), distribution(literal), atol=4 * np.sqrt(0.5 / len(literal))
+    )
     assert len(positions) == pytest.approx(num_masked, rel=1e-3)
     np.testing.assert_allclose(distribution(ngrams)[:3], [0.58, 0.26, 0.16], atol=0.015)
 
@@ -153,10 +163,14 @@ def test_whole_words_of_text_are_masked_and_nothing_else_changes(large):
 
 
 def test_a_word_does_not_reach_into_the_next_segment():
-    text = np.array([[CLS, 5, 8, 8, SEP, 8, 8, 5, SEP, PAD]])  # 8 continues a word, but starts the second segment
+    # 8 continues a word, but starts the second segment
+    text = np.array([[CLS, 5, 8, 8, SEP, 8, 8, 5, SEP, PAD]])
     starts = np.arange(VOCAB) != 8
     batch = (text, text != PAD, text > SEP)
-    seen = {tuple(mask_batch(batch, configure(probability=0.33, max_ngram=1), seed, starts)[1]) for seed in range(50)}
+    seen = {
+        tuple(mask_batch(batch, configure(probability=0.33, max_ngram=1), seed, starts)[1])
+        for seed in range(50)
+    }
     assert seen == {(1, 2, 3), (5, 6, 7)}
 
 
@@ -176,6 +190,8 @@ def test_the_budget_is_never_exceeded(rows, length, padding, probability, cap, m
     for row in range(rows):
         budget = min(cap or length, max(1, round(probability * int(batch[1][row].sum()))))
         masked = int(np.count_nonzero(positions // length == row))
-        shortest = min(len(word) for segment in words_of(batch[0][row], batch[2][row]) for word in segment)
+        shortest = min(
+            len(word) for segment in words_of(batch[0][row], batch[2][row]) for word in segment
+        )
         assert masked <= budget
         assert masked > 0 or shortest > budget

@@ -35,7 +35,9 @@ def load_spec(option: str) -> InterSentenceConfig:
     return config.load([f"inter_sentence={option}"]).inter_sentence
 
 
-def mix(*kinds: str, single_sentence_chunks: Literal["drop", "other-document"] = "drop") -> InterSentenceConfig:
+def mix(
+    *kinds: str, single_sentence_chunks: Literal["drop", "other-document"] = "drop"
+) -> InterSentenceConfig:
     labels = tuple(PairLabel(kind=kind, share=1 / len(kinds)) for kind in kinds)
     return InterSentenceConfig(
         name="mix", labels=labels, single_sentence_chunks=single_sentence_chunks, cutting="balanced"
@@ -43,16 +45,27 @@ def mix(*kinds: str, single_sentence_chunks: Literal["drop", "other-document"] =
 
 
 def plan(
-    shards: Shards, spec: InterSentenceConfig, length: int = 64, short: float = 0.1, seed: int = 0, epoch: int = 0
+    shards: Shards,
+    spec: InterSentenceConfig,
+    length: int = 64,
+    short: float = 0.1,
+    seed: int = 0,
+    epoch: int = 0,
 ):
-    lengths = load_config().model_copy(update={"max_sequence_length": length, "short_sequence_probability": short})
+    lengths = load_config().model_copy(
+        update={"max_sequence_length": length, "short_sequence_probability": short}
+    )
     return make_pairs(shards, spec, lengths, seed=seed, epoch=epoch)
 
 
 def spans(pairs: Pairs) -> list[tuple[int, int]]:
     starts = np.concatenate([pairs.a_start, pairs.b_start])
     return sorted(
-        zip(starts.tolist(), (starts + np.concatenate([pairs.a_length, pairs.b_length])).tolist(), strict=True)
+        zip(
+            starts.tolist(),
+            (starts + np.concatenate([pairs.a_length, pairs.b_length])).tolist(),
+            strict=True,
+        )
     )
 
 
@@ -67,7 +80,9 @@ def prose() -> Shards:
 
 @pytest.fixture(scope="module")
 def even() -> Shards:
-    """Sentences of 5 tokens, so that a chunk of 60 tokens has 12: nothing is truncated at length 63."""
+    """Sentences of 5 tokens, so that a chunk of 60 tokens has 12: nothing is truncated at length
+    63.
+    """
     return make_shards([[5] * (3 + number % 40) for number in range(200)])
 
 
@@ -91,7 +106,9 @@ def balance(pairs: Pairs) -> list[float]:
 
 @given(
     st.lists(
-        st.tuples(st.lists(st.integers(1, 30), min_size=1, max_size=20), st.integers(2, 40), st.booleans()),
+        st.tuples(
+            st.lists(st.integers(1, 30), min_size=1, max_size=20), st.integers(2, 40), st.booleans()
+        ),
         min_size=1,
         max_size=6,
     )
@@ -99,13 +116,21 @@ def balance(pairs: Pairs) -> list[float]:
 def test_chunks_are_those_of_a_loop_over_sentences(stretches):
     ends = np.cumsum([len(lengths) for lengths, _, _ in stretches])
     firsts = np.concatenate([[0], ends[:-1]])
-    offsets = np.concatenate([[0], np.cumsum([length for lengths, _, _ in stretches for length in lengths])])
+    offsets = np.concatenate(
+        [[0], np.cumsum([length for lengths, _, _ in stretches for length in lengths])]
+    )
     expected = []
-    for first, end, (lengths, target, backwards) in zip(firsts.tolist(), ends.tolist(), stretches, strict=True):
+    for first, end, (lengths, target, backwards) in zip(
+        firsts.tolist(), ends.tolist(), stretches, strict=True
+    ):
         if backwards:
-            expected += [(end - high, end - low) for low, high in literal_chunks(lengths[::-1], target)]
+            expected += [
+                (end - high, end - low) for low, high in literal_chunks(lengths[::-1], target)
+            ]
         else:
-            expected += [(first + low, first + high) for low, high in literal_chunks(lengths, target)]
+            expected += [
+                (first + low, first + high) for low, high in literal_chunks(lengths, target)
+            ]
 
     targets, directions = (np.array(column) for column in list(zip(*stretches, strict=True))[1:])
     chunks = cut_chunks(Chunks(np.arange(len(ends)), firsts, ends, targets), directions, offsets)
@@ -115,7 +140,9 @@ def test_chunks_are_those_of_a_loop_over_sentences(stretches):
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(5, 70))
-def test_truncated_lengths_are_those_of_cutting_the_longer_segment_token_by_token(a_length, b_length, limit):
+def test_truncated_lengths_are_those_of_cutting_the_longer_segment_token_by_token(
+    a_length, b_length, limit
+):
     a, b = a_length, b_length
     while a + b > limit:
         if a > b:
@@ -145,14 +172,18 @@ def test_consecutive_pairs_are_adjacent_in_the_text_and_swapped_pairs_in_reverse
     assert min(len(kept), len(reversed_)) > 100
     np.testing.assert_array_equal(kept.a_start + kept.a_length, kept.b_start)
     np.testing.assert_array_equal(reversed_.b_start + reversed_.b_length, reversed_.a_start)
-    np.testing.assert_array_equal(pairs.label, (pairs.kind == list(KINDS).index("swapped")).astype(int))
+    np.testing.assert_array_equal(
+        pairs.label, (pairs.kind == list(KINDS).index("swapped")).astype(int)
+    )
 
 
 @pytest.mark.parametrize("option", ["none", "sop"])
 def test_an_sop_pair_never_crosses_a_document(prose, option):
     pairs = plan(prose, load_spec(option))
     ends = [prose.document_at(start + length - 1) for start, length in segments_of(pairs)]
-    np.testing.assert_array_equal(prose.document_at(pairs.a_start), prose.document_at(pairs.b_start))
+    np.testing.assert_array_equal(
+        prose.document_at(pairs.a_start), prose.document_at(pairs.b_start)
+    )
     np.testing.assert_array_equal(prose.document_at(pairs.a_start), ends[0])
     np.testing.assert_array_equal(prose.document_at(pairs.b_start), ends[1])
     assert pairs.stats["cross_document_share"] == 0
@@ -164,7 +195,9 @@ def segments_of(pairs: Pairs) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 SOURCES = st.lists(
-    st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=8), min_size=1, max_size=5), min_size=2, max_size=12
+    st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=8), min_size=1, max_size=5),
+    min_size=2,
+    max_size=12,
 )
 
 
@@ -179,7 +212,9 @@ def test_pairs_of_two_documents_are_of_two_source_documents(sources, seed):
     except ConfigError:  # the text is too small for the kind
         reject()
     crossing = of_kind(pairs, "other-document")
-    first, second = (shards.source_of(shards.document_at(start)) for start, _ in segments_of(crossing))
+    first, second = (
+        shards.source_of(shards.document_at(start)) for start, _ in segments_of(crossing)
+    )
     assert len(crossing)
     assert np.all(first != second)
 
@@ -194,14 +229,20 @@ def test_every_label_has_its_share(prose):
 
 @pytest.mark.parametrize("option", ["none", "sop", "nsp", "three-way"])
 @pytest.mark.parametrize("block_sentences", [module.BLOCK_SENTENCES, 1000])
-def test_an_epoch_visits_each_token_once_except_the_counted_ones(even, option, block_sentences, monkeypatch):
+def test_an_epoch_visits_each_token_once_except_the_counted_ones(
+    even, option, block_sentences, monkeypatch
+):
     monkeypatch.setattr(module, "BLOCK_SENTENCES", block_sentences)
     pairs = plan(even, load_spec(option), length=63)
     result = spans(pairs)
     assert all(end <= start for (_, end), (start, _) in itertools.pairwise(result))
     visited = sum(end - start for start, end in result) / len(even.tokens)
     most = 1 - pairs.stats["dropped_text_share"] - pairs.stats["truncated_text_share"]
-    assert most - 60 * pairs.stats["unmatched_pairs"] / len(even.tokens) <= visited + 1e-9 <= most + 2e-9
+    assert (
+        most - 60 * pairs.stats["unmatched_pairs"] / len(even.tokens)
+        <= visited + 1e-9
+        <= most + 2e-9
+    )
     assert visited > 0.95
 
 
@@ -217,8 +258,12 @@ def test_without_a_pair_loss_the_pairs_are_those_of_sop_unswapped(even):
 
 def score(features: list[np.ndarray], labels: np.ndarray) -> tuple[float, float]:
     """Held-out balanced accuracy of a classifier minus chance, and its standard error at chance."""
-    classifier = HistGradientBoostingClassifier(max_iter=40, class_weight="balanced", random_state=0)
-    result = cross_val_score(classifier, np.stack(features, axis=1), labels, cv=3, scoring="balanced_accuracy").mean()
+    classifier = HistGradientBoostingClassifier(
+        max_iter=40, class_weight="balanced", random_state=0
+    )
+    result = cross_val_score(
+        classifier, np.stack(features, axis=1), labels, cv=3, scoring="balanced_accuracy"
+    ).mean()
     chance = 1 / len(np.unique(labels))
     return result - chance, float(np.sqrt(chance * (1 - chance) / len(labels)))
 
@@ -226,7 +271,11 @@ def score(features: list[np.ndarray], labels: np.ndarray) -> tuple[float, float]
 def features_of(shards: Shards, pairs: Pairs) -> list[np.ndarray]:
     """Lengths of both segments, and whether they begin and end at sentence boundaries."""
     edges = [edge for start, length in segments_of(pairs) for edge in (start, start + length)]
-    return [pairs.a_length, pairs.b_length, *(np.isin(edge, shards.sentence_offsets) for edge in edges)]
+    return [
+        pairs.a_length,
+        pairs.b_length,
+        *(np.isin(edge, shards.sentence_offsets) for edge in edges),
+    ]
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -248,8 +297,12 @@ def test_lengths_and_sentence_ends_do_not_reveal_the_label(prose, option):
 
 
 def random_share(shards: Shards, length: int) -> float:
-    """Mean over epochs: whole documents have short chunks or not, so that one epoch is a small sample."""
-    epochs = [plan(shards, load_spec("sop-release"), length=length, epoch=epoch) for epoch in range(4)]
+    """Mean over epochs: whole documents have short chunks or not, so that one epoch is a small
+    sample.
+    """
+    epochs = [
+        plan(shards, load_spec("sop-release"), length=length, epoch=epoch) for epoch in range(4)
+    ]
     across = [epoch.stats["cross_document_share"] for epoch in epochs]
     for epoch, share in zip(epochs, across, strict=True):
         assert balance(epoch)[1] == pytest.approx(0.5 + share / 2, abs=1e-3)
@@ -258,7 +311,9 @@ def random_share(shards: Shards, length: int) -> float:
 
 def test_the_share_of_random_pairs_under_the_released_sop_is_as_simulated_from_its_code(prose):
     rng = np.random.default_rng(0)
-    short_documents = make_shards([(rng.poisson(27, rng.integers(1, 7)) + 1).tolist() for _ in range(3000)])
+    short_documents = make_shards(
+        [(rng.poisson(27, rng.integers(1, 7)) + 1).tolist() for _ in range(3000)]
+    )
     assert 0.04 < random_share(make_prose(1500, sentences=100), length=512) < 0.09
     assert 0.09 < random_share(prose, length=128) < 0.14
     assert 0.16 < random_share(short_documents, length=512) < 0.20
@@ -266,11 +321,18 @@ def test_the_share_of_random_pairs_under_the_released_sop_is_as_simulated_from_i
 
 def test_random_text_reaches_the_target_but_not_beyond_the_end_of_its_document():
     shards = make_shards([[4, 4, 4, 4]] * 50 + [[40]] * 50)
-    pairs = plan(shards, mix("consecutive", "other-document", single_sentence_chunks="other-document"), short=0)
+    pairs = plan(
+        shards,
+        mix("consecutive", "other-document", single_sentence_chunks="other-document"),
+        short=0,
+    )
     alone = pairs.take(shards.document_at(pairs.a_start) >= 50)
     assert np.all(alone.label == 1)
     assert len(alone) == 50
-    to_end = shards.sentence_offsets[shards.document_offsets[shards.document_at(alone.b_start) + 1]] - alone.b_start
+    to_end = (
+        shards.sentence_offsets[shards.document_offsets[shards.document_at(alone.b_start) + 1]]
+        - alone.b_start
+    )
     from_long = shards.document_at(alone.b_start) >= 50
     np.testing.assert_array_equal(alone.b_length[~from_long], to_end[~from_long])
     assert {4, 8, 12, 16} == set(alone.b_length[~from_long].tolist())
@@ -317,13 +379,18 @@ def test_a_corpus_that_cannot_give_the_pairs_is_refused(documents, sources, spec
 
 
 def with_random(share: float, option: str = "sop") -> InterSentenceConfig:
-    return InterSentenceConfig.model_validate(load_spec(option).model_dump() | {"random_share": share})
+    return InterSentenceConfig.model_validate(
+        load_spec(option).model_dump() | {"random_share": share}
+    )
 
 
 def test_random_share_replaces_so_many_of_the_negatives_and_has_their_label(prose):
     pairs = plan(prose, with_random(0.2))
     random = of_kind(pairs, "random-document")
-    shares = [len(of_kind(pairs, kind)) / len(pairs) for kind in ("random-document", "swapped", "consecutive")]
+    shares = [
+        len(of_kind(pairs, kind)) / len(pairs)
+        for kind in ("random-document", "swapped", "consecutive")
+    ]
     assert shares == pytest.approx([0.2, 0.3, 0.5], abs=0.01)
     assert set(random.label) == {1}
     first, second = (prose.source_of(prose.document_at(start)) for start, _ in segments_of(random))

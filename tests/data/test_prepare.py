@@ -70,7 +70,9 @@ def test_the_shards_contain_every_sentence_of_every_document_of_their_split(run,
         assert result.num_documents == len(expected) > 3
         assert len(result.sentence_offsets) - 1 == sum(map(len, expected))
         encoded = np.split(result.tokens, result.sentence_offsets[1:-1])
-        for document, first, end in zip(expected, result.document_offsets, result.document_offsets[1:], strict=False):
+        for document, first, end in zip(
+            expected, result.document_offsets, result.document_offsets[1:], strict=False
+        ):
             assert [sentence.tolist() for sentence in encoded[first:end]] == document
         assert result.tokens.dtype == np.uint16
         assert result.sentence_offsets.dtype == result.document_offsets.dtype == np.int64
@@ -81,10 +83,12 @@ def test_the_shards_contain_every_sentence_of_every_document_of_their_split(run,
 @pytest.mark.parametrize("most", [1, 12, 1000])
 def test_a_document_is_cut_to_the_first_sentences_that_fit_but_at_least_two(run, most):
     whole, cut = (
-        open_shards(prepare(run(*overrides), silent), "train") for overrides in ([], [f"corpus.document_tokens={most}"])
+        open_shards(prepare(run(*overrides), silent), "train")
+        for overrides in ([], [f"corpus.document_tokens={most}"])
     )
     lengths, kept = (
-        np.split(np.diff(shards.sentence_offsets), shards.document_offsets[1:-1]) for shards in (whole, cut)
+        np.split(np.diff(shards.sentence_offsets), shards.document_offsets[1:-1])
+        for shards in (whole, cut)
     )
     for before, after in zip(lengths, kept, strict=True):
         fitting = int(np.searchsorted(np.cumsum(before), most, side="right"))
@@ -95,7 +99,10 @@ def paragraphs_of(opened, model):
     """The texts of the documents of a split, by source document."""
     tokens = np.array(load_model(model).tokens())[opened.tokens]
     bounds = opened.sentence_offsets[opened.document_offsets]
-    documents = ["".join(tokens[first:end]).replace("▁", " ").strip() for first, end in itertools.pairwise(bounds)]
+    documents = [
+        "".join(tokens[first:end]).replace("▁", " ").strip()
+        for first, end in itertools.pairwise(bounds)
+    ]
     return [documents[first:end] for first, end in itertools.pairwise(opened.source_offsets)]
 
 
@@ -104,7 +111,9 @@ def test_no_paragraph_of_a_held_out_source_document_is_trained_on(run, tmp_path,
     draw = np.random.Generator(np.random.Philox(key=3))
     sentence = lambda: f"{' '.join(draw.choice(WORDS, 5))} basal.".capitalize()  # noqa: E731
     shared = "Ban basal. Ban basal."
-    sources = [[*(f"{sentence()} {sentence()}" for _ in range(6)), sentence(), shared] for _ in range(40)]
+    sources = [
+        [*(f"{sentence()} {sentence()}" for _ in range(6)), sentence(), shared] for _ in range(40)
+    ]
     folder = tmp_path / "sources"
     folder.mkdir()
     overrides = ["corpus.documents=paragraph", f"corpus.path={folder}"]
@@ -114,16 +123,27 @@ def test_no_paragraph_of_a_held_out_source_document_is_trained_on(run, tmp_path,
         for number, source in enumerate(sources):
             (folder / f"{number:02}.txt").write_text("\n\n".join(source))
     else:
-        (folder / "a.jsonl").write_text("\n".join(json.dumps({"text": "\n".join(source)}) for source in sources))
+        (folder / "a.jsonl").write_text(
+            "\n".join(json.dumps({"text": "\n".join(source)}) for source in sources)
+        )
     prepared = prepare(run(*overrides), silent)
     train, dev = (paragraphs_of(open_shards(prepared, split), model) for split in ("train", "dev"))
 
-    place = {text.lower(): number for number, source in enumerate(sources) for text in source if text != shared}
+    place = {
+        text.lower(): number
+        for number, source in enumerate(sources)
+        for text in source
+        if text != shared
+    }
     kept = [{place.get(text) for text in source} - {None} for source in [*train, *dev]]
-    assert all(len(numbers) == 1 for numbers in kept), "a source document's paragraphs stand together, in one split"
+    assert all(len(numbers) == 1 for numbers in kept), (
+        "a source document's paragraphs stand together, in one split"
+    )
     assert len({*map(tuple, kept)}) == len(kept) == 40
     texts = [text for source in [*train, *dev] for text in source]
-    assert len(texts) == len(set(texts)) == 40 * 6 + 1, "the shared one stands once, and those of one sentence nowhere"
+    assert len(texts) == len(set(texts)) == 40 * 6 + 1, (
+        "the shared one stands once, and those of one sentence nowhere"
+    )
     assert read_meta(prepared)["dropped"]["paragraphs of one sentence"] == 40
 
 
@@ -171,8 +191,17 @@ def test_the_shards_do_not_depend_on_batches_and_threads(run, monkeypatch):
 
 
 def test_each_setting_that_changes_the_tokens_has_separate_shards(run, tmp_path):
-    settings = ["corpus.dev_share=0.3", "corpus.lower_case=false", "corpus.sentences=line", "corpus.documents=file"]
-    settings += ["corpus.documents=paragraph", "corpus.document_tokens=9", "corpus.source_documents=file"]
+    settings = [
+        "corpus.dev_share=0.3",
+        "corpus.lower_case=false",
+        "corpus.sentences=line",
+        "corpus.documents=file",
+    ]
+    settings += [
+        "corpus.documents=paragraph",
+        "corpus.document_tokens=9",
+        "corpus.source_documents=file",
+    ]
     folders = [find_shards(run(setting)) for setting in (*settings, "seed=3", "machine.workers=2")]
     (tmp_path / "text.txt").write_text("Other text.")
     known_digests.clear()
@@ -204,7 +233,11 @@ def test_text_that_changes_while_it_is_read_is_an_error(run, tmp_path, monkeypat
 
 def test_shards_of_another_tokenizer_are_refused(run, tmp_path):
     folder = prepare(run(), silent)
-    train(toy_documents(), load(["scale=smoke", "tokenizer.vocab_size=40"]).tokenizer, tmp_path / "other.model")
+    train(
+        toy_documents(),
+        load(["scale=smoke", "tokenizer.vocab_size=40"]).tokenizer,
+        tmp_path / "other.model",
+    )
     with pytest.raises(ConfigError, match=str(folder)):
         open_shards(folder, "dev", load_model(tmp_path / "other.model"))
 
@@ -212,12 +245,22 @@ def test_shards_of_another_tokenizer_are_refused(run, tmp_path):
 def prepared(*overrides):
     """What is said while a toy text is prepared, and the content of meta.json."""
     said: list[str] = []
-    config = load(["scale=smoke", "corpus=files", "corpus.dev_share=0.3", "tokenizer.vocab_size=40", *overrides])
+    config = load(
+        [
+            "scale=smoke",
+            "corpus=files",
+            "corpus.dev_share=0.3",
+            "tokenizer.vocab_size=40",
+            *overrides,
+        ]
+    )
     return said, read_meta(prepare(config, said.append))
 
 
 def test_many_unknown_tokens_are_said(run, tmp_path):
-    strange = "".join(toy_documents()[:4]).translate(dict(zip(b"abdegikmnorstul", "აბდეგიკმნორსტულ", strict=True)))
+    strange = "".join(toy_documents()[:4]).translate(
+        dict(zip(b"abdegikmnorstul", "აბდეგიკმნორსტულ", strict=True))
+    )
     (tmp_path / "text.txt").write_text("\n\n".join([strange, *toy_documents()[4:]]))
     said: list[str] = []
     prepare(run(), said.append)
@@ -235,7 +278,9 @@ def test_bad_records_stop_a_run_or_are_counted_and_named(tmp_path):
         prepared(f"corpus.path={file}")
     said, meta = prepared(f"corpus.path={file}", "corpus.on_error=skip")
     assert meta["records_skipped"] == 3
-    assert not any("corpus.lines=wrapped" in line for line in said), "records of one length are no wrapped lines"
+    assert not any("corpus.lines=wrapped" in line for line in said), (
+        "records of one length are no wrapped lines"
+    )
     assert meta["documents_found"] == 200
     (line,) = [line for line in said if "on_error" in line]
     assert all(f"a.jsonl:{number}" in line for number in (8, 9, 10))
@@ -266,7 +311,9 @@ def test_lines_that_were_broken_to_fit_a_width_are_joined(tmp_path):
 
 
 def test_a_book_without_blank_lines_is_cut_into_documents(tmp_path):
-    (tmp_path / "book.txt").write_text("\n".join(f"Here the {number} cat sat. It was red." for number in range(200)))
+    (tmp_path / "book.txt").write_text(
+        "\n".join(f"Here the {number} cat sat. It was red." for number in range(200))
+    )
     with pytest.raises(ConfigError, match=r"corpus\.document_characters"):
         prepared(f"corpus.path={tmp_path}")
     _, meta = prepared(f"corpus.path={tmp_path}", "corpus.document_characters=200")

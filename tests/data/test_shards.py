@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 from albert_lab.data.corpus import Split
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, open_shards, token_dtype
 
-# Batches of documents, as the lengths of their sentences in tokens; no sentence and no document is empty.
-BATCHES = st.lists(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), max_size=4), max_size=4)
+# Batches of documents, as the lengths of their sentences in tokens; no sentence and no document is
+# empty.
+BATCHES = st.lists(
+    st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), max_size=4), max_size=4
+)
 
 
 def write(folder, batches, vocab_size=60):
@@ -20,7 +23,10 @@ def write(folder, batches, vocab_size=60):
     for split in SPLITS:
         writer = ShardWriter(folder, split)
         for batch in batches:
-            documents = [[tokens.integers(vocab_size, size=length) for length in lengths] for lengths in batch]
+            documents = [
+                [tokens.integers(vocab_size, size=length) for length in lengths]
+                for lengths in batch
+            ]
             sentences = [sentence for document in documents for sentence in document]
             writer.append(
                 np.concatenate([[], *sentences]).astype(token_dtype(vocab_size)),
@@ -44,15 +50,26 @@ def test_tokens_written_in_batches_are_read_back_completely(tmp_path_factory, ba
         assert result.num_documents == len(documents)
         sizes = [len(batch) for batch in batches if batch]
         assert np.diff(result.source_offsets).tolist() == sizes
-        assert result.source_of(np.arange(len(documents))).tolist() == np.repeat(np.arange(len(sizes)), sizes).tolist()
+        assert (
+            result.source_of(np.arange(len(documents))).tolist()
+            == np.repeat(np.arange(len(sizes)), sizes).tolist()
+        )
         assert len(result.sentence_offsets) - 1 == sum(map(len, documents))
-        assert len(result.tokens) == sum(len(sentence) for document in documents for sentence in document)
+        assert len(result.tokens) == sum(
+            len(sentence) for document in documents for sentence in document
+        )
         sentences = np.split(result.tokens, result.sentence_offsets[1:-1])
-        for document, first, end in zip(documents, result.document_offsets, result.document_offsets[1:], strict=False):
-            assert [sentence.tolist() for sentence in sentences[first:end]] == [ids.tolist() for ids in document]
+        for document, first, end in zip(
+            documents, result.document_offsets, result.document_offsets[1:], strict=False
+        ):
+            assert [sentence.tolist() for sentence in sentences[first:end]] == [
+                ids.tolist() for ids in document
+            ]
 
 
-@pytest.mark.parametrize(("vocab_size", "dtype"), [(60, np.uint16), (2**16, np.uint16), (2**16 + 1, np.uint32)])
+@pytest.mark.parametrize(
+    ("vocab_size", "dtype"), [(60, np.uint16), (2**16, np.uint16), (2**16 + 1, np.uint32)]
+)
 def test_large_vocabularies_use_four_bytes_per_token(tmp_path, vocab_size, dtype):
     written = write(tmp_path, [[[1000]]], vocab_size)
     result = open_shards(tmp_path, "train")

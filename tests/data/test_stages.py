@@ -33,10 +33,14 @@ def read(batches: StagedBatches, config: RunConfig, first: int, end: int) -> lis
 
 @pytest.mark.parametrize("stopped_at", [2, 4, 6, 10, 15])
 def test_a_restored_state_continues_with_the_same_batches(shards, stopped_at):
-    """The budget is in tokens: the first step of a stage follows from the batches before it, not from the settings."""
+    """The budget is in tokens: the first step of a stage follows from the batches before it, not
+    from the settings.
+    """
     config = configure(STAGES, "budget=tokens", "budget.value=8000")
 
-    def through(batches: StagedBatches, step: int, tokens: int, end: int) -> tuple[list[Batch], int]:
+    def through(
+        batches: StagedBatches, step: int, tokens: int, end: int
+    ) -> tuple[list[Batch], int]:
         results = []
         used = tokens
         stream = batches.prefetch(step, lambda: used / config.budget.value)
@@ -73,8 +77,12 @@ def test_what_was_read_of_another_text_before_an_arm_is_counted_as_that_text(sha
 
 def test_stages_of_one_length_do_not_repeat_their_examples(shards):
     stages = "length_schedule.stages=[{share: 0.2, fraction: 0.5}, {share: 0.3, fraction: 0.5}]"
-    config = configure(stages, "budget=tokens")  # of steps, the second stage would begin at a later one
-    begins = [StagedBatches(shards, VOCABULARY, config).prefetch(0, lambda share=share: share) for share in (0.0, 0.3)]
+    # of steps, the second stage would begin at a later one
+    config = configure(stages, "budget=tokens")
+    begins = [
+        StagedBatches(shards, VOCABULARY, config).prefetch(0, lambda share=share: share)
+        for share in (0.0, 0.3)
+    ]
     first, second = map(next, begins)
     assert not np.array_equal(first.input_ids, second.input_ids)
 
@@ -86,7 +94,9 @@ def test_the_data_of_each_stage_say_its_steps_and_the_text_that_short_chunks_dro
     stages = batches.stages(20)
     assert [(stage.first_step, stage.steps) for stage in stages] == [(0, 4), (4, 6), (10, 10)]
     dropped = [stage.stats["dropped_text_share"] for stage in stages]
-    assert dropped[0] > dropped[1] >= dropped[2], "sentences have 8 tokens: most chunks of 5 are single sentences"
+    assert dropped[0] > dropped[1] >= dropped[2], (
+        "sentences have 8 tokens: most chunks of 5 are single sentences"
+    )
     assert [stage.epochs for stage in stages] == [
         stage.steps * stage.batch_size / stage.stats["pairs"] for stage in stages
     ]
@@ -108,7 +118,9 @@ def test_a_stage_that_cannot_be_made_is_refused(stages):
 def test_a_batch_has_the_length_of_its_stage_and_depends_on_its_step_only(shards):
     config = configure(*STAGED)
     through = read(StagedBatches(shards, VOCABULARY, config), config, 0, 20)
-    assert [batch.input_ids.shape for batch in through] == [(64, 8)] * 4 + [(32, 16)] * 6 + [(16, 32)] * 10
+    assert [batch.input_ids.shape for batch in through] == [(64, 8)] * 4 + [(32, 16)] * 6 + [
+        (16, 32)
+    ] * 10
     for step in (0, 3, 4, 7, 10, 19):
         (again,) = read(StagedBatches(shards, VOCABULARY, config), config, step, step + 1)
         assert same(through[step], again)

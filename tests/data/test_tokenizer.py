@@ -21,18 +21,28 @@ from albert_lab.data import vocabulary as training
 from albert_lab.data.files import known_digests
 from albert_lab.data.tokenizer import Cleaning
 from albert_lab.data.tokenizer import load as load_model
-from albert_lab.data.vocabulary import find_or_train, sample, short_lines, tokenizer_fingerprint, train
+from albert_lab.data.vocabulary import (
+    find_or_train,
+    sample,
+    short_lines,
+    tokenizer_fingerprint,
+    train,
+)
 from albert_lab.errors import ConfigError
 
 
 def toy_sentences(count=400):
-    words = ["".join(letters) for letters in itertools.product("bdgkmt", "aeiou", ["n", "r", "sal"])]
+    words = [
+        "".join(letters) for letters in itertools.product("bdgkmt", "aeiou", ["n", "r", "sal"])
+    ]
     random = np.random.Generator(np.random.Philox(key=0))
     return [" ".join(random.choice(words, 8)) + "." for _ in range(count)]
 
 
 def settings(**changes):
-    return load(["tokenizer.vocab_size=50", "tokenizer.training_sentences=1000"]).tokenizer.model_copy(update=changes)
+    return load(
+        ["tokenizer.vocab_size=50", "tokenizer.training_sentences=1000"]
+    ).tokenizer.model_copy(update=changes)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +63,12 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "a.txt").write_text("\n\n".join(toy_sentences()))
-    base = ["scale=smoke", "corpus=files", f"corpus.path={tmp_path / 'text'}", "tokenizer.vocab_size=50"]
+    base = [
+        "scale=smoke",
+        "corpus=files",
+        f"corpus.path={tmp_path / 'text'}",
+        "tokenizer.vocab_size=50",
+    ]
     return lambda *overrides: load([*base, *overrides])
 
 
@@ -67,7 +82,11 @@ def test_the_released_model_gives_its_known_ids(shared_data):
     assert 0.7 < released.word_starts.mean() < 0.95
 
 
-@given(st.lists(st.sampled_from(["[CLS]", "[MASK]", "[SEP]", "<pad>", "<unk>", " ", "ban", "日"])).map("".join))
+@given(
+    st.lists(st.sampled_from(["[CLS]", "[MASK]", "[SEP]", "<pad>", "<unk>", " ", "ban", "日"])).map(
+        "".join
+    )
+)
 def test_special_tokens_never_come_from_text(toy, text):
     assert not {toy.pad_id, toy.cls_id, toy.sep_id, toy.mask_id} & set(toy.encode([text])[0])
 
@@ -100,8 +119,12 @@ def test_the_vocabulary_size_that_the_error_names_works(tmp_path, asked, bound):
     assert load_model(tmp_path / "toy.model").vocab_size == int(named[1])
 
 
-@pytest.mark.parametrize(("control", "user_defined"), [(["[CLS]", "[SEP]"], []), (["[CLS]", "[SEP]"], ["[MASK]"])])
-def test_a_model_without_a_special_token_or_with_one_that_comes_from_text_is_refused(tmp_path, control, user_defined):
+@pytest.mark.parametrize(
+    ("control", "user_defined"), [(["[CLS]", "[SEP]"], []), (["[CLS]", "[SEP]"], ["[MASK]"])]
+)
+def test_a_model_without_a_special_token_or_with_one_that_comes_from_text_is_refused(
+    tmp_path, control, user_defined
+):
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter(toy_sentences(50)),
         model_prefix=str(tmp_path / "odd"),
@@ -119,7 +142,8 @@ def test_a_model_without_a_special_token_or_with_one_that_comes_from_text_is_ref
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("model_type", 2), ("split_by_whitespace", False), ("treat_whitespace_as_suffix", True)]
+    ("key", "value"),
+    [("model_type", 2), ("split_by_whitespace", False), ("treat_whitespace_as_suffix", True)],
 )
 def test_a_sentencepiece_model_with_other_rules_is_refused(toy_model, tmp_path, key, value):
     proto: Any = sentencepiece_model_pb2
@@ -153,7 +177,8 @@ def test_a_ctrl_c_ends_a_training_and_leaves_nothing(run, tmp_path, monkeypatch)
 
     monkeypatch.setattr(Cleaning, "__call__", interrupted)
     with own_signals():
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
+        # a process in the background ignores it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with pytest.raises(KeyboardInterrupt):
             find_or_train(run(), silent)
     assert not list((tmp_path / "cache" / "tokenizers").glob("*/"))
@@ -191,14 +216,23 @@ def test_a_tokenizer_is_trained_without_held_out_documents(run, tmp_path):
 
 def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tmp_path, toy_model):
     first = tokenizer_fingerprint(run())
-    others = ["tokenizer.vocab_size=49", "tokenizer.training_sentences=999", "corpus.lower_case=false"]
-    fingerprints = [tokenizer_fingerprint(run(change)) for change in (*others, "corpus.dev_share=0.3")]
+    others = [
+        "tokenizer.vocab_size=49",
+        "tokenizer.training_sentences=999",
+        "corpus.lower_case=false",
+    ]
+    fingerprints = [
+        tokenizer_fingerprint(run(change)) for change in (*others, "corpus.dev_share=0.3")
+    ]
     (tmp_path / "text" / "b.txt").write_text("More.")
     known_digests.clear()
     fingerprints.append(tokenizer_fingerprint(run()))
     assert len({first, *fingerprints}) == 6
     assert not (tmp_path / "cache").exists()
-    of_splits = {tokenizer_fingerprint(run(f"corpus.{how}")) for how in ("documents=paragraph", "document_tokens=30")}
+    of_splits = {
+        tokenizer_fingerprint(run(f"corpus.{how}"))
+        for how in ("documents=paragraph", "document_tokens=30")
+    }
     assert of_splits == {fingerprints[-1]}, "how source documents are split changes nothing"
     from_file = run(f"tokenizer.model_file={toy_model}")
     assert tokenizer_fingerprint(from_file) == load_model(toy_model).fingerprint

@@ -25,9 +25,17 @@ def analysed(tmp_path, name, seeds=2, **more) -> Analysis:
 
 def words(figure: Figure) -> str:
     """All text of a figure."""
-    found = [figure.get_suptitle(), *(text.get_text() for legend in figure.legends for text in legend.get_texts())]
+    found = [
+        figure.get_suptitle(),
+        *(text.get_text() for legend in figure.legends for text in legend.get_texts()),
+    ]
     for panel in figure.axes:
-        found += [panel.get_title(), panel.get_xlabel(), panel.get_ylabel(), *(text.get_text() for text in panel.texts)]
+        found += [
+            panel.get_title(),
+            panel.get_xlabel(),
+            panel.get_ylabel(),
+            *(text.get_text() for text in panel.texts),
+        ]
     return "\n".join(found)
 
 
@@ -41,7 +49,9 @@ DRAWN = [
 
 
 @pytest.mark.parametrize(("figure", "name"), DRAWN)
-def test_a_figure_says_its_message_and_every_row_stands_or_is_said_to_be_missing(figure, name, tmp_path):
+def test_a_figure_says_its_message_and_every_row_stands_or_is_said_to_be_missing(
+    figure, name, tmp_path
+):
     result = analysed(tmp_path, name, full=True, seeds=1)
     drawn: Any = figures.FIGURES[figure].draw(result, "What is answered.")
     assert drawn.get_suptitle() == "What is answered."
@@ -72,7 +82,9 @@ def test_the_message_names_the_best_row_only_if_the_difference_is_clear(tmp_path
     noisy = replace(result, frame=replace(result.frame, numbers=numbers))
     assert "within the noise" in extremes(noisy, "mlm_accuracy")
     first, *others = result.study.runs
-    first = first.model_copy(update={"record": first.record.model_copy(update={"evaluation_set": "other"})})
+    first = first.model_copy(
+        update={"record": first.record.model_copy(update={"evaluation_set": "other"})}
+    )
     mixed = replace(result, study=replace(result.study, runs=[first, *others]))
     assert "different held-out sets" in extremes(mixed, "mlm_accuracy")
 
@@ -103,11 +115,15 @@ def test_a_logarithmic_axis_has_a_tick_at_each_value_but_none_of_a_floor():
 def test_the_picture_of_claims_has_those_that_a_report_asks_and_is_filled_where_it_tells(tmp_path):
     toy_report(tmp_path / "smoke-sotu" / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 3)
     rows = scoreboard.picture(sentences(reports(tmp_path)))
-    assert [row.claim for row in rows] == [claim.short for claim in experiment.named("sop-vs-nsp").claims]
+    assert [row.claim for row in rows] == [
+        claim.short for claim in experiment.named("sop-vs-nsp").claims
+    ]
     drawn: Any = claims.claims(rows, scoreboard.COLUMNS, scoreboard.LOOKS, "How many hold.")
     texts = [text.get_text() for text in drawn.axes[0].texts]
     assert {row.claim for row in rows} <= {*texts}
-    faces = [line.get_markerfacecolor() for line in drawn.axes[0].lines if len(line.get_xdata()) == 1]
+    faces = [
+        line.get_markerfacecolor() for line in drawn.axes[0].lines if len(line.get_xdata()) == 1
+    ]
     told = [mark.tells for row in rows for mark in row.marks.values()]
     assert [face != "none" for face in faces] == told
     with pytest.raises(MissingDataError):
@@ -140,7 +156,12 @@ def test_text_with_signs_of_markup_is_drawn_as_it_is_written(tmp_path):
     def draw() -> Figure:
         figure, (panel,) = drawing.sheet(1)
         for place, label in enumerate(signs):
-            drawing.draw_line(panel, pd.DataFrame({"x": [1, 2], "mean": [1, 2], "sd": [0, 0]}), label, (place, place))
+            drawing.draw_line(
+                panel,
+                pd.DataFrame({"x": [1, 2], "mean": [1, 2], "sd": [0, 0]}),
+                label,
+                (place, place),
+            )
         panel.set(ylabel="$A_$\x1b $B^$")
         return drawing.finish(figure, "$C_$ and $D^$", [panel])
 

@@ -27,7 +27,9 @@ def test_a_run_and_its_exports_get_the_scores_of_its_record(finished, own_home, 
     folder, record = finished
     export(folder.name, own_home / "albert", silent)
     here = ["machine.device=cpu", "machine.precision=fp32", "machine.threads=1"]
-    text = [override for override in toy_overrides(corpus) if override.startswith(("scale", "corpus"))]
+    text = [
+        override for override in toy_overrides(corpus) if override.startswith(("scale", "corpus"))
+    ]
     for place, overrides in ((folder.name, here), (own_home / "albert", [*here, *text])):
         scored = evaluate(str(place), overrides, silent)
         assert scored.scores == record.scores
@@ -36,12 +38,19 @@ def test_a_run_and_its_exports_get_the_scores_of_its_record(finished, own_home, 
 def test_another_corpus_is_read_with_the_tokens_and_cleaning_of_the_model(finished, tmp_path):
     folder, record = finished
     other = write_corpus(tmp_path / "other", documents=60)
-    overrides = ["corpus=files", f"corpus.path={other}", "corpus.sentences=line", "corpus.dev_share=0.3"]
+    overrides = [
+        "corpus=files",
+        f"corpus.path={other}",
+        "corpus.sentences=line",
+        "corpus.dev_share=0.3",
+    ]
     scored = evaluate(folder.name, [*overrides, "corpus.lower_case=false"], silent)
     assert scored.dev_documents != record.data.dev_documents
     assert str(other) in scored.corpus
     assert "Not scored" not in scored.as_text()
-    with pytest.raises(ConfigError, match=r"corpus.dev_share cannot be set: .* was trained on a part of this text"):
+    with pytest.raises(
+        ConfigError, match=r"corpus.dev_share cannot be set: .* was trained on a part of this text"
+    ):
         evaluate(folder.name, ["corpus.dev_share=0.5"], silent)
     for key in ("model=base", "tokenizer.vocab_size=60", "embedding_size=8"):
         with pytest.raises(ConfigError, match="cannot be set: the model determines it"):

@@ -24,14 +24,20 @@ SQUARE = dataclasses.replace(ALBERT, embedding_size=12, projection=False)
 
 
 def load_with_report(cls, folder):
-    """A model of transformers in evaluation mode, and its report of missing and unexpected weights."""
-    model, report = cls.from_pretrained(folder, output_loading_info=True, attn_implementation="eager")
+    """A model of transformers in evaluation mode, and its report of missing and unexpected
+    weights.
+    """
+    model, report = cls.from_pretrained(
+        folder, output_loading_info=True, attn_implementation="eager"
+    )
     return model.eval(), report
 
 
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(shape=shapes(), seed=st.integers(0, 100), sequence=st.integers(1, 16))
-def test_an_exported_albert_computes_the_same_in_transformers(spiece, tmp_path_factory, shape, seed, sequence):
+def test_an_exported_albert_computes_the_same_in_transformers(
+    spiece, tmp_path_factory, shape, seed, sequence
+):
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ALBERT_LAB_HOME", str(home))
@@ -50,12 +56,19 @@ def test_an_exported_bert_computes_the_same_in_transformers(spiece, own_home, hi
     assert export(folder.name, own_home / "out", silent) == "BertForPreTraining"
     theirs, report = load_with_report(transformers.BertForPreTraining, own_home / "out")
     assert not any(report.values()), report
-    assert_equal_outputs_and_gradients(ours := trained_model(folder), theirs, "bert", ours.encoder.shape)
+    assert_equal_outputs_and_gradients(
+        ours := trained_model(folder), theirs, "bert", ours.encoder.shape
+    )
 
 
 # Each part of the encoder and its built-in values; only the first of each is that of transformers.
 CONVERTED = {f"{part}={default}" for part, default in PARTS.items()}
-REFUSED = {"ffn_block=glu", "position_encoding=rope", "attention_scope=within-segments", "norm_placement=pre"}
+REFUSED = {
+    "ffn_block=glu",
+    "position_encoding=rope",
+    "attention_scope=within-segments",
+    "norm_placement=pre",
+}
 SHARED = {  # blocks of attention and of FFN: the layout, None if it is refused
     (1, 1): "Albert",
     (2, 2): "Albert",
@@ -69,8 +82,13 @@ SHARED = {  # blocks of attention and of FFN: the layout, None if it is refused
 
 
 def test_every_built_in_part_is_converted_or_refused_by_name():
-    allowed = {part: BUILT_IN.get(part) or get_args(RunConfig.model_fields[part].annotation) for part in PARTS}
-    assert {f"{part}={name}" for part, names in allowed.items() for name in names} == CONVERTED | REFUSED
+    allowed = {
+        part: BUILT_IN.get(part) or get_args(RunConfig.model_fields[part].annotation)
+        for part in PARTS
+    }
+    assert {
+        f"{part}={name}" for part, names in allowed.items() for name in names
+    } == CONVERTED | REFUSED
     for setting in CONVERTED | REFUSED:
         part, name = setting.split("=")
         shape = dataclasses.replace(ALBERT, **{part: name})
@@ -95,7 +113,9 @@ def test_every_sharing_is_converted_or_refused_by_name(spiece, own_home, groups,
 
 
 @pytest.mark.parametrize("part", ["ids", "prediction_logits", "sop_logits"])
-def test_nothing_is_written_if_transformers_computes_something_else(spiece, own_home, monkeypatch, part):
+def test_nothing_is_written_if_transformers_computes_something_else(
+    spiece, own_home, monkeypatch, part
+):
     write = exporting.layout.write
 
     def write_wrongly(model, *args):
@@ -106,7 +126,9 @@ def test_nothing_is_written_if_transformers_computes_something_else(spiece, own_
         return written
 
     if part == "ids":
-        monkeypatch.setattr(exporting, "as_json", lambda model, _: as_json(model, Cleaning(lower_case=False)))
+        monkeypatch.setattr(
+            exporting, "as_json", lambda model, _: as_json(model, Cleaning(lower_case=False))
+        )
     else:
         monkeypatch.setattr(exporting.layout, "write", write_wrongly)
     with pytest.raises(ConfigError, match=part):
@@ -122,23 +144,31 @@ def test_without_transformers_the_package_is_named_before_anything_is_read(own_h
 
 def test_a_run_without_a_pair_head_is_exported_as_a_masked_language_model(spiece, own_home):
     export(str(toy_run(spiece, ALBERT, "none")), own_home / "out", silent)
-    assert json.loads((own_home / "out" / "config.json").read_text())["architectures"] == ["AlbertForMaskedLM"]
+    assert json.loads((own_home / "out" / "config.json").read_text())["architectures"] == [
+        "AlbertForMaskedLM"
+    ]
     _, report = load_with_report(transformers.AlbertForMaskedLM, own_home / "out")
     assert not report["missing_keys"]
 
 
 @pytest.mark.parametrize("shape", [ALBERT, BERT])
 def test_a_model_with_three_pair_labels_is_an_albert(spiece, own_home, shape):
-    assert export(str(toy_run(spiece, shape, "three-way")), own_home / "out", silent) == "AlbertForPreTraining"
+    assert (
+        export(str(toy_run(spiece, shape, "three-way")), own_home / "out", silent)
+        == "AlbertForPreTraining"
+    )
     model, report = load_with_report(transformers.AlbertForPreTraining, own_home / "out")
     assert not any(report.values())
     assert model.sop_classifier.classifier.out_features == 3
 
 
 @pytest.mark.parametrize(
-    ("shape", "inter_sentence"), [(ALBERT, "sop"), (BERT, "nsp"), (NOT_SHARED, "none"), (SQUARE, "sop")]
+    ("shape", "inter_sentence"),
+    [(ALBERT, "sop"), (BERT, "nsp"), (NOT_SHARED, "none"), (SQUARE, "sop")],
 )
-def test_export_import_export_changes_no_weight_and_no_token(spiece, own_home, shape, inter_sentence):
+def test_export_import_export_changes_no_weight_and_no_token(
+    spiece, own_home, shape, inter_sentence
+):
     first, second = own_home / "first", own_home / "second"
     export(str(toy_run(spiece, shape, inter_sentence)), first, silent)
     imported = import_folder(first, [], None, silent)

@@ -26,7 +26,9 @@ def published(spiece, tmp_path):
         folder = tmp_path / "published"
         (model.base_model if base else model).save_pretrained(folder)
         (folder / "spiece.model").write_bytes(spiece.read_bytes())
-        (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False, "keep_accents": True}))
+        (folder / "tokenizer_config.json").write_text(
+            json.dumps({"do_lower_case": False, "keep_accents": True})
+        )
         return folder
 
     return make
@@ -81,7 +83,10 @@ def test_an_imported_run_can_be_fine_tuned(published, own_home, monkeypatch):
     monkeypatch.setenv("ALBERT_LAB_HOME", str(own_home.rename(own_home.with_name("moved"))))
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home.with_name("moved") / "data"))
     records = finetunings.finetune_run(folder.name, ["sst2"], [0], silent)
-    assert [record.weights for record in records] == ["pre-trained", *["random"] * len(finetunings.RANDOM_SEEDS)]
+    assert [record.weights for record in records] == [
+        "pre-trained",
+        *["random"] * len(finetunings.RANDOM_SEEDS),
+    ]
 
 
 def test_overrides_set_keys_that_the_folder_does_not_determine(published, own_home):
@@ -94,7 +99,9 @@ def test_overrides_set_keys_that_the_folder_does_not_determine(published, own_ho
             import_folder(source, [override], None, silent)
 
 
-def test_added_tokens_keep_their_ids_by_a_tokenizer_json_and_are_refused_without_one(published, own_home):
+def test_added_tokens_keep_their_ids_by_a_tokenizer_json_and_are_refused_without_one(
+    published, own_home
+):
     source = published(make_albert, ALBERT)
     size = load_model(source / "spiece.model").vocab_size
     model = transformers.AlbertForPreTraining.from_pretrained(source)
@@ -113,7 +120,9 @@ def test_added_tokens_keep_their_ids_by_a_tokenizer_json_and_are_refused_without
     assert opened.tokenizer.encode(["metformin q6h"]) == [[*words.values()]]
 
 
-def test_a_vocabulary_that_does_not_match_is_refused_and_nothing_is_written(published, own_home, tmp_path):
+def test_a_vocabulary_that_does_not_match_is_refused_and_nothing_is_written(
+    published, own_home, tmp_path
+):
     source = published(make_albert, ALBERT)
     other = toy_tokenizer_file(tmp_path / "other", 52)
     (source / "spiece.model").write_bytes(other.read_bytes())

@@ -32,8 +32,12 @@ def as_pickle(folder, **more):
 
 
 @settings(max_examples=8, deadline=None, derandomize=True)
-@given(shape=shapes(), seed=st.integers(0, 100), sequence=st.integers(1, 16), is_pickle=st.booleans())
-def test_an_albert_of_transformers_computes_the_same_here(tmp_path_factory, shape, seed, sequence, is_pickle):
+@given(
+    shape=shapes(), seed=st.integers(0, 100), sequence=st.integers(1, 16), is_pickle=st.booleans()
+)
+def test_an_albert_of_transformers_computes_the_same_here(
+    tmp_path_factory, shape, seed, sequence, is_pickle
+):
     torch.manual_seed(seed)
     shape = dataclasses.replace(shape, projection=True)
     theirs = make_albert(shape)
@@ -49,7 +53,8 @@ def test_an_albert_of_transformers_computes_the_same_here(tmp_path_factory, shap
 def test_a_bert_of_transformers_computes_the_same_here(tmp_path, hidden_act):
     shape = dataclasses.replace(BERT, hidden_act=hidden_act, layer_norm_eps=1e-3)
     theirs = make_bert(shape)
-    change_config(save(theirs, tmp_path), num_hidden_groups=1, embedding_size=8)  # ALBERT's: BERT ignores them
+    # ALBERT's: BERT ignores them
+    change_config(save(theirs, tmp_path), num_hidden_groups=1, embedding_size=8)
     model, labels, _ = read(tmp_path)
     assert (model.encoder.shape, labels) == (shape, ("consecutive", "other-document"))
     assert_equal_outputs_and_gradients(model, theirs, "bert", shape)
@@ -57,7 +62,9 @@ def test_a_bert_of_transformers_computes_the_same_here(tmp_path, hidden_act):
 
 def test_groups_that_transformers_would_round_otherwise_are_refused():
     with pytest.raises(ConfigError, match="its own rounding"):
-        modules(dataclasses.replace(ALBERT, num_layers=18, attention_groups=14, ffn_groups=14), "albert")
+        modules(
+            dataclasses.replace(ALBERT, num_layers=18, attention_groups=14, ffn_groups=14), "albert"
+        )
 
 
 @pytest.mark.parametrize("wrap", ["prefix", "wrapped", "both"])
@@ -68,7 +75,10 @@ def test_weights_as_a_trainer_saves_them_are_read(tmp_path, wrap):
     if wrap != "wrapped":
         tensors = {f"_orig_mod.module.{name}": tensor for name, tensor in tensors.items()}
     (folder / "model.safetensors").unlink()
-    torch.save({"model": tensors, "optimizer": {}} if wrap != "prefix" else tensors, folder / "pytorch_model.bin")
+    torch.save(
+        {"model": tensors, "optimizer": {}} if wrap != "prefix" else tensors,
+        folder / "pytorch_model.bin",
+    )
     state = read(folder)[0].state_dict()
     assert all(torch.equal(tensor, expected[name]) for name, tensor in state.items())
 
@@ -132,18 +142,28 @@ def test_a_file_with_a_tensor_twice_is_refused_and_not_merged(tmp_path):
         read(folder)
 
 
-@pytest.mark.parametrize(("bad", "kind"), [("sparse", "sparse_coo"), ("meta", "meta"), ("number", "int")])
+@pytest.mark.parametrize(
+    ("bad", "kind"), [("sparse", "sparse_coo"), ("meta", "meta"), ("number", "int")]
+)
 def test_what_is_no_dense_tensor_is_named_with_its_file(tmp_path, bad, kind):
     folder = save(make_albert(ALBERT), tmp_path)
     name = "albert.pooler.weight"
-    values = {"sparse": torch.eye(12).to_sparse(), "meta": torch.empty(12, 12, device="meta"), "number": 3}
+    values = {
+        "sparse": torch.eye(12).to_sparse(),
+        "meta": torch.empty(12, 12, device="meta"),
+        "number": 3,
+    }
     as_pickle(folder, **{name: values[bad]})
     with pytest.raises(ConfigError, match=rf"pytorch_model\.bin: {name} is .*{kind}"):
         read(folder)
 
 
 def test_a_checkpoint_of_tensorflow_is_refused_with_what_converts_it(tmp_path):
-    for name in ("bert_config.json", "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"):
+    for name in (
+        "bert_config.json",
+        "bert_model.ckpt.index",
+        "bert_model.ckpt.data-00000-of-00001",
+    ):
         (tmp_path / name).write_bytes(b"")
     for place in (tmp_path, tmp_path / "bert_model.ckpt"):
         with pytest.raises(ConfigError, match="convert_bert_original_tf_checkpoint_to_pytorch"):
@@ -176,7 +196,11 @@ def test_a_variant_that_is_not_computed_here_is_refused_with_its_key(tmp_path, c
 
 
 def test_a_folder_that_names_code_is_refused_and_the_code_never_runs(tmp_path, monkeypatch):
-    change_config(save(make_albert(ALBERT), tmp_path), model_type="mine", auto_map={"AutoConfig": "own.Config"})
+    change_config(
+        save(make_albert(ALBERT), tmp_path),
+        model_type="mine",
+        auto_map={"AutoConfig": "own.Config"},
+    )
     (tmp_path / "own.py").write_text("raise SystemError('it ran')")
     monkeypatch.setattr("builtins.input", lambda _: "y")
     with pytest.raises(ConfigError, match="model_type=mine"):
@@ -208,8 +232,12 @@ def test_tensors_that_are_not_those_of_the_encoder_are_refused(tmp_path, changed
         read(tmp_path / "saved")
 
 
-@pytest.mark.parametrize("damage", ["no-config", "no-weights", "truncated", "truncated-pickle", "code"])
-def test_a_folder_without_whole_weights_is_refused_and_its_pickled_code_never_runs(tmp_path, damage):
+@pytest.mark.parametrize(
+    "damage", ["no-config", "no-weights", "truncated", "truncated-pickle", "code"]
+)
+def test_a_folder_without_whole_weights_is_refused_and_its_pickled_code_never_runs(
+    tmp_path, damage
+):
     folder = save(make_albert(ALBERT), tmp_path / "saved")
     file, pickled = folder / "model.safetensors", folder / "pytorch_model.bin"
     if damage == "no-config":

@@ -14,7 +14,9 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop.export import write_tokenizer
 from albert_lab.interop.loading import find_tokenizer_file, read_tokenizer_settings
 
-TEXT = 'Fellow-Citizens of the Senate ("House"), 92,000 people: naïve cafés -- on May 2, 2006, for £5.'
+TEXT = (
+    'Fellow-Citizens of the Senate ("House"), 92,000 people: naïve cafés -- on May 2, 2006, for £5.'
+)
 SCRIPTS = (
     "abcXYZé 0129(),.-\"'£\tﬁ½ ΣςİıẞŞǅ\u0301\u0308\u0323\u0327",
     "한국어각힣\u1112\u1161\u11ab\u3131 ",
@@ -31,7 +33,11 @@ def written(tmp_path_factory):
     """Tokenizers of one vocabulary, for each cleaning: here, and as transformers reads them."""
     model = tmp_path_factory.mktemp("tokenizer") / "spiece.model"
     base = load(["scale=smoke"])
-    train([TEXT, "red cats", *SCRIPTS] * 20, base.tokenizer.model_copy(update={"vocab_size": 148}), model)
+    train(
+        [TEXT, "red cats", *SCRIPTS] * 20,
+        base.tokenizer.model_copy(update={"vocab_size": 148}),
+        model,
+    )
     pairs = []
     for changed in (
         [],
@@ -40,7 +46,9 @@ def written(tmp_path_factory):
         ["corpus=files", "corpus.path=x", "corpus.language=tr"],
     ):
         folder = tmp_path_factory.mktemp("written")
-        config = load(["scale=smoke", "tokenizer=model-file", f"tokenizer.model_file={model}", *changed])
+        config = load(
+            ["scale=smoke", "tokenizer=model-file", f"tokenizer.model_file={model}", *changed]
+        )
         write_tokenizer(config, folder)
         ours = load_model(model, cleaning_of(config.corpus))
         pairs.append((ours, transformers.AutoTokenizer.from_pretrained(folder)))
@@ -60,11 +68,18 @@ WORDS = ("<unk>", "<pad>", "[MASK]", "[CLS]", "[SEP]", "<", "unk>", " ", "\u2581
 
 @settings(max_examples=100)
 @given(st.lists(st.sampled_from(WORDS), max_size=8).map("".join))
-def test_names_of_special_tokens_in_a_text_are_text_here_and_where_transformers_splits_them(written, text):
+def test_names_of_special_tokens_in_a_text_are_text_here_and_where_transformers_splits_them(
+    written, text
+):
     for ours, theirs in written:
         ids = ours.encode([text])[0]
         assert ids == theirs(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-        assert ids == JsonTokenizer(theirs.backend_tokenizer.to_str().encode(), "exported").encode([text])[0]
+        assert (
+            ids
+            == JsonTokenizer(theirs.backend_tokenizer.to_str().encode(), "exported").encode([text])[
+                0
+            ]
+        )
         assert not {ours.pad_id, ours.cls_id, ours.sep_id, ours.mask_id} & {*ids}
 
 
@@ -74,7 +89,13 @@ def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pa
     result = theirs(TEXT, "red cats")
     assert result["input_ids"] == [ours.cls_id, *first, ours.sep_id, *second, ours.sep_id]
     assert result["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
-    ids = (theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id, theirs.sep_token_id, theirs.mask_token_id)
+    ids = (
+        theirs.pad_token_id,
+        theirs.unk_token_id,
+        theirs.cls_token_id,
+        theirs.sep_token_id,
+        theirs.mask_token_id,
+    )
     assert ids == (ours.pad_id, ours.unk_id, ours.cls_id, ours.sep_id, ours.mask_id)
     assert theirs.model_max_length == 32
 
@@ -88,7 +109,9 @@ def test_the_released_model_is_written_with_its_ids(shared_data, tmp_path):
         assert cls.from_pretrained(tmp_path)(TEXT, add_special_tokens=False)["input_ids"] == ours
 
 
-def test_the_accents_of_an_albert_folder_are_stripped_with_either_case_as_transformers_does(tmp_path):
+def test_the_accents_of_an_albert_folder_are_stripped_with_either_case_as_transformers_does(
+    tmp_path,
+):
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     assert not read_tokenizer_settings(tmp_path)["corpus.strip_accents"]
     (tmp_path / "spiece.model").touch()
@@ -117,15 +140,24 @@ def test_a_folder_without_a_tokenizer_or_with_broken_settings_is_refused(tmp_pat
     with pytest.raises(MissingDataError, match="vocab.txt"):
         find_tokenizer_file(tmp_path)
     short = ('{"model_max_length": 4}', "model_max_length=4")
-    for content, said in (("[]", "tokenizer_config"), ('{"digit_commas": "split"}', "digit_commas"), short):
+    for content, said in (
+        ("[]", "tokenizer_config"),
+        ('{"digit_commas": "split"}', "digit_commas"),
+        short,
+    ):
         (tmp_path / "tokenizer_config.json").write_text(content)
         with pytest.raises(ConfigError, match=said):
             read_tokenizer_settings(tmp_path)
-    (tmp_path / "tokenizer.json").write_text('{"normalizer": {"type": "BertNormalizer", "lowercase": true}}')
+    (tmp_path / "tokenizer.json").write_text(
+        '{"normalizer": {"type": "BertNormalizer", "lowercase": true}}'
+    )
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-    with pytest.raises(ConfigError, match="do_lower_case=False, but tokenizer.json has lowercase=True"):
+    with pytest.raises(
+        ConfigError, match="do_lower_case=False, but tokenizer.json has lowercase=True"
+    ):
         read_tokenizer_settings(tmp_path)
-    (tmp_path / "tokenizer.json").write_text('{"normalizer": {"type": "BertNormalizer"}}')  # loading it refuses it
+    # loading it refuses it
+    (tmp_path / "tokenizer.json").write_text('{"normalizer": {"type": "BertNormalizer"}}')
     assert not read_tokenizer_settings(tmp_path)["corpus.lower_case"]
     (tmp_path / "tokenizer_config.json").unlink()
     (tmp_path / "tokenizer_config.json").mkdir()

@@ -1,8 +1,9 @@
 """Kills and signals at random moments, and whether anything is lost: `python tests/kills --help`.
 
-SIGKILL comes while a checkpoint, a report or a cache file is being written; SIGTERM and SIGINT come at random function
-calls of commands, and at random moments of their start; and all three to a study whose runs train. Every other child is
-forked from this process, which has imported everything, so that a hundred of them take minutes.
+SIGKILL comes while a checkpoint, a report or a cache file is being written; SIGTERM and SIGINT come
+at random function calls of commands, and at random moments of their start; and all three to a study
+whose runs train. Every other child is forked from this process, which has imported everything, so
+that a hundred of them take minutes.
 """
 
 import argparse
@@ -43,7 +44,8 @@ from albert_lab.studies import experiment  # noqa: E402
 
 CODES = {signal.SIGTERM: 75, signal.SIGINT: 130}
 POLL_SECONDS = 0.0005
-FIRST_CALLS = 50  # of a command; they set the handlers of signals, and before that a signal is the system's
+# of a command; they set the handlers of signals, and before that a signal is the system's
+FIRST_CALLS = 50
 
 
 class Tally:
@@ -64,7 +66,9 @@ class Tally:
 
 
 def forked(work: Callable[[], Any]) -> int:
-    """The process id of a child that does some work, quietly, and ends with the code that it returns."""
+    """The process id of a child that does some work, quietly, and ends with the code that it
+    returns.
+    """
     child = os.fork()
     if child:
         return child
@@ -84,7 +88,9 @@ def code_of(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def kill_while(child: int, is_writing: Callable[[], bool], delay: float, limit: float = 60.0) -> None:
+def kill_while(
+    child: int, is_writing: Callable[[], bool], delay: float, limit: float = 60.0
+) -> None:
     """Kill a child a moment after it was seen to write; or at the latest after a while."""
     end = time.monotonic() + limit
     while time.monotonic() < end and not is_writing():
@@ -97,13 +103,18 @@ def kill_while(child: int, is_writing: Callable[[], bool], delay: float, limit: 
 
 
 def is_writing_in(folder: Path, child: int, place: str = "") -> bool:
-    """Whether a file or folder that a child writes, and not what an earlier kill left, is there, incomplete."""
+    """Whether a file or folder that a child writes, and not what an earlier kill left, is there,
+    incomplete.
+    """
     return any(folder.glob(f"{place}.*{PARTIAL}{child}-*"))
 
 
 def digest(folder: Path, pattern: str = "*") -> dict[str, str]:
     files = sorted(file for file in folder.rglob(pattern) if file.is_file())
-    return {str(file.relative_to(folder)): hashlib.blake2b(file.read_bytes()).hexdigest() for file in files}
+    return {
+        str(file.relative_to(folder)): hashlib.blake2b(file.read_bytes()).hexdigest()
+        for file in files
+    }
 
 
 def what_matters(folder: Path) -> dict[str, Any]:
@@ -114,11 +125,21 @@ def what_matters(folder: Path) -> dict[str, Any]:
     weights = hashlib.blake2b((last / "model.safetensors").read_bytes()).hexdigest()
     curve = [point | {"training_seconds": None} for point in reported.curve(folder)]
     scores = {name: score.model_dump() for name, score in record.scores.items()}
-    return {"weights": weights, "scores": scores, "curve": curve, "loss": record.training.final_loss}
+    return {
+        "weights": weights,
+        "scores": scores,
+        "curve": curve,
+        "loss": record.training.final_loss,
+    }
 
 
 def kill_checkpoints(kills: int, home: Path, random_: random.Random, tally: Tally) -> None:
-    config = toy_config(home / "text", "budget.value=40", "machine.checkpoint_seconds=0", "machine.log_every_steps=3")
+    config = toy_config(
+        home / "text",
+        "budget.value=40",
+        "machine.checkpoint_seconds=0",
+        "machine.log_every_steps=3",
+    )
 
     def begin(name: str) -> Path:
         os.environ["ALBERT_LAB_HOME"] = str(home / name)
@@ -137,20 +158,32 @@ def kill_checkpoints(kills: int, home: Path, random_: random.Random, tally: Tall
             if states.state(folder) == "done":
                 break
             child = forked(lambda folder=folder: worker.main(folder))
-            kill_while(child, lambda place=checkpoints: any(place.glob("*.partial-*")), random_.uniform(0, 0.01))
+            kill_while(
+                child,
+                lambda place=checkpoints: any(place.glob("*.partial-*")),
+                random_.uniform(0, 0.01),
+            )
             done += 1
             left = list(checkpoints.glob("*.partial-*"))
             half_record = list(folder.glob(".*"))
             phase = (
-                "while a checkpoint was written" if left else "while a record was written" if half_record else "between"
+                "while a checkpoint was written"
+                if left
+                else "while a record was written"
+                if half_record
+                else "between"
             )
             tally.fell("checkpoint", phase)
         end = worker.main(folder)
         tally.check(end == 0, f"checkpoint: the run ended with {end} after kills")
         tally.check(
-            end == 0 and what_matters(folder) == expected, f"checkpoint: {folder} differs from one never killed"
+            end == 0 and what_matters(folder) == expected,
+            f"checkpoint: {folder} differs from one never killed",
         )
-        tally.check(not list(checkpoints.glob("*.partial-*")), f"checkpoint: half a checkpoint stays in {folder}")
+        tally.check(
+            not list(checkpoints.glob("*.partial-*")),
+            f"checkpoint: half a checkpoint stays in {folder}",
+        )
         shutil.rmtree(home / f"killed-{number}")
 
 
@@ -160,7 +193,11 @@ def processes_in(home: Path) -> list[psutil.Process]:
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             is_alive = process.status() != psutil.STATUS_ZOMBIE
-            if is_alive and "albert_lab.runs" in (line := " ".join(process.cmdline())) and f"{home}/" in line:
+            if (
+                is_alive
+                and "albert_lab.runs" in (line := " ".join(process.cmdline()))
+                and f"{home}/" in line
+            ):
                 found.append(process)
     return found
 
@@ -175,14 +212,18 @@ def until(condition: Callable[[], Any], seconds: float) -> bool:
 
 
 def kill_parents(kills: int, home: Path, random_: random.Random, tally: Tally) -> None:
-    """Signals to a study whose runs train: none goes on unseen, and the same command ends as if nothing had been."""
+    """Signals to a study whose runs train: none goes on unseen, and the same command ends as if
+    nothing had been.
+    """
     settings = ["budget.value=600", "dropout=0.1", "machine.checkpoint_seconds=0.5", "seed=0,1"]
     sweep = ["sweep", *toy_overrides(home / "text", *settings), "--tasks", "none", "--jobs", "2"]
     command = [sys.executable, "-m", "albert_lab.cli", *sweep]
 
     def start(folder: Path) -> "subprocess.Popen[bytes]":
         environment = os.environ | {"ALBERT_LAB_HOME": str(folder)}
-        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
 
     def ends_of(folder: Path) -> dict[str, Any]:
         return {run.name: what_matters(run) for run in sorted((folder / "runs").iterdir())}
@@ -200,7 +241,10 @@ def kill_parents(kills: int, home: Path, random_: random.Random, tally: Tally) -
         tally.fell("parents", f"{which.name}: {code}")
         tally.check(code in (0, -which, CODES.get(which)), f"parents: {code} after {which.name}")
         allowed = 10 if which == signal.SIGKILL else 0
-        tally.check(until(lambda: not processes_in(folder), allowed), f"parents: a run goes on after {which.name}")
+        tally.check(
+            until(lambda: not processes_in(folder), allowed),
+            f"parents: a run goes on after {which.name}",
+        )
         if code == 0 or number == kills - 1:
             tally.check(start(folder).wait() == 0, "parents: the same command failed")
             tally.check(ends_of(folder) == expected, "parents: a run differs from one never killed")
@@ -215,10 +259,14 @@ def kill_reports(kills: int, home: Path, random_: random.Random, tally: Tally) -
         expected = digest(folder)
         for _ in range(kills):
             child = forked(lambda: [report.rebuild(folder) for _ in range(1000)])
-            kill_while(child, lambda child=child: is_writing_in(folder, child), random_.uniform(0, 0.001))
+            kill_while(
+                child, lambda child=child: is_writing_in(folder, child), random_.uniform(0, 0.001)
+            )
             left = [file for file in folder.iterdir() if file.name.startswith(".")]
             tally.fell("report", "while a file was written" if left else "between")
-            whole = {name: hashed for name, hashed in digest(folder).items() if not name.startswith(".")}
+            whole = {
+                name: hashed for name, hashed in digest(folder).items() if not name.startswith(".")
+            }
             tally.check(whole == expected, "report: a file is not whole")
             for file in left:
                 file.unlink()
@@ -235,12 +283,18 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
     for number in range(kills):
         shutil.rmtree(cache / "shards" if number % 2 else cache, ignore_errors=True)
         child = forked(lambda: prepare(config, silent) and 0)
-        kill_while(child, lambda child=child: is_writing_in(cache, child, "*/"), random_.uniform(0, 0.2))
+        kill_while(
+            child, lambda child=child: is_writing_in(cache, child, "*/"), random_.uniform(0, 0.2)
+        )
         partial = list(cache.glob("*/*.partial-*"))
-        tally.fell("cache", f"while {partial[0].parent.name} were written" if partial else "between")
+        tally.fell(
+            "cache", f"while {partial[0].parent.name} were written" if partial else "between"
+        )
         try:
             folder = prepare(config, silent)
-            tally.check(digest(folder, "*.tokens") == expected, "cache: other tokens than without kills")
+            tally.check(
+                digest(folder, "*.tokens") == expected, "cache: other tokens than without kills"
+            )
             for split in SPLITS:
                 open_shards(folder, split)
         except Exception as error:
@@ -248,8 +302,12 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
         tally.check(not list(cache.glob("*/*.partial-*")), "cache: half-made data stays")
 
 
-def command(arguments: list[str], number: int | None, at: int, counted: list[int] | None = None) -> Callable[[], None]:
-    """The work of a command in this process, with a signal to itself at one of its function calls."""
+def command(
+    arguments: list[str], number: int | None, at: int, counted: list[int] | None = None
+) -> Callable[[], None]:
+    """The work of a command in this process, with a signal to itself at one of its function
+    calls.
+    """
 
     def work() -> None:
         calls = 0
@@ -298,13 +356,20 @@ def signals_at_calls(number: int, home: Path, random_: random.Random, tally: Tal
         at = random_.randrange(FIRST_CALLS, calls)
         code = code_of(forked(command(arguments, which, at)))
         tally.fell("signals at calls", f"{arguments[0]} {arguments[-1]}: {code}")
-        tally.check(code == CODES[which], f"signals: {arguments[:2]} call {at} of {calls}: {code}, not {CODES[which]}")
-        now = {name: hashed for name, hashed in digest(reports, "*.[cj]s*").items() if "/." not in name}
+        tally.check(
+            code == CODES[which],
+            f"signals: {arguments[:2]} call {at} of {calls}: {code}, not {CODES[which]}",
+        )
+        now = {
+            name: hashed for name, hashed in digest(reports, "*.[cj]s*").items() if "/." not in name
+        }
         tally.check(now == expected, f"signals: a table or a record differs after {arguments[:2]}")
 
 
 def signals_at_start(number: int, home: Path, random_: random.Random, tally: Tally) -> None:
-    """Signals to a process of its own, from its first moment on; before Python runs our code, it is the system's."""
+    """Signals to a process of its own, from its first moment on; before Python runs our code, it is
+    the system's.
+    """
     os.environ["ALBERT_LAB_HOME"] = str(home / "signals")
     arguments = [sys.executable, "-m", "albert_lab.cli", "config", "list"]
     started = time.monotonic()
@@ -312,7 +377,9 @@ def signals_at_start(number: int, home: Path, random_: random.Random, tally: Tal
     seconds = time.monotonic() - started
     for _ in range(number):
         which = random_.choice(list(CODES))
-        child = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
         time.sleep(random_.uniform(0, 0.9 * seconds))
         child.send_signal(which)
         said = child.communicate()[1]
@@ -322,15 +389,25 @@ def signals_at_start(number: int, home: Path, random_: random.Random, tally: Tal
         )
         phase = "before our code ran" if before_us else "done before" if code == 0 else f"{code}"
         tally.fell("signals at the start", phase)
-        tally.check(before_us or code in (0, CODES[which]), f"start: {code} after {which.name}: {said[-300:]}")
-        tally.check(before_us or "Traceback" not in said, f"start: a traceback after {which.name}: {said[-300:]}")
+        tally.check(
+            before_us or code in (0, CODES[which]),
+            f"start: {code} after {which.name}: {said[-300:]}",
+        )
+        tally.check(
+            before_us or "Traceback" not in said,
+            f"start: a traceback after {which.name}: {said[-300:]}",
+        )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=102, help="with SIGKILL, a third of them each")
     parser.add_argument("--signals", type=int, default=160, help="at random function calls")
-    parser.add_argument("--starts", type=int, default=40, help="at random moments of a process of its own")
+    parser.add_argument(
+        "--starts", type=int, default=40, help="at random moments of a process of its own"
+    )
     parser.add_argument("--parents", type=int, default=18, help="of a study whose runs train")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -355,7 +432,9 @@ def main() -> int:
             print(f"{series.__name__}: {number} in {time.monotonic() - started:,.0f} s", flush=True)
     for name in ("report", "cache", "checkpoint"):
         fell = tally.phases.get(name, Counter())
-        tally.check(not fell or set(fell) != {"between"}, f"{name}: no kill fell while anything was written")
+        tally.check(
+            not fell or set(fell) != {"between"}, f"{name}: no kill fell while anything was written"
+        )
     print(json.dumps({"phases": tally.phases, "wrong": tally.wrong}, indent=2))
     return 1 if tally.wrong else 0
 

@@ -13,7 +13,9 @@ def drawn(tmp_path):
 
 def test_negatives_are_of_another_source_and_positives_consecutive(tmp_path):
     shards, _, pairs = drawn(tmp_path)
-    first, second = (shards.source_of(shards.document_at(start)) for start in (pairs.a_start, pairs.b_start))
+    first, second = (
+        shards.source_of(shards.document_at(start)) for start in (pairs.a_start, pairs.b_start)
+    )
     assert np.array_equal(first == second, pairs.label == 0)
     assert abs(np.mean(pairs.label) - 0.5) < 0.01
 
@@ -22,8 +24,11 @@ def test_negatives_begin_a_sentence_anywhere_where_the_balanced_ones_are_second_
     shards, balanced, released = drawn(tmp_path)
 
     def starts_of_documents(pairs) -> float:
-        negative = pairs.take((pairs.label == 1) & (pairs.a_length + pairs.b_length < 29))  # not truncated
-        begins = shards.sentence_offsets[shards.document_offsets[shards.document_at(negative.b_start)]]
+        # not truncated
+        negative = pairs.take((pairs.label == 1) & (pairs.a_length + pairs.b_length < 29))
+        begins = shards.sentence_offsets[
+            shards.document_offsets[shards.document_at(negative.b_start)]
+        ]
         assert np.isin(negative.b_start, shards.sentence_offsets).all()
         return float(np.mean(negative.b_start == begins))
 

@@ -51,7 +51,9 @@ def test_measures_whose_pairs_a_text_does_not_have_are_named_and_left_out(text):
 
 
 def toy_epochs(label):
-    """Pairs of one-sentence documents of 4 tokens whose label is a function of the two segments' first tokens."""
+    """Pairs of one-sentence documents of 4 tokens whose label is a function of the two segments'
+    first tokens.
+    """
     shards = make_shards([[4, 4]] * 3000, vocab_size=40)
     pairs = catalog.SOP.pairs(shards, toy_config(Path()), 10_000)
     first, second = (shards.tokens[start].astype(int) for start in (pairs.a_start, pairs.b_start))
@@ -84,7 +86,8 @@ def test_the_floor_is_fitted_once_per_text_for_all_seeds_and_objectives(text, mo
     config, train, dev = text
     result = find_or_fit(config, train, dev, silent)
     sizes = {
-        measure.name: len(measure.pairs(dev, config, config.evaluation.num_pairs)) for measure in of_kind(PairMeasure)
+        measure.name: len(measure.pairs(dev, config, config.evaluation.num_pairs))
+        for measure in of_kind(PairMeasure)
     }
     assert {name: len(right) for name, right in result.items()} == sizes
     monkeypatch.setattr(segments_floor, "fit", None)

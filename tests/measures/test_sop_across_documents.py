@@ -19,7 +19,9 @@ def both(shards, tmp_path) -> tuple[Pairs, Pairs]:
 
 
 def first_and_second(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-    """Start and length of the segment that is first in the text, and of the one that is second [2, pairs]."""
+    """Start and length of the segment that is first in the text, and of the one that is second [2,
+    pairs].
+    """
     a, b = np.stack([pairs.a_start, pairs.a_length]), np.stack([pairs.b_start, pairs.b_length])
     is_swapped = pairs.label == 1
     return np.where(is_swapped, b, a), np.where(is_swapped, a, b)
@@ -62,7 +64,9 @@ def test_no_pair_has_both_segments_of_one_source_document(sources):
         across = across_documents(pairs, shards, 0)
     except ConfigError:  # too small for pairs of both orders, or pairs of one source only
         reject()
-    first, second = (shards.source_of(shards.document_at(start)) for start in (across.a_start, across.b_start))
+    first, second = (
+        shards.source_of(shards.document_at(start)) for start in (across.a_start, across.b_start)
+    )
     assert np.all(first != second)
     assert np.all(across.a_length + across.b_length <= pairs.a_length + pairs.b_length)
     assert np.all(np.minimum(across.a_length, across.b_length) > 0)

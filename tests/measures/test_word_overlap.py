@@ -12,7 +12,9 @@ def pairs_of(tokens, label) -> tuple[Any, Pairs]:
     starts = np.arange(0, len(tokens), 8)
     lengths = np.full(len(starts), 4, dtype=np.int32)
     kind = np.zeros(len(starts), dtype=np.int8)
-    return SimpleNamespace(tokens=tokens), Pairs(starts, lengths, starts + 4, lengths, label, kind, {})
+    return SimpleNamespace(tokens=tokens), Pairs(
+        starts, lengths, starts + 4, lengths, label, kind, {}
+    )
 
 
 def test_features_are_the_number_share_and_rarity_of_shared_tokens():
@@ -25,7 +27,10 @@ def test_pairs_of_two_topics_are_told_by_their_words_and_others_are_not():
     rng = np.random.default_rng(0)
     label = rng.integers(0, 2, 400)
     topic = rng.integers(0, 50, 400)
-    segments = [np.stack([topic, (topic + label) % 50]).T[:, :, None] * 10 + rng.integers(0, 10, (400, 2, 4))]
+    segments = [
+        np.stack([topic, (topic + label) % 50]).T[:, :, None] * 10
+        + rng.integers(0, 10, (400, 2, 4))
+    ]
     tokens = segments[0].ravel().astype(np.uint16)
     shards, pairs = pairs_of(tokens, label)
     right = (log_odds(shards, pairs, shards, pairs) > 0) == label

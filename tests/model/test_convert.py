@@ -21,7 +21,12 @@ AVERAGE = ConversionConfig()
 
 def shape(layers: int, attention: Any, ffn: Any, **changes: Any) -> EncoderShape:
     groups = {"num_layers": layers, "attention_groups": attention, "ffn_groups": ffn}
-    changes = {"embedding_size": H, "projection": changes.get("embedding_size", H) != H, **groups, **changes}
+    changes = {
+        "embedding_size": H,
+        "projection": changes.get("embedding_size", H) != H,
+        **groups,
+        **changes,
+    }
     return replace(SHAPE, **changes)
 
 
@@ -54,7 +59,9 @@ def states(model: PretrainingModel) -> torch.Tensor:
     ids = torch.randint(TOKENS, (4, 12), generator=torch.Generator().manual_seed(3))
     types = (torch.arange(12) > 5).long().expand(4, 12)
     with torch.inference_mode():
-        return torch.stack(model.encoder(ids, types, None, output_hidden_states=True).hidden_states or ())
+        return torch.stack(
+            model.encoder(ids, types, None, output_hidden_states=True).hidden_states or ()
+        )
 
 
 def assert_same(one: PretrainingModel, other: PretrainingModel) -> None:
@@ -105,9 +112,13 @@ def test_equal_blocks_share_without_loss_and_a_round_trip_gives_the_first_model(
 
 
 def test_a_projection_learns_in_units_that_growing_adds():
-    grown, _ = converted(model_of(shape(1, 1, 1, embedding_size=6)), shape(1, 1, 1, embedding_size=9))
+    grown, _ = converted(
+        model_of(shape(1, 1, 1, embedding_size=6)), shape(1, 1, 1, embedding_size=9)
+    )
     model = grown.train()
-    hidden = model.encoder(torch.arange(8)[None], torch.zeros(1, 8, dtype=torch.long), None).last_hidden_state
+    hidden = model.encoder(
+        torch.arange(8)[None], torch.zeros(1, 8, dtype=torch.long), None
+    ).last_hidden_state
     hidden[..., 0].sum().backward()
     weight = model.encoder.embeddings.word_embeddings.weight
     assert weight.grad is not None
@@ -120,7 +131,10 @@ def test_a_projection_learns_in_units_that_growing_adds():
 
 def test_less_of_the_input_is_explained_the_smaller_the_embeddings_are():
     source = model_of(shape(2, 2, 2))
-    lost = [converted(source, shape(2, 2, 2, embedding_size=size))[1].unexplained or 0.0 for size in (H - 1, 12, 6, 3)]
+    lost = [
+        converted(source, shape(2, 2, 2, embedding_size=size))[1].unexplained or 0.0
+        for size in (H - 1, 12, 6, 3)
+    ]
     assert lost == sorted(lost)
     assert 0.0 < lost[0] < 0.2
     assert 0.5 < lost[-1] < 1.0
@@ -140,7 +154,9 @@ def test_embeddings_of_frequent_tokens_are_kept_better_than_those_of_rare_ones()
     types = torch.zeros(1, 20, dtype=torch.long)
     with torch.inference_mode():
         errors = [
-            (source.encoder.embeddings(ids, types) - target.encoder.embeddings(ids, types)).square().mean()
+            (source.encoder.embeddings(ids, types) - target.encoder.embeddings(ids, types))
+            .square()
+            .mean()
             for ids in (torch.arange(20)[None], torch.arange(100, 120)[None])
         ]
     assert errors[0] < 0.8 * errors[1]
@@ -148,13 +164,19 @@ def test_embeddings_of_frequent_tokens_are_kept_better_than_those_of_rare_ones()
 
 @pytest.mark.parametrize(
     ("sharing", "of_layers"),
-    [("average", [[0, 1], [2, 3], [4, 5]]), ("lower", [[0], [2], [4]]), ("stepwise", [[0], [2], [5]])],
+    [
+        ("average", [[0, 1], [2, 3], [4, 5]]),
+        ("lower", [[0], [2], [4]]),
+        ("stepwise", [[0], [2], [5]]),
+    ],
 )
 def test_blocks_of_groups_are_the_mean_the_first_or_those_at_equal_distances(sharing, of_layers):
     source = model_of(shape(6, 6, 6))
     target, _ = converted(source, shape(6, 6, 3), ConversionConfig(sharing=sharing))
     for block, layers in zip(blocks(target), of_layers, strict=True):
-        torch.testing.assert_close(block, torch.stack([blocks(source)[layer] for layer in layers]).mean(0))
+        torch.testing.assert_close(
+            block, torch.stack([blocks(source)[layer] for layer in layers]).mean(0)
+        )
     assert all(map(torch.equal, blocks(target, "attention"), blocks(source, "attention")))
 
 

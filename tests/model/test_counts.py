@@ -24,7 +24,11 @@ def counted(*overrides):
 @pytest.mark.parametrize("row", PAPER["rows"], ids=lambda row: row["label"])
 def test_a_model_of_the_paper_has_the_parameters_of_the_released_code(row):
     result = counted(*row["overrides"])
-    assert (result.encoder, result.with_pooler, result.total) == (row["encoder"], row["with_pooler"], row["total"])
+    assert (result.encoder, result.with_pooler, result.total) == (
+        row["encoder"],
+        row["with_pooler"],
+        row["total"],
+    )
 
 
 def test_all_counts_that_the_paper_prints_are_ours_but_for_six_that_no_way_of_counting_gives():
@@ -38,9 +42,14 @@ def test_all_counts_that_the_paper_prints_are_ours_but_for_six_that_no_way_of_co
 
 
 def test_sharing_saves_parameters_but_no_flops():
-    shared, own = (count(load([*SMALL, f"sharing={sharing}"])) for sharing in ("all-shared", "not-shared"))
+    shared, own = (
+        count(load([*SMALL, f"sharing={sharing}"])) for sharing in ("all-shared", "not-shared")
+    )
     assert shared.total < own.total
-    assert (shared.training_flops, shared.inference_flops) == (own.training_flops, own.inference_flops)
+    assert (shared.training_flops, shared.inference_flops) == (
+        own.training_flops,
+        own.inference_flops,
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,7 +71,9 @@ def test_a_real_step_has_the_counted_flops_and_its_model_the_counted_parameters(
     positions = torch.cat([row * length + torch.arange(masked) for row in range(2)])
     # Plain attention: fused kernels compute it anew in the backward pass, which is not counted.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        output = model(ids, torch.zeros_like(ids), torch.ones_like(ids, dtype=torch.bool), positions)
+        output = model(
+            ids, torch.zeros_like(ids), torch.ones_like(ids, dtype=torch.bool), positions
+        )
         loss = F.cross_entropy(output.mlm_logits, torch.zeros_like(positions))
         if output.pair_logits is not None:
             loss = loss + F.cross_entropy(output.pair_logits, torch.zeros(2, dtype=torch.long))
@@ -73,11 +84,17 @@ def test_a_real_step_has_the_counted_flops_and_its_model_the_counted_parameters(
 
 def test_training_flops_are_the_mean_over_the_stages_of_a_schedule_of_lengths():
     config = load([*SMALL, "length_schedule=short-first", "max_sequence_length=64"])
-    stages = [count(config.at_stage(number)).training_flops for number in range(len(config.stage_shares))]
+    stages = [
+        count(config.at_stage(number)).training_flops for number in range(len(config.stage_shares))
+    ]
     assert count_training_flops(config) == sum(map(lambda s, f: s * f, config.stage_shares, stages))
 
 
 def test_masked_positions_are_capped_as_released():
-    described, official = (count(load(["scale=paper", f"masking={name}"])) for name in ("as-described", "official"))
+    described, official = (
+        count(load(["scale=paper", f"masking={name}"])) for name in ("as-described", "official")
+    )
     head = 768 * 128 + 128 * 30000
-    assert described.training_flops - official.training_flops == pytest.approx(6 * head * (77 - 20) / 512)
+    assert described.training_flops - official.training_flops == pytest.approx(
+        6 * head * (77 - 20) / 512
+    )

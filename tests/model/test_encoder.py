@@ -7,7 +7,9 @@ from parity import ALBERT
 
 from albert_lab.model.encoder import Encoder, PretrainingModel, initialize, likeliest
 
-SHAPE = dataclasses.replace(ALBERT, vocab_size=31, embedding_size=6, num_layers=4, initializer_range=0.02)
+SHAPE = dataclasses.replace(
+    ALBERT, vocab_size=31, embedding_size=6, num_layers=4, initializer_range=0.02
+)
 # Larger than in training, so that every term is significant.
 LOUD = dataclasses.replace(SHAPE, initializer_range=0.4)
 
@@ -26,7 +28,9 @@ def loss_of(output):
     labels = torch.arange(len(output.mlm_logits))
     loss = F.cross_entropy(output.mlm_logits.float(), labels)
     if output.pair_logits is not None:
-        loss = loss + F.cross_entropy(output.pair_logits.float(), torch.zeros(len(output.pair_logits)).long())
+        loss = loss + F.cross_entropy(
+            output.pair_logits.float(), torch.zeros(len(output.pair_logits)).long()
+        )
     return loss
 
 
@@ -49,14 +53,20 @@ def test_blocks_of_layers_are_exact_where_the_released_float_formula_is_wrong():
 
 def test_the_decoder_is_tied_and_saved_once():
     model = PretrainingModel(SHAPE, 2, seed=0)
-    tables = [name for name, tensor in model.state_dict().items() if SHAPE.vocab_size in tensor.shape]
+    tables = [
+        name for name, tensor in model.state_dict().items() if SHAPE.vocab_size in tensor.shape
+    ]
     assert tables == ["encoder.embeddings.word_embeddings.weight", "mlm_head.bias"]
     storages = [tensor.data_ptr() for tensor in model.state_dict().values()]
     assert len(set(storages)) == len(storages)
     loss_of(model(*make_batch())).backward()
     never_seen = [token for token in range(31) if token not in make_batch()[0]]
     assert never_seen
-    assert (gradient_of(model.encoder.embeddings.word_embeddings.weight)[never_seen] != 0).any(dim=1).all()
+    assert (
+        (gradient_of(model.encoder.embeddings.word_embeddings.weight)[never_seen] != 0)
+        .any(dim=1)
+        .all()
+    )
 
 
 def test_matrices_are_drawn_within_two_sigma_and_biases_are_zero():
@@ -70,7 +80,9 @@ def test_matrices_are_drawn_within_two_sigma_and_biases_are_zero():
             assert (parameter == expected).all(), name
         if parameter.numel() > 20_000:
             # The standard deviation of a normal distribution truncated at two standard deviations.
-            assert parameter.std().item() == pytest.approx(0.8796 * shape.initializer_range, rel=0.02), name
+            assert parameter.std().item() == pytest.approx(
+                0.8796 * shape.initializer_range, rel=0.02
+            ), name
             assert parameter.abs().max() > 1.95 * shape.initializer_range
 
 
@@ -102,7 +114,9 @@ def test_evaluation_is_deterministic_and_training_applies_dropout_in_every_place
 
 @pytest.mark.parametrize("embedding_size", [6, 12])
 def test_with_autocast_the_residual_stream_is_float32_and_logits_agree(embedding_size):
-    shape = dataclasses.replace(SHAPE, embedding_size=embedding_size, projection=embedding_size != 12)
+    shape = dataclasses.replace(
+        SHAPE, embedding_size=embedding_size, projection=embedding_size != 12
+    )
     model = PretrainingModel(shape, 2, seed=0)
     batch = make_batch()
     exact = model(*batch)
@@ -137,6 +151,10 @@ def test_with_autocast_cpu_attention_is_float32_within_the_rounding_of_bf16():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_likeliest_label_is_the_first_of_equal_ones_as_with_argmax(dtype):
-    logits = torch.randint(3, (200, 50), generator=torch.Generator().manual_seed(0)).to(dtype).requires_grad_()
+    logits = (
+        torch.randint(3, (200, 50), generator=torch.Generator().manual_seed(0))
+        .to(dtype)
+        .requires_grad_()
+    )
     assert torch.equal(likeliest(logits), logits.argmax(-1))
     assert not likeliest(logits).requires_grad

@@ -23,7 +23,9 @@ def encoder(*overrides, **changes):
 
 
 def output(built, ids=IDS, segments=None, mask=None):
-    return built(ids, torch.zeros_like(ids) if segments is None else segments, mask).last_hidden_state
+    return built(
+        ids, torch.zeros_like(ids) if segments is None else segments, mask
+    ).last_hidden_state
 
 
 def test_a_norm_before_the_blocks_leaves_the_residual_stream_unnormalised():
@@ -69,13 +71,17 @@ def test_within_segments_a_segment_depends_neither_on_the_other_nor_on_padding()
 def test_another_share_of_training_batches_is_masked_and_the_held_out_sets_stay():
     masking = load(["scale=smoke", "masking.training_probability=0.3"]).masking
     ids, text = np.arange(5, 405).reshape(4, 100), np.ones((4, 100), dtype=bool)
-    _, positions, _ = mask(ids, text, text, np.ones(1000, dtype=bool), masking.in_training, 4, np.random.default_rng(0))
+    _, positions, _ = mask(
+        ids, text, text, np.ones(1000, dtype=bool), masking.in_training, 4, np.random.default_rng(0)
+    )
     assert len(positions) == 4 * 30 == 4 * masking.most_predictions(100)
     assert masking.probability == 0.15
 
 
 def test_a_list_of_block_numbers_is_the_sharing_of_the_layers_and_repeats():
-    built = encoder("model.num_layers=6", "sharing.attention_groups=[0,1,2]", "sharing.ffn_groups=[0,1,1,0,0,1]")
+    built = encoder(
+        "model.num_layers=6", "sharing.attention_groups=[0,1,2]", "sharing.ffn_groups=[0,1,1,0,0,1]"
+    )
     assert built.layers == [(0, 0), (1, 1), (2, 1), (0, 0), (1, 0), (2, 1)]
     assert (len(built.attention_blocks), len(built.ffn_blocks)) == (3, 2)
 
@@ -87,7 +93,12 @@ def test_a_list_of_block_numbers_has_no_gaps_and_fits_the_layers(blocks):
 
 
 def test_five_options_of_sharing_have_their_meaning_at_any_number_of_layers():
-    options = {"all-shared": (1, 1), "groups": (2, 2), "shared-attention": (1, 7), "shared-ffn": (7, 1)}
+    options = {
+        "all-shared": (1, 1),
+        "groups": (2, 2),
+        "shared-attention": (1, 7),
+        "shared-ffn": (7, 1),
+    }
     for name, expected in (options | {"not-shared": (7, 7)}).items():
         built = encoder(f"sharing={name}", "model.num_layers=7")
         assert (len(built.attention_blocks), len(built.ffn_blocks)) == expected

@@ -46,7 +46,7 @@ OPTIMIZER = """
 import torch
 from albert_lab.training.optimizer import OPTIMIZERS
 
-OPTIMIZERS["sgd"] = lambda groups, settings, learning_rate: torch.optim.SGD([*groups], learning_rate)
+OPTIMIZERS["sgd"] = lambda groups, settings, rate: torch.optim.SGD([*groups], rate)
 """
 MASKING = """
 from albert_lab.data.masking import METHODS, mask
@@ -97,7 +97,9 @@ def test_a_position_encoding_replaces_the_table(own):
     assert encoder("position_encoding=none").embeddings.position_embeddings is None
 
 
-def test_an_optimizer_has_an_option_with_its_settings_and_steps_at_the_rate_of_the_schedule(own, tmp_path):
+def test_an_optimizer_has_an_option_with_its_settings_and_steps_at_the_rate_of_the_schedule(
+    own, tmp_path
+):
     own(OPTIMIZER)
     with pytest.raises(ConfigError, match=r"optimizer/sgd\.yaml"):
         load(["scale=smoke", "optimizer=sgd"])
@@ -123,7 +125,9 @@ def test_a_masking_replaces_that_of_training_batches(own):
         METHODS[config.masking.method](
             ids, text, text, np.ones(1000, dtype=bool), config.masking, 4, np.random.default_rng(0)
         )
-        for config in (load(["scale=smoke", f"masking.method={name}"]) for name in ("words", "n-gram"))
+        for config in (
+            load(["scale=smoke", f"masking.method={name}"]) for name in ("words", "n-gram")
+        )
     )
     neighbours = [np.mean(np.diff(positions) == 1) for _, positions, _ in (one, three)]
     assert neighbours[0] < 0.6 * neighbours[1]
@@ -131,7 +135,9 @@ def test_a_masking_replaces_that_of_training_batches(own):
 
 def shortened_pairs():
     labels = tuple(PairLabel(kind=kind, share=0.5) for kind in ("consecutive", "shortened"))
-    spec = InterSentenceConfig(name="mix", labels=labels, single_sentence_chunks="drop", cutting="balanced")
+    spec = InterSentenceConfig(
+        name="mix", labels=labels, single_sentence_chunks="drop", cutting="balanced"
+    )
     return make_pairs(make_prose(40), spec, load(["max_sequence_length=64"]), seed=0, epoch=0)
 
 
@@ -150,13 +156,21 @@ def test_the_measure_of_the_examples_is_taken_on_halves_of_the_pairs(tmp_path):
     own_code.include(paths.PACKAGE.parent / "examples" / "sop_of_halves.py")
     measures = {measure.name: measure for measure in catalog.of_kind(PairMeasure)}
     shards, config = make_prose(40), toy_config(tmp_path)
-    halves, whole = (measures[name].pairs(shards, config, 100) for name in ("sop_of_halves", "sop_accuracy"))
+    halves, whole = (
+        measures[name].pairs(shards, config, 100) for name in ("sop_of_halves", "sop_accuracy")
+    )
     np.testing.assert_array_equal(halves.a_length, (whole.a_length + 1) // 2)
     assert catalog.labels()["sop_of_halves"] == "SOP of halves"
 
 
-def test_blimp_of_the_examples_masks_each_token_by_itself_and_a_pair_of_one_sentence_is_a_tie(tmp_path, monkeypatch):
-    pairs = [("a", "bad oru.", "bad oru."), ("a", "cat dog", "dog"), ("b", "bad cat oru.", "cat bad oru.")]
+def test_blimp_of_the_examples_masks_each_token_by_itself_and_a_pair_of_one_sentence_is_a_tie(
+    tmp_path, monkeypatch
+):
+    pairs = [
+        ("a", "bad oru.", "bad oru."),
+        ("a", "cat dog", "dog"),
+        ("b", "bad cat oru.", "cat bad oru."),
+    ]
     lines = [{"uid": uid, "good": good, "bad": bad} for uid, good, bad in pairs]
     (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, lines)))
     example = paths.PACKAGE.parent / "examples" / "blimp.py"
@@ -176,7 +190,9 @@ def test_blimp_of_the_examples_masks_each_token_by_itself_and_a_pair_of_one_sent
         for place, token in enumerate(ids):
             masked = [*ids[:place], tokenizer.mask_id, *ids[place + 1 :]]
             framed = torch.tensor([[tokenizer.cls_id, *masked, tokenizer.sep_id]])
-            logits = model(framed, torch.zeros_like(framed), None, torch.tensor([place + 1])).mlm_logits
+            logits = model(
+                framed, torch.zeros_like(framed), None, torch.tensor([place + 1])
+            ).mlm_logits
             total += float(logits.log_softmax(-1)[0, token])
         return total
 
@@ -186,7 +202,7 @@ def test_blimp_of_the_examples_masks_each_token_by_itself_and_a_pair_of_one_sent
     assert (score.n, score.value) == (3, pytest.approx(100 * sum(paradigms.sum) / 3))
 
 
-def test_a_kind_of_task_has_the_settings_of_another_and_its_code_is_part_of_what_names_a_fine_tuning(own, tmp_path):
+def test_a_kind_of_task_has_the_settings_of_another_and_its_code_names_a_fine_tuning(own, tmp_path):
     (tmp_path / "mine.yaml").write_text(TASK)
     with pytest.raises(ConfigError, match="kind=averaged"):
         load_task(str(tmp_path / "mine.yaml"))

@@ -29,7 +29,9 @@ def test_the_names_that_are_built_in_are_those_of_the_dicts(own):
         assert own_code.names(key) == list(names)
 
 
-def test_a_name_that_a_file_adds_can_be_chosen_and_one_that_it_does_not_is_refused_with_the_allowed_ones(own):
+def test_a_name_that_a_file_adds_can_be_chosen_and_another_is_refused_with_the_allowed_ones(
+    own,
+):
     own(ACTIVATION)
     assert load(["scale=smoke", "model.hidden_act=squared-relu"]).model.hidden_act == "squared-relu"
     with pytest.raises(ConfigError, match="squared-relu"):
@@ -44,7 +46,9 @@ def test_the_same_content_is_executed_once_and_two_files_of_one_name_are_refused
         own(ACTIVATION + "# changed\n", "third/own.py")
 
 
-@pytest.mark.parametrize("text", ["x = 1\ny = x +\n", "import numpy\n\nnumpy.nothing\n", "raise SystemExit\n"])
+@pytest.mark.parametrize(
+    "text", ["x = 1\ny = x +\n", "import numpy\n\nnumpy.nothing\n", "raise SystemExit\n"]
+)
 def test_an_error_in_a_file_names_it_each_time_and_the_file_never_counts_as_included(own, text):
     for _ in range(2):
         with pytest.raises(ConfigError, match="own.py: "):
@@ -52,18 +56,29 @@ def test_an_error_in_a_file_names_it_each_time_and_the_file_never_counts_as_incl
         assert not own_code.included()
 
 
-def test_an_error_that_own_code_or_a_value_of_the_wrong_kind_may_have_caused_names_the_files_that_are_included(own):
+def test_an_error_that_own_code_or_a_wrong_value_may_have_caused_names_the_included_files(
+    own,
+):
     assert own_code.suspected(TypeError("no block")) is None
     own("x = 1\n")
     for error in (TypeError("no block"), RuntimeError("size of tensor")):
         assert "own.py" in str(own_code.suspected(error))
-    for error in (ConfigError("dropout=2"), OSError("disk"), OutOfMemoryError(), KeyboardInterrupt()):
+    for error in (
+        ConfigError("dropout=2"),
+        OSError("disk"),
+        OutOfMemoryError(),
+        KeyboardInterrupt(),
+    ):
         assert own_code.suspected(error) is None
 
 
-def test_a_run_has_the_digest_of_a_file_in_its_name_and_its_process_needs_this_file(own, tmp_path, own_home):
+def test_a_run_has_the_digest_of_a_file_in_its_name_and_its_process_needs_this_file(
+    own, tmp_path, own_home
+):
     file = own(ACTIVATION)
-    config = toy_config(write_corpus(tmp_path / "text"), "budget.value=1", "model.hidden_act=squared-relu")
+    config = toy_config(
+        write_corpus(tmp_path / "text"), "budget.value=1", "model.hidden_act=squared-relu"
+    )
     folder = runs.create(run := runs.plan(config))
     assert runs.read(folder) == run
     assert run.name != runs.Run(run.config, run.fingerprints).name

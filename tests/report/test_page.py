@@ -9,7 +9,10 @@ PNG = base64.b64decode(
 
 def test_a_page_is_one_file_without_scripts_and_has_its_pictures_in_it(tmp_path):
     (tmp_path / "curves.png").write_bytes(PNG)
-    text = page("# A \\<b\\> title\n\n![words](curves.png)\n\n![gone](absent.png)\n\n![out](../x.png)\n", tmp_path)
+    text = page(
+        "# A \\<b\\> title\n\n![words](curves.png)\n\n![gone](absent.png)\n\n![out](../x.png)\n",
+        tmp_path,
+    )
     assert "<title>A &lt;b&gt; title</title>" in text
     assert f'src="data:image/png;base64,{base64.b64encode(PNG).decode()}"' in text
     assert "gone" in text
@@ -19,7 +22,9 @@ def test_a_page_is_one_file_without_scripts_and_has_its_pictures_in_it(tmp_path)
 
 def test_folded_parts_fold_and_other_tags_are_shown(tmp_path):
     text = page(
-        "# T\n\n<details><summary>More</summary>\n\n| a |\n|:--|\n| 1 |\n\n</details>\n\n<b>bold</b>\n", tmp_path
+        "# T\n\n<details><summary>More</summary>\n\n| a |\n|:--|\n| 1 "
+        "|\n\n</details>\n\n<b>bold</b>\n",
+        tmp_path,
     )
     assert "<details><summary>More</summary>" in text
     assert text.index("<td>1</td>" if "<td>1</td>" in text else "1</td>") < text.index("</details>")

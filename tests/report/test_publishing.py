@@ -24,15 +24,24 @@ MINE = ("mine.csv", "mine.html", "paper.tex", "other.png", "runs/mine.json", "ru
 def made(tmp_path_factory) -> dict[int, Path]:
     """A report by its number of seeds."""
     asked = experiment.named("sharing")
-    return {seeds: toy_report(tmp_path_factory.mktemp("made") / "sharing", asked, seeds) for seeds in (1, 2)}
+    return {
+        seeds: toy_report(tmp_path_factory.mktemp("made") / "sharing", asked, seeds)
+        for seeds in (1, 2)
+    }
 
 
 def files(folder: Path) -> dict[str, bytes]:
     """The content of every file below a folder, links followed."""
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
 
 
-def test_what_a_former_report_wrote_is_replaced_and_nothing_else_is_touched(made, tmp_path, empty_figures):
+def test_what_a_former_report_wrote_is_replaced_and_nothing_else_is_touched(
+    made, tmp_path, empty_figures
+):
     target = publish(made[2], tmp_path).parent
     assert target == tmp_path / PLACE
     assert "smoke-sotu/sharing/report.md" in (tmp_path / "README.md").read_text()
@@ -41,7 +50,8 @@ def test_what_a_former_report_wrote_is_replaced_and_nothing_else_is_touched(made
     publish(made[1], tmp_path)
     records = {f"runs/{point.run}.json" for point in studies.read(made[1]).points}
     assert (
-        files(target).keys() == {*MINE, "report.md", "study.json", "experiment.yaml", "sharing-tradeoff.png"} | records
+        files(target).keys()
+        == {*MINE, "report.md", "study.json", "experiment.yaml", "sharing-tradeoff.png"} | records
     )
     assert len(studies.read(target).runs) == len(records), "a file of the user is no record"
     report.rebuild(target)
@@ -63,7 +73,9 @@ def test_what_a_former_report_wrote_is_replaced_and_nothing_else_is_touched(made
         ("smoke-sotu/damaged/experiment.yaml", "file"),
     ],
 )
-def test_nothing_is_published_where_something_else_is_in_the_way(made, tmp_path, empty_figures, name, kind):
+def test_nothing_is_published_where_something_else_is_in_the_way(
+    made, tmp_path, empty_figures, name, kind
+):
     path, elsewhere = tmp_path / "reports" / name, tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "mine.csv").write_text("mine")
@@ -110,9 +122,13 @@ def test_rows_have_distinct_names_whatever_their_labels_are():
     labels = [{"a": "x, y", "b": "z"}, {"a": "x", "b": "y, z"}, {"a": "x", "b": "random weights"}]
     same = {"seed": 0, "scale": "smoke", "corpus": "sotu", "command": ""}
     points = [
-        studies.StudyPoint.model_validate({"labels": row, "values": row, "run": f"run{place}", **same})
+        studies.StudyPoint.model_validate(
+            {"labels": row, "values": row, "run": f"run{place}", **same}
+        )
         for place, row in enumerate(labels)
     ]
-    asked = Experiment.model_validate({"name": "own", "title": "Mine", "source": "own", "grid": {"a": {"x": "1"}}})
+    asked = Experiment.model_validate(
+        {"name": "own", "title": "Mine", "source": "own", "grid": {"a": {"x": "1"}}}
+    )
     rows = frame(studies.Study(asked, points, ())).rows["row"]
     assert list(rows) == ["x, y, z", "x, y, z (2)", "“x, random weights”"]

@@ -26,10 +26,16 @@ def analysed(tmp_path: Path, name: str) -> Analysis:
 
 
 @pytest.mark.parametrize("name", [file.stem for file in experiment.files()])
-def test_every_experiment_has_a_report_and_those_in_the_folder_are_the_golden_ones(name, full, empty_figures):
+def test_every_experiment_has_a_report_and_those_in_the_folder_are_the_golden_ones(
+    name, full, empty_figures
+):
     text, golden = report.write(*full(name)).read_text(), GOLDEN / f"{name}.md"
     assert text.startswith(f"# {markdown.plain(experiment.named(name).title)}\n")
-    assert re.findall("^## .*", text, re.MULTILINE) == ["## Results", "## What to know", "## Provenance"]
+    assert re.findall("^## .*", text, re.MULTILINE) == [
+        "## Results",
+        "## What to know",
+        "## Provenance",
+    ]
     if golden.exists():
         if os.environ.get("ALBERT_LAB_GOLDEN") == "write":
             golden.write_text(text)
@@ -47,7 +53,9 @@ def test_no_table_has_more_than_eight_columns_and_three_lines_change_the_reading
     shown = [heading.split(" ")[0] for table in every[:-1] for heading in table.header[1:]]
     of_the_machine = {*tables.OF_THE_MACHINE} & {*result.metrics}
     assert of_the_machine
-    assert len(shown) == len(result.metrics) - len(of_the_machine), "every other metric stands in one table"
+    assert len(shown) == len(result.metrics) - len(of_the_machine), (
+        "every other metric stands in one table"
+    )
 
 
 def test_a_cell_has_the_mean_its_spread_and_the_papers_number(tmp_path):
@@ -74,11 +82,15 @@ def test_what_was_wrong_with_examples_of_tasks_and_how_many_were_cut_is_said(ful
     _, result = full("sop-vs-nsp")
     run = next(run for run in result.study.runs if run.pretrained)
     column = next(column for column in run.pretrained)
-    examples = column.finetunings[0].train.model_copy(update={"issues": "no gold label: 4 (a:1, ...)", "cut": 12})
+    examples = column.finetunings[0].train.model_copy(
+        update={"issues": "no gold label: 4 (a:1, ...)", "cut": 12}
+    )
     finetuning = column.finetunings[0].model_copy(update={"train": examples})
     columns = (column.model_copy(update={"finetunings": (finetuning,)}),)
     study = replace(result.study, runs=[run.model_copy(update={"columns": columns})])
-    (line,) = (line for line in notes.others(replace(result, study=study)) if "Examples of tasks" in line)
+    (line,) = (
+        line for line in notes.others(replace(result, study=study)) if "Examples of tasks" in line
+    )
     assert f"{finetuning.title}, train: no gold label: 4 (a:1, ...); " in line
     assert "12 of 64 cut to 32 tokens" in line
 
@@ -95,13 +107,16 @@ def test_a_claim_has_a_verdict_by_each_kind_of_evidence_and_what_was_not_measure
     assert text.count(markdown.plain(claim.quote)) == 3, "a quote of three claims"
 
 
-def test_the_answer_is_the_first_whose_claims_are_decided_so_and_one_seed_makes_none(full, tmp_path):
+def test_the_answer_is_the_first_whose_claims_are_decided_so_and_one_seed_makes_none(
+    full, tmp_path
+):
     _, result = full("sop-vs-nsp")
     outcomes = {"holds": Outcome.SUPPORTED, "fails": Outcome.NOT_SUPPORTED}
     for known in result.experiment.answers:
         wanted = {name: outcomes[kind] for kind in outcomes for name in getattr(known, kind)}
         verdicts = [
-            replace(verdict, outcome=wanted.get(verdict.claim.short, Outcome.UNDECIDED)) for verdict in result.verdicts
+            replace(verdict, outcome=wanted.get(verdict.claim.short, Outcome.UNDECIDED))
+            for verdict in result.verdicts
         ]
         decided = Analysis(result.study, result.frame)
         decided.__dict__["verdicts"] = verdicts
@@ -114,7 +129,9 @@ def test_a_score_that_single_segments_reach_decides_nothing(tmp_path):
     folder = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 3)
     for file in (folder / "runs").glob("*.json"):
         content = json.loads(file.read_text())
-        content["record"]["scores"]["sop_accuracy"] |= {"value": 90.0 + content["record"]["config"]["seed"] / 10}
+        content["record"]["scores"]["sop_accuracy"] |= {
+            "value": 90.0 + content["record"]["config"]["seed"] / 10
+        }
         content["record"]["scores"]["sop_accuracy"] |= {"segments_floor": 95.0}
         file.write_text(json.dumps(content))
     said = {claim.short: by for claim, by in claims_of(analysis.read(folder))}
@@ -130,13 +147,17 @@ def test_text_of_records_is_shown_as_it_is_and_never_followed(tmp_path, empty_fi
     study = studies.read(folder)
     asked = study.experiment.model_copy(update={"title": evil, "source": evil, "notes": (evil,)})
     points = [
-        point.model_copy(update={"labels": {"inter_sentence": f"{evil}{place}"}, "command": evil + "``\n- x"})
+        point.model_copy(
+            update={"labels": {"inter_sentence": f"{evil}{place}"}, "command": evil + "``\n- x"}
+        )
         for place, point in enumerate(study.points)
     ]
     claims = [claim.model_copy(update={"quote": evil}) for claim in asked.claims]
     grid = {"inter_sentence": {f"{evil}{place}": "sop" for place in range(3)}}
     asked = asked.model_copy(update={"claims": tuple(claims), "grid": grid})
-    text = report.write(folder, Analysis(*_framed(studies.Study(asked, points, study.runs)))).read_text()
+    text = report.write(
+        folder, Analysis(*_framed(studies.Study(asked, points, study.runs)))
+    ).read_text()
     page = (folder / report.PAGE).read_text()
     pictures = re.findall("<img[^>]*>", page)
     assert all("onerror" not in picture for picture in pictures)
@@ -154,7 +175,12 @@ def _framed(study: studies.Study) -> tuple[studies.Study, Frame]:
 
 def test_latex_has_one_table_with_caption_label_and_a_row_a_row(tmp_path):
     text = latex.table(analysed(tmp_path, "sharing"), "sharing")
-    assert text.count("\\begin{table}") == text.count("\\caption{") == text.count("\\label{tab:sharing}") == 1
+    assert (
+        text.count("\\begin{table}")
+        == text.count("\\caption{")
+        == text.count("\\label{tab:sharing}")
+        == 1
+    )
     assert text.count("E=") == 8
     assert "\\toprule" in text
     assert not re.search(r"(?<!\\)%(?! In)", text)
@@ -166,7 +192,9 @@ def test_signs_of_tex_and_control_characters_in_labels_are_text_in_latex(tmp_pat
     signs = dict(zip(result.rows, ("*a", "[b] | $", "c\x1b[31m\n&"), strict=True))
     rows = result.frame.rows.replace({"row": signs})
     numbers = result.frame.numbers.replace({"row": signs})
-    text = latex.table(replace(result, frame=replace(result.frame, rows=rows, numbers=numbers)), "a")
+    text = latex.table(
+        replace(result, frame=replace(result.frame, rows=rows, numbers=numbers)), "a"
+    )
     for shown in ("\\midrule\n *a", " {}[b] \\textbar{} \\$ ", " c\\textbackslash{}u001b[31m \\& "):
         assert shown in text
 

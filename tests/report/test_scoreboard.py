@@ -19,7 +19,12 @@ def root(tmp_path_factory):
             content = json.loads(file.read_text())
             content["record"]["train_flops_per_token"] *= 10 if place == "large" else 1
             file.write_text(json.dumps(content))
-    own = {"name": "own", "title": "Mine?", "source": "own study", "grid": {"embedding_size": ["4", "8"]}}
+    own = {
+        "name": "own",
+        "title": "Mine?",
+        "source": "own study",
+        "grid": {"embedding_size": ["4", "8"]},
+    }
     toy_report(folder / "small" / "own", Experiment.model_validate(own), 2)
     return folder
 

@@ -29,7 +29,9 @@ def planned(corpus, own_home, monkeypatch, runs_here):
     return replace(plan, points=plan.points[1:])
 
 
-def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planned, own_home, monkeypatch):
+def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(
+    planned, own_home, monkeypatch
+):
     (item,) = planned.points
     squad = own_home / "data" / "squad" / "train-v1.1.json"
     whole = squad.read_text()
@@ -55,7 +57,10 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
     squad.write_text(whole)
     assert train(planned).code == 0, "what failed is tried again"
     assert states_of(planned) == ["done"]
-    assert written == (record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns)
+    assert written == (
+        record.stat().st_mtime_ns,
+        record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns,
+    )
 
     (run,) = study.collect(planned.updated(), {}, "", print).runs
     row = run.numbers
@@ -68,7 +73,10 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(planne
 
     result = [*finetunings.finetune_run(item.run.name, ["mnli"], [0, 1], print)]
     assert [record.seed for record in result] == [0, 1, *finetunings.RANDOM_SEEDS]
-    assert [record.weights for record in result[1:]] == ["pre-trained", *["random"] * len(finetunings.RANDOM_SEEDS)]
+    assert [record.weights for record in result[1:]] == [
+        "pre-trained",
+        *["random"] * len(finetunings.RANDOM_SEEDS),
+    ]
     assert result[0] == read_record(item.run.folder, "mnli", 0)
 
 
@@ -78,7 +86,9 @@ def test_a_fine_tuning_that_diverged_is_tried_again(planned, monkeypatch):
     record_file(item.run.folder, "mnli", 0).unlink()
     with monkeypatch.context() as patch:
         patch.setattr("albert_lab.tasks.finetune.finetune", diverge)
-        assert finetunings.train(missing := finetunings.missing(item.run, ["mnli"]), print, lambda: False)
+        assert finetunings.train(
+            missing := finetunings.missing(item.run, ["mnli"]), print, lambda: False
+        )
     assert finetunings.failures(missing) == {"mnli, seed 0": "the loss is nan"}
     assert train(planned.updated()).code == 0
     assert states_of(planned) == ["done"]
@@ -116,7 +126,9 @@ def test_a_column_without_task_files_is_left_out_and_said(tmp_path, monkeypatch)
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path))
     toy_task("mnli", tmp_path)
     said: list[str] = []
-    assert finetunings.choose_tasks(["mlm_accuracy", *AVERAGED, AVERAGE], said.append) == {"mnli": "mnli"}
+    assert finetunings.choose_tasks(["mlm_accuracy", *AVERAGED, AVERAGE], said.append) == {
+        "mnli": "mnli"
+    }
     (line,) = said
     assert all(name in line for name in ("squad1, squad2, sst2, race", "docs/data-and-tasks.md"))
 
@@ -125,10 +137,16 @@ def test_an_own_task_of_conf_is_a_column_and_its_record_is_read_without_it(tmp_p
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(tmp_path / "data"))
     folder, file = tmp_path / "conf" / "task", tmp_path / "study.yaml"
     folder.mkdir(parents=True)
-    text = "{kind: classification, data: {train: a.tsv, dev: b.tsv}, format: {text_a: text, labels: [n, y]}}"
+    text = (
+        "{kind: classification, data: {train: a.tsv, dev: b.tsv}, format: {text_a: text, "
+        "labels: [n, y]}}"
+    )
     (folder / "mine.yaml").write_text(text)
     study = "title: t\nsource: s\ngrid: {dropout: [0, 0.1]}\ncolumns: [mlm_accuracy, mine]\n"
-    study += "claims: [{quote: q, metric: mine, check: greater, row: {dropout: 0}, than: {dropout: 0.1}}]\n"
+    study += (
+        "claims: [{quote: q, metric: mine, check: greater, row: {dropout: 0}, than: "
+        "{dropout: 0.1}}]\n"
+    )
     file.write_text(study)
     try:
         paths.use_conf([tmp_path / "conf"])

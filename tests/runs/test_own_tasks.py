@@ -19,8 +19,15 @@ from albert_lab.tasks.task import load_task
 @pytest.fixture
 def own_sst2(tmp_path):
     """A file with data of its own beside it."""
-    text = (paths.CONF / "task/sst2.yaml").read_text().replace("title: SST-2", "title: Mine").replace("glue/SST-2/", "")
-    text += "  smoke: {steps: 4, warmup_steps: 1, checkpoint_steps: 2, batch_size: 4, seeds: [0, 1]}\n"
+    text = (
+        (paths.CONF / "task/sst2.yaml")
+        .read_text()
+        .replace("title: SST-2", "title: Mine")
+        .replace("glue/SST-2/", "")
+    )
+    text += (
+        "  smoke: {steps: 4, warmup_steps: 1, checkpoint_steps: 2, batch_size: 4, seeds: [0, 1]}\n"
+    )
     file = tmp_path / "mine" / "own-sst2.yaml"
     file.parent.mkdir()
     file.write_text(text)
@@ -29,7 +36,9 @@ def own_sst2(tmp_path):
     return file
 
 
-def test_it_is_used_by_runs_fine_tunings_and_reports(own_sst2, corpus, own_home, runs_here, monkeypatch):
+def test_it_is_used_by_runs_fine_tunings_and_reports(
+    own_sst2, corpus, own_home, runs_here, monkeypatch
+):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
     toy_task("sst2", own_home / "data")
     tasks = f"sst2,{own_sst2}"
@@ -40,7 +49,8 @@ def test_it_is_used_by_runs_fine_tunings_and_reports(own_sst2, corpus, own_home,
     assert {"sst2", "own-sst2"} <= set(table["metric"])
     assert "Mine" in (report / "report.md").read_text()
 
-    (run,) = table.loc[table["metric"] == "mlm_accuracy", "run"].unique()  # the other one has random weights
+    # the other one has random weights
+    (run,) = table.loc[table["metric"] == "mlm_accuracy", "run"].unique()
     ended = here("finetune", run, "--tasks", tasks, "--json")
     own = [record for record in json.loads(ended.stdout) if record["weights"] == "pre-trained"]
     assert [record["task"] for record in own] == ["sst2", "own-sst2", "own-sst2"]
@@ -65,7 +75,9 @@ def test_data_is_searched_beside_the_file_and_then_in_the_tasks_folder(own_sst2,
     assert task.file(folder, "train") == own_sst2.parent / "train.tsv"
     (own_sst2.parent / "train.tsv").unlink()
     assert task.file(folder, "train") == folder / "train.tsv"
-    with pytest.raises(MissingDataError, match=rf"own-sst2: no train data at {folder}/train\.tsv \(nor in .*mine\)"):
+    with pytest.raises(
+        MissingDataError, match=rf"own-sst2: no train data at {folder}/train\.tsv \(nor in .*mine\)"
+    ):
         task.read(folder, "train")
 
 
@@ -78,7 +90,10 @@ def test_two_files_of_one_name_are_refused(own_sst2, tmp_path):
 
 @pytest.mark.parametrize(
     ("start", "says"),
-    [("rte", "start_from=rte starts from mnli"), ("nowhere", r"task nowhere is unknown \(allowed: .*mnli")],
+    [
+        ("rte", "start_from=rte starts from mnli"),
+        ("nowhere", r"task nowhere is unknown \(allowed: .*mnli"),
+    ],
 )
 def test_a_start_that_is_not_there_or_starts_from_another_is_refused_at_once(start, says, own_sst2):
     own_sst2.write_text(own_sst2.read_text().replace("start_from: null", f"start_from: {start}"))
@@ -88,10 +103,17 @@ def test_a_start_that_is_not_there_or_starts_from_another_is_refused_at_once(sta
 
 ANLI = [
     ("Allie Goertz is an American musician from Longview.", "She plays music.", "e"),
-    ("The Parma trolleybus system forms part of the network of Parma.", "It opened over 5 decades ago.", "n"),
+    (
+        "The Parma trolleybus system forms part of the network of Parma.",
+        "It opened over 5 decades ago.",
+        "n",
+    ),
     ("Ernest Jones is a British jeweller, established in 1949.", "It was founded in 1950.", "c"),
 ]
-STORY = "Sara wanted to play on a baseball team. She had a bat, and her brother threw her balls all week."
+STORY = (
+    "Sara wanted to play on a baseball team. She had a bat, and her brother threw her balls "
+    "all week."
+)
 MCTEST = [
     ("Who threw the balls?", "her brother", "her dad", "the team", "Sara", "A"),
     ("What did Sara have?", "a glove", "a bat", "a hat", "a cat", "B"),
@@ -101,7 +123,10 @@ WINOGRANDE = [
     ("The trophy does not fit into the case because the _ is too small.", "trophy", "case", "2"),
 ]
 ANSWERS = [{"text": "on Monday", "answer_start": 14}]
-QUESTIONS = [{"id": f"{number}", "question": "When did the dam break?", "answers": ANSWERS} for number in range(10)]
+QUESTIONS = [
+    {"id": f"{number}", "question": "When did the dam break?", "answers": ANSWERS}
+    for number in range(10)
+]
 NEWSQA = {"data": [{"paragraphs": [{"context": "The dam broke on Monday.", "qas": QUESTIONS}]}]}
 
 
@@ -113,13 +138,22 @@ def tasks_of_the_docs(tmp_path):
     columns = {"anli": "context hypothesis label", "winogrande": "sentence option1 option2 answer"}
     for name, lines in {"anli": ANLI, "winogrande": WINOGRANDE}.items():
         (tmp_path / name).mkdir()
-        content = [json.dumps(dict(zip(columns[name].split(), line, strict=True))) for line in lines]
+        content = [
+            json.dumps(dict(zip(columns[name].split(), line, strict=True))) for line in lines
+        ]
         for split in ("train", "dev", "test"):
-            (tmp_path / name / f"{split}.jsonl").write_text("\n".join(content * 4) + "\n" * len(split))
+            (tmp_path / name / f"{split}.jsonl").write_text(
+                "\n".join(content * 4) + "\n" * len(split)
+            )
     (tmp_path / "mctest").mkdir()
-    rows = ["\t".join(["story", "question", *"abcd", "answer"]), *("\t".join([STORY, *line]) for line in MCTEST * 4)]
+    rows = [
+        "\t".join(["story", "question", *"abcd", "answer"]),
+        *("\t".join([STORY, *line]) for line in MCTEST * 4),
+    ]
     for split in ("train", "dev"):
-        (tmp_path / "mctest" / f"{split}.tsv").write_text("\n".join(rows) + "\n" * (1 + (split == "dev")))
+        (tmp_path / "mctest" / f"{split}.tsv").write_text(
+            "\n".join(rows) + "\n" * (1 + (split == "dev"))
+        )
     (tmp_path / "newsqa").mkdir()
     for split in ("train", "dev"):
         (tmp_path / "newsqa" / f"{split}.json").write_text(json.dumps(NEWSQA) + "\n" * len(split))
@@ -129,11 +163,18 @@ def tasks_of_the_docs(tmp_path):
     return [str(tmp_path / name) for name in shown]
 
 
-def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_that_read_their_data(tasks_of_the_docs, own_home):
+def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_that_read_their_data(
+    tasks_of_the_docs, own_home
+):
     names = ["anli", "mctest", "winogrande", "newsqa"]
     assert [load_task(file).name for file in tasks_of_the_docs] == names
     read = [load_task(file).read(own_home, "train") for file in tasks_of_the_docs]
-    assert [(len(examples), issues) for examples, issues in read] == [(12, ""), (8, ""), (8, ""), (10, "")]
+    assert [(len(examples), issues) for examples, issues in read] == [
+        (12, ""),
+        (8, ""),
+        (8, ""),
+        (10, ""),
+    ]
 
 
 def test_errors_of_a_file_name_the_file_and_their_keys(tmp_path):
@@ -151,7 +192,10 @@ def test_errors_of_a_file_name_the_file_and_their_keys(tmp_path):
         load_task(str(file))
 
 
-OWN = "{kind: classification, data: {train: a.jsonl, dev: b.jsonl}, format: {text_a: text, labels: [n, y]}}"
+OWN = (
+    "{kind: classification, data: {train: a.jsonl, dev: b.jsonl}, format: {text_a: text, "
+    "labels: [n, y]}}"
+)
 
 
 def test_one_file_is_not_train_and_dev_but_can_be_split(tmp_path):
@@ -168,7 +212,10 @@ def test_one_file_is_not_train_and_dev_but_can_be_split(tmp_path):
     file.write_text(OWN.replace("a.jsonl, dev: b.jsonl}", "a.jsonl}, split: 0.3"))
     rows = [{"text": f"text {number // 2}", "label": "ny"[number % 2]} for number in range(200)]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    train, dev = ({example.text_a for example in load_task(str(file)).read(tmp_path, of)[0]} for of in ("train", "dev"))
+    train, dev = (
+        {example.text_a for example in load_task(str(file)).read(tmp_path, of)[0]}
+        for of in ("train", "dev")
+    )
     assert train | dev == {row["text"] for row in rows}
     assert not train & dev, "equal texts are on the same side"
     assert 15 < len(dev) < 45

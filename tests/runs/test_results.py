@@ -12,7 +12,9 @@ from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.run import Run
 
 
-@pytest.mark.parametrize(("keys", "value"), [(("scores", "mlm_accuracy", "n"), 10**40), (("training", "steps"), -5)])
+@pytest.mark.parametrize(
+    ("keys", "value"), [(("scores", "mlm_accuracy", "n"), 10**40), (("training", "steps"), -5)]
+)
 def test_numbers_that_no_run_can_have_are_refused(tmp_path, keys, value):
     content = part = json.loads(toy_record().model_dump_json())
     for key in keys[:-1]:
@@ -36,7 +38,11 @@ def test_numbers_that_no_run_can_have_are_refused(tmp_path, keys, value):
 def test_a_record_is_refused_if_its_name_is_not_that_of_its_content(tmp_path, keys, value):
     base = toy_record()
     run = Run(base.config, base.fingerprints)
-    of_now = {"name": run.name, "results_version": RESULTS_VERSION, "evaluation_set": run.evaluation_set}
+    of_now = {
+        "name": run.name,
+        "results_version": RESULTS_VERSION,
+        "evaluation_set": run.evaluation_set,
+    }
     record = base.model_copy(update=of_now)
     results.write(tmp_path, record)
     assert results.read(tmp_path, run.name) == record
@@ -53,7 +59,10 @@ def test_a_record_is_refused_if_its_name_is_not_that_of_its_content(tmp_path, ke
 
 
 def test_a_log_whose_evaluation_lacks_a_number_is_named(tmp_path):
-    for line in ({"event": "evaluation", "step": 1}, {"event": "evaluation", "step": 1, "training_seconds": "x"}):
+    for line in (
+        {"event": "evaluation", "step": 1},
+        {"event": "evaluation", "step": 1, "training_seconds": "x"},
+    ):
         (tmp_path / results.METRICS).write_text(json.dumps(line) + "\n")
         with pytest.raises(DamagedFileError, match="training_seconds"):
             reported.curve(tmp_path)
@@ -69,7 +78,9 @@ def test_a_record_without_timed_inference_and_commit_can_be_read(tmp_path):
 
 
 def test_a_report_has_no_folder_of_the_machine_where_a_tokenizer_was(tmp_path):
-    config = load(["scale=smoke", "tokenizer=model-file", f"tokenizer.model_file={tmp_path}/a.json"])
+    config = load(
+        ["scale=smoke", "tokenizer=model-file", f"tokenizer.model_file={tmp_path}/a.json"]
+    )
     run = ReportedRun(record=toy_record(config))
     reported.write(tmp_path, run)
     assert str(tmp_path) not in reported.file_of(tmp_path, run.name).read_text()
@@ -92,16 +103,37 @@ def test_passes_are_those_over_all_text_not_over_the_pairs_that_a_stage_keeps():
     assert data.passes == pytest.approx(data.epochs * (1 - data.dropped_text_share))
     stage = {"batch_size": 8, "first_step": 0, "steps": 10, "dropped_chunk_share": 0.9}
     stages = (
-        results.Stage(max_sequence_length=16, epochs=20, dropped_text_share=0.95, truncated_text_share=0.03, **stage),
-        results.Stage(max_sequence_length=64, epochs=3, dropped_text_share=0.3, truncated_text_share=0.2, **stage),
+        results.Stage(
+            max_sequence_length=16,
+            epochs=20,
+            dropped_text_share=0.95,
+            truncated_text_share=0.03,
+            **stage,
+        ),
+        results.Stage(
+            max_sequence_length=64,
+            epochs=3,
+            dropped_text_share=0.3,
+            truncated_text_share=0.2,
+            **stage,
+        ),
     )
     assert data.model_copy(update={"stages": stages}).passes == pytest.approx(20 * 0.02 + 3 * 0.5)
 
 
 def test_a_checkout_has_its_commit_which_is_marked_if_it_has_changed(tmp_path):
     def git(*words):
-        who = ["-c", "user.name=toy", "-c", "user.email=toy@example.org", "-c", "commit.gpgsign=false"]
-        return subprocess.run(["git", "-C", tmp_path, *who, *words], capture_output=True, text=True, check=True).stdout
+        who = [
+            "-c",
+            "user.name=toy",
+            "-c",
+            "user.email=toy@example.org",
+            "-c",
+            "commit.gpgsign=false",
+        ]
+        return subprocess.run(
+            ["git", "-C", tmp_path, *who, *words], capture_output=True, text=True, check=True
+        ).stdout
 
     assert results.commit_of(tmp_path) is None
     git("init", "-q")

@@ -27,7 +27,9 @@ from albert_lab.runs.layers import layers_of
 
 
 class Child:
-    """The process of a run: as `python -m albert_lab.runs.worker FOLDER`, with torch loaded in advance."""
+    """The process of a run: as `python -m albert_lab.runs.worker FOLDER`, with torch loaded in
+    advance.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._process = quick_starts().Process(target=make, args=(folder, dict(os.environ)))
@@ -56,7 +58,9 @@ def said_by(folder: Path) -> Path:
 
 def test_a_runs_name_depends_on_the_text_but_not_on_machine_and_path(corpus, tmp_path):
     name = runs.plan(toy_config(corpus)).name
-    assert runs.plan(toy_config(corpus, "machine.threads=2", "machine.log_every_steps=1")).name == name
+    assert (
+        runs.plan(toy_config(corpus, "machine.threads=2", "machine.log_every_steps=1")).name == name
+    )
     assert runs.plan(toy_config(write_corpus(tmp_path / "elsewhere"))).name == name
     assert runs.plan(toy_config(corpus, "seed=1")).name != name
     assert runs.plan(toy_config(write_corpus(tmp_path / "longer", documents=81))).name != name
@@ -65,7 +69,11 @@ def test_a_runs_name_depends_on_the_text_but_not_on_machine_and_path(corpus, tmp
 def test_runs_of_any_seed_objective_and_shape_are_compared_on_one_set(corpus):
     sets = {
         runs.plan(toy_config(corpus, *overrides)).evaluation_set
-        for overrides in (["seed=1"], ["inter_sentence=nsp"], ["embedding_size=48", "sharing=not-shared"])
+        for overrides in (
+            ["seed=1"],
+            ["inter_sentence=nsp"],
+            ["embedding_size=48", "sharing=not-shared"],
+        )
     }
     assert len(sets) == 1
     other = runs.plan(shorter := toy_config(corpus, "masking=official", "max_sequence_length=24"))
@@ -74,7 +82,9 @@ def test_runs_of_any_seed_objective_and_shape_are_compared_on_one_set(corpus):
     assert len(of_both) == 2, "fine-tunings are of other lengths, too"
 
 
-def test_machine_and_paths_of_the_last_command_are_used_but_not_while_the_run_is_made(corpus, own_home, tmp_path):
+def test_machine_and_paths_of_the_last_command_are_used_but_not_while_the_run_is_made(
+    corpus, own_home, tmp_path
+):
     folder = runs.create(runs.plan(toy_config(corpus)))
     moved = runs.plan(toy_config(write_corpus(tmp_path / "moved"), "machine.micro_batch_size=4"))
     with storage.locked(folder / runs.LOCK, pytest.fail):
@@ -93,7 +103,9 @@ def test_weights_from_a_gpu_are_used_on_a_machine_without_one(corpus, monkeypatc
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
-def test_a_run_that_waits_for_another_process_reports_it_and_can_be_stopped(corpus, own_home, number, code):
+def test_a_run_that_waits_for_another_process_reports_it_and_can_be_stopped(
+    corpus, own_home, number, code
+):
     folder = runs.create(runs.plan(toy_config(corpus)))
     with storage.locked(folder / runs.LOCK, pytest.fail):
         child = Child(folder)
@@ -132,8 +144,12 @@ def test_a_run_writes_nothing_through_a_link_in_its_folder(corpus, own_home, nam
     assert (not list(other.iterdir())) if other.is_dir() else other.read_text() == "mine"
 
 
-@pytest.mark.parametrize(("error", "code"), [(ConfigError("no GPU"), 2), (OSError(errno.ENOSPC, "full"), 74)])
-def test_any_process_of_a_run_says_why_it_fails_before_it_joins_the_others(corpus, own_home, monkeypatch, error, code):
+@pytest.mark.parametrize(
+    ("error", "code"), [(ConfigError("no GPU"), 2), (OSError(errno.ENOSPC, "full"), 74)]
+)
+def test_any_process_of_a_run_says_why_it_fails_before_it_joins_the_others(
+    corpus, own_home, monkeypatch, error, code
+):
     folder = runs.create(runs.plan(toy_config(corpus)))
     for variable, value in zip(machine.RANK, ("1", "2", "1", "2"), strict=True):
         monkeypatch.setenv(variable, value)
@@ -163,7 +179,9 @@ def test_a_run_goes_from_missing_to_done(corpus, own_home):
 
 
 def test_a_diverged_run_fails_with_its_reason_and_has_no_row(corpus, own_home):
-    folder = runs.create(runs.plan(toy_config(corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0")))
+    folder = runs.create(
+        runs.plan(toy_config(corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0"))
+    )
     with own_signals():
         assert worker.main(folder) == 1
     assert states.state(folder) == "failed"
@@ -183,16 +201,23 @@ def test_a_stopped_run_saves_reports_it_and_goes_on_where_it_was(corpus, own_hom
         child.send_signal(number)
         assert child.wait() == code
         assert states.state(folder) == "stopped"
-        stopped_at.append(int(max((folder / "checkpoint").glob("step-*")).name.removeprefix("step-")))
+        stopped_at.append(
+            int(max((folder / "checkpoint").glob("step-*")).name.removeprefix("step-"))
+        )
     assert Child(folder).wait() == 0
     assert 0 < stopped_at[1] < stopped_at[2] < 100
     steps = [line["step"] for line in results.read_metrics(folder) if line["event"] == "training"]
     assert steps == sorted(set(steps)), "each once, though it was stopped"
 
 
-def test_a_run_keeps_its_tokenizer_and_other_text_is_never_taken_for_its_own(corpus, own_home, tmp_path):
+def test_a_run_keeps_its_tokenizer_and_other_text_is_never_taken_for_its_own(
+    corpus, own_home, tmp_path
+):
     text = Path(shutil.copytree(corpus, tmp_path / "text"))
-    done, waiting = (runs.create(runs.plan(toy_config(text, "budget.value=2", f"seed={seed}"))) for seed in (0, 1))
+    done, waiting = (
+        runs.create(runs.plan(toy_config(text, "budget.value=2", f"seed={seed}")))
+        for seed in (0, 1)
+    )
     with pytest.raises(ConfigError, match="is not finished"):
         albert_lab.load(done)
     assert worker.main(done) == 0
@@ -219,7 +244,9 @@ def test_a_run_remembers_the_most_runs_that_it_was_trained_beside(corpus, own_ho
         assert os.environ["ALBERT_LAB_JOBS"] == known
 
 
-def test_a_run_is_found_by_a_part_of_its_name_that_no_other_has_or_as_an_import_of_it(corpus, own_home, monkeypatch):
+def test_a_run_is_found_by_a_part_of_its_name_that_no_other_has_or_as_an_import_of_it(
+    corpus, own_home, monkeypatch
+):
     folders = [runs.create(runs.plan(toy_config(corpus, f"seed={seed}"))) for seed in range(2)]
     assert [runs.find(folder.name[:-4]) for folder in folders] == folders
     with pytest.raises(ConfigError, match=min(folder.name for folder in folders)):

@@ -1,4 +1,6 @@
-"""Studies on a real Slurm of two nodes: `make slurm-test`. Minutes each, since Slurm counts time limits in minutes."""
+"""Studies on a real Slurm of two nodes: `make slurm-test`. Minutes each, since Slurm counts time
+limits in minutes.
+"""
 
 import json
 import os
@@ -15,7 +17,9 @@ from albert_lab.runs import results, states
 
 
 def squeue():
-    result = subprocess.run(["squeue", "--noheader", "--array", "--format=%i|%T|%N"], capture_output=True, text=True)
+    result = subprocess.run(
+        ["squeue", "--noheader", "--array", "--format=%i|%T|%N"], capture_output=True, text=True
+    )
     return [line.split("|") for line in result.stdout.splitlines()]
 
 
@@ -50,7 +54,9 @@ def weights(folder: Path) -> bytes:
     return max((folder / "checkpoint").rglob("model.safetensors")).read_bytes()
 
 
-def test_a_table_of_the_paper_is_made_by_a_throttled_array_and_the_same_command_reports_it(slurm, own_home):
+def test_a_table_of_the_paper_is_made_by_a_throttled_array_and_the_same_command_reports_it(
+    slurm, own_home
+):
     command = ["sop-vs-nsp", "scale=smoke", "seed=0"]
     submitted(*command, "--jobs", "1")
     most = 0
@@ -87,7 +93,8 @@ def test_a_run_goes_back_into_the_queue_near_its_limit_and_ends_bit_identical(
     (again,) = until(lambda: run_folders(Path(os.environ["ALBERT_LAB_HOME"])))
     until(lambda: steps(again))
     ((number, _, _),) = squeue()
-    subprocess.run(["scancel", "--batch", "--signal=USR1", number], check=True)  # as Slurm does near a time limit
+    # as Slurm does near a time limit
+    subprocess.run(["scancel", "--batch", "--signal=USR1", number], check=True)
     until(lambda: states.state(again) == "done")
     assert weights(again) == weights(whole)
     record, expected = results.read(again), results.read(whole)
@@ -96,7 +103,9 @@ def test_a_run_goes_back_into_the_queue_near_its_limit_and_ends_bit_identical(
     assert record.scores == expected.scores
 
 
-def test_a_cancelled_run_saves_its_state_stays_cancelled_and_is_submitted_again(slurm, own_home, corpus):
+def test_a_cancelled_run_saves_its_state_stays_cancelled_and_is_submitted_again(
+    slurm, own_home, corpus
+):
     command = ["pretrain", *toy_overrides(corpus, "budget.value=100000")]
     submitted(*command)
     (folder,) = run_folders(own_home)
@@ -112,7 +121,9 @@ def test_a_cancelled_run_saves_its_state_stays_cancelled_and_is_submitted_again(
 
 
 def test_a_run_whose_node_is_lost_goes_on_elsewhere(slurm, own_home, corpus):
-    submitted("pretrain", *toy_overrides(corpus, "budget.value=4000", "machine.checkpoint_seconds=1"))
+    submitted(
+        "pretrain", *toy_overrides(corpus, "budget.value=4000", "machine.checkpoint_seconds=1")
+    )
     (folder,) = run_folders(own_home)
     until(lambda: steps(folder))
     ((_, _, node),) = squeue()
@@ -122,7 +133,9 @@ def test_a_run_whose_node_is_lost_goes_on_elsewhere(slurm, own_home, corpus):
     assert steps(folder) == sorted(set(steps(folder))), "no two processes made it at once"
 
 
-def test_two_processes_of_one_run_end_as_one_would(slurm, own_home, corpus, tmp_path_factory, monkeypatch):
+def test_two_processes_of_one_run_end_as_one_would(
+    slurm, own_home, corpus, tmp_path_factory, monkeypatch
+):
     toy = toy_overrides(corpus, "budget.value=100", "machine.micro_batch_size=4")
     submitted("pretrain", *toy, "machine.processes=2", options="--cpus-per-task=2 --time=10")
     (folder,) = run_folders(own_home)

@@ -47,10 +47,17 @@ def wait_for(file) -> None:
         (STOP_ITSELF, errors.STOPPED),  # before it listens
     ],
 )
-def test_a_stopped_child_leaves_the_sweep_unfinished_and_did_not_fail(tmp_path, monkeypatch, script, code):
+def test_a_stopped_child_leaves_the_sweep_unfinished_and_did_not_fail(
+    tmp_path, monkeypatch, script, code
+):
     popen, ended = subprocess.Popen, []
-    monkeypatch.setattr(children.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-S", "-c", script]))
-    assert children.launch([Job(tmp_path, [])], 1, lambda _job, of_child: ended.append(of_child)) == code
+    monkeypatch.setattr(
+        children.subprocess, "Popen", lambda *_, **__: popen([sys.executable, "-S", "-c", script])
+    )
+    assert (
+        children.launch([Job(tmp_path, [])], 1, lambda _job, of_child: ended.append(of_child))
+        == code
+    )
     assert not ended
 
 
@@ -60,7 +67,10 @@ def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_pat
         monkeypatch.setenv(variable, "4")
 
     def begin(_command, **settings):
-        script = f"import os; open({str(seen)!r}, 'w').write(str([v for v in {machine.RANK} if v in os.environ]))"
+        script = (
+            f"import os; open({str(seen)!r}, 'w').write(str([v for v in {machine.RANK} if v "
+            "in os.environ]))"
+        )
         return popen([sys.executable, "-c", script], **settings)
 
     monkeypatch.setattr(children.subprocess, "Popen", begin)

@@ -35,8 +35,15 @@ def comparisons(tmp_path, claim: str) -> list[Comparison]:
         (f"check: greater, row: [{ROW}, {OTHER}], than: {ROW}", "two rows"),
         ("check: ordered, axis: embedding_size, peak: 99, where: {sharing: all-shared}", "99"),
         ("check: ordered, axis: embedding_size, peak: 64", "sharing"),
-        ("check: ordered, axis: embedding_size, direction: upwards, where: {sharing: all-shared}", "direction"),
-        ("check: ordered, axis: sharing, direction: rising, where: {embedding_size: 64}", "sharing=all-shared"),
+        (
+            "check: ordered, axis: embedding_size, direction: upwards, where: {sharing: "
+            "all-shared}",
+            "direction",
+        ),
+        (
+            "check: ordered, axis: sharing, direction: rising, where: {embedding_size: 64}",
+            "sharing=all-shared",
+        ),
         (f"check: ordered, order: [{ROW}, {OTHER}, {ROW}]", "given twice"),
         (f"check: ordered, order: [{ROW}], axis: embedding_size, direction: rising", "two rows"),
         (f"check: ratio, row: {ROW}, to: {OTHER}, low: 2, high: 1", "low=2"),
@@ -45,7 +52,10 @@ def comparisons(tmp_path, claim: str) -> list[Comparison]:
         (f"check: at-chance, row: {ROW}, trained_for: mln", "trained_for=mln"),
         (f"check: better, row: {ROW}, than: {OTHER}", "needs by"),
         (f"{{quote: q, {GREATER}}}", "one of metric"),
-        (f"{{quote: q, by: {{loss: mlm_los}}, check: better, row: {ROW}, than: {OTHER}}}", "mlm_los"),
+        (
+            f"{{quote: q, by: {{loss: mlm_los}}, check: better, row: {ROW}, than: {OTHER}}}",
+            "mlm_los",
+        ),
     ],
 )
 def test_a_claim_that_makes_no_sense_is_refused_and_says_what_is_wrong(tmp_path, claim, named):
@@ -70,13 +80,17 @@ def test_rising_is_a_slope_that_no_step_contradicts_with_the_smallest_number_fir
 
 
 def test_a_peak_is_above_every_other_row(tmp_path):
-    found = comparisons(tmp_path, "check: ordered, axis: embedding_size, peak: 128, where: {sharing: all-shared}")
+    found = comparisons(
+        tmp_path, "check: ordered, axis: embedding_size, peak: 128, where: {sharing: all-shared}"
+    )
     assert [signed(item) for item in found] == [[(1, "128"), (-1, "64")], [(1, "128"), (-1, "768")]]
 
 
 def test_two_rows_against_two_are_an_interaction(tmp_path):
     other = [row.replace("all", "not") for row in (ROW, OTHER)]
-    (found,) = comparisons(tmp_path, f"check: greater, row: [{ROW}, {OTHER}], than: [{', '.join(other)}]")
+    (found,) = comparisons(
+        tmp_path, f"check: greater, row: [{ROW}, {OTHER}], than: [{', '.join(other)}]"
+    )
     assert [(weight, *labels.values()) for weight, labels in found.weights] == [
         (1, "all-shared", "64"),
         (-1, "all-shared", "128"),
@@ -87,7 +101,9 @@ def test_two_rows_against_two_are_an_interaction(tmp_path):
 
 def test_better_by_a_loss_is_less_of_it(tmp_path):
     asked = read(
-        tmp_path, f"{{quote: q, by: {{loss: mlm_loss, tasks: [mnli]}}, check: better, row: {ROW}, than: {OTHER}}}"
+        tmp_path,
+        f"{{quote: q, by: {{loss: mlm_loss, tasks: [mnli]}}, check: better, row: {ROW}, than: "
+        f"{OTHER}}}",
     )
     (by_task,) = asked.claims[0].comparisons_of("mnli", asked.grid)
     (by_loss,) = asked.claims[0].comparisons_of("mlm_loss", asked.grid)

@@ -23,7 +23,9 @@ def signals():
 @pytest.fixture
 def finished(corpus, own_home) -> runs.Run:
     """A run that ended under a budget of its own."""
-    toy = Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": {"dropout": ["0.1"]}})
+    toy = Experiment.model_validate(
+        {"name": "toy", "title": "Toy", "source": "none", "grid": {"dropout": ["0.1"]}}
+    )
     run = plan_study(toy, toy_overrides(corpus, "budget.value=2"), []).points[0].run
     assert worker.main(runs.create(run)) == 0
     return run
@@ -38,7 +40,9 @@ def imported(run: runs.Run, missing: Sequence[str] = ()) -> runs.Run:
 
 
 def planned(run, corpus, *overrides) -> Plan:
-    settings = [text for text in toy_overrides(corpus, *overrides) if not text.startswith("tokenizer")]
+    settings = [
+        text for text in toy_overrides(corpus, *overrides) if not text.startswith("tokenizer")
+    ]
     return continued(run, settings)
 
 
@@ -48,10 +52,14 @@ def continued(run, settings) -> Plan:
 
 
 def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corpus, finished):
-    before = load_file(max((imported(finished).folder / "checkpoint").glob("step-*")) / "model.safetensors")
+    before = load_file(
+        max((imported(finished).folder / "checkpoint").glob("step-*")) / "model.safetensors"
+    )
     (item,) = planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").points
     assert item.lineage[0].run == finished
-    assert planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").to_train == [item]
+    assert planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").to_train == [
+        item
+    ]
     assert worker.main(runs.create(item.run)) == 0
     record = results.read(item.run.folder)
     assert record is not None
@@ -62,7 +70,9 @@ def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corp
     assert states.state(finished.folder) == "imported"
 
 
-def test_a_study_of_an_encoder_names_it_and_has_random_weights_beside_its_first_row(corpus, finished):
+def test_a_study_of_an_encoder_names_it_and_has_random_weights_beside_its_first_row(
+    corpus, finished
+):
     plan = planned(finished, corpus, "dropout=0,0.1", "seed=0,1")
     assert plan.experiment.start_from == finished.name
     assert [point.with_random for point in plan.points] == [True, False, False, False]
@@ -83,8 +93,14 @@ def test_a_continued_run_keeps_shape_and_tokenizer_and_takes_overrides(corpus, f
 
 
 def test_a_continued_run_holds_out_what_the_other_one_did(corpus, own_home, tmp_path):
-    toy = Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": {"dropout": ["0.1"]}})
-    run = plan_study(toy, toy_overrides(corpus, "budget.value=2", "corpus.dev_share=0.15"), []).points[0].run
+    toy = Experiment.model_validate(
+        {"name": "toy", "title": "Toy", "source": "none", "grid": {"dropout": ["0.1"]}}
+    )
+    run = (
+        plan_study(toy, toy_overrides(corpus, "budget.value=2", "corpus.dev_share=0.15"), [])
+        .points[0]
+        .run
+    )
     assert worker.main(runs.create(run)) == 0
     text = [
         override
@@ -92,19 +108,40 @@ def test_a_continued_run_holds_out_what_the_other_one_did(corpus, own_home, tmp_
         if not override.startswith(("corpus.dev", "tokenizer"))
     ]
     assert continued(run, text).points[0].run.config.corpus.dev_share == 0.15
-    elsewhere = [f"{override}/." if override.startswith("corpus.path=") else override for override in text]
+    elsewhere = [
+        f"{override}/." if override.startswith("corpus.path=") else override for override in text
+    ]
     assert continued(run, elsewhere).points[0].run.config.corpus.dev_share == 0.15
     other = [f"corpus.path={write_corpus(tmp_path, seed=5)}", "inter_sentence.random_share=0.3"]
-    config = continued(run, [*(item for item in text if "corpus.path" not in item), *other]).points[0].run.config
+    config = (
+        continued(run, [*(item for item in text if "corpus.path" not in item), *other])
+        .points[0]
+        .run.config
+    )
     assert (config.corpus.dev_share, config.inter_sentence.random_share) == (0.15, 0.3)
 
 
 def test_settings_of_a_study_and_of_its_labels_win_over_those_of_the_run(corpus, finished):
-    grid = {"variant": {"a": ["inter_sentence=none", "budget.value=3"], "b": ["inter_sentence=sop", "budget.value=4"]}}
-    content = {"name": "toy", "title": "Toy", "source": "none", "fixed": ["dropout=0.3"], "start_from": finished.name}
-    bad = Experiment.model_validate(content | {"grid": {"variant": {"a": ["model.hidden_size=96", "budget.value=3"]}}})
+    grid = {
+        "variant": {
+            "a": ["inter_sentence=none", "budget.value=3"],
+            "b": ["inter_sentence=sop", "budget.value=4"],
+        }
+    }
+    content = {
+        "name": "toy",
+        "title": "Toy",
+        "source": "none",
+        "fixed": ["dropout=0.3"],
+        "start_from": finished.name,
+    }
+    bad = Experiment.model_validate(
+        content | {"grid": {"variant": {"a": ["model.hidden_size=96", "budget.value=3"]}}}
+    )
     settings = [text for text in toy_overrides(corpus) if not text.startswith("tokenizer")]
-    (point,) = plan_study(Experiment.model_validate(content | {"grid": grid}), ["variant=b", *settings], []).points
+    (point,) = plan_study(
+        Experiment.model_validate(content | {"grid": grid}), ["variant=b", *settings], []
+    ).points
     assert (point.run.config.inter_sentence.name, point.run.config.dropout) == ("sop", 0.3)
     with pytest.raises(ConfigError, match="hidden_size"):
         plan_study(bad, settings, [])
@@ -125,7 +162,11 @@ def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
 
 @pytest.mark.parametrize(
     ("override", "what"),
-    [("model.hidden_size=96", "hidden_size"), ("model=base", "model"), ("inter_sentence=three-way", "pair head")],
+    [
+        ("model.hidden_size=96", "hidden_size"),
+        ("model=base", "model"),
+        ("inter_sentence=three-way", "pair head"),
+    ],
 )
 def test_what_the_weights_determine_cannot_be_set(corpus, finished, override, what):
     with pytest.raises(ConfigError, match=what):
@@ -155,7 +196,9 @@ def test_a_run_of_no_steps_has_the_converted_weights_and_says_what_was_converted
         toy_plan(corpus, "budget.value=0")
 
 
-def test_heads_that_a_start_lacks_are_neither_scored_nor_exported_before_they_are_trained(corpus, finished):
+def test_heads_that_a_start_lacks_are_neither_scored_nor_exported_before_they_are_trained(
+    corpus, finished
+):
     imported(finished, missing=["mlm_head", "pair_head"])
     records = []
     for steps in (0, 1):
@@ -170,9 +213,16 @@ def test_heads_that_a_start_lacks_are_neither_scored_nor_exported_before_they_ar
 
 def test_rows_of_a_table_of_the_paper_are_shapes_of_the_encoder(corpus, finished):
     def shapes(table: str, *overrides: str) -> set[tuple[int, str, int]]:
-        settings = [text for text in toy_overrides(corpus, "seed=0", *overrides) if not text.startswith("tokenizer")]
+        settings = [
+            text
+            for text in toy_overrides(corpus, "seed=0", *overrides)
+            if not text.startswith("tokenizer")
+        ]
         points = plan_study(named(table), [f"start_from={finished.name}", *settings], []).points
-        return {(x.config.embedding_size, x.config.sharing.name, x.config.model.num_layers) for x in points}
+        return {
+            (x.config.embedding_size, x.config.sharing.name, x.config.model.num_layers)
+            for x in points
+        }
 
     hidden_size = finished.config.model.hidden_size
     sizes = {hidden_size, hidden_size // 6}
@@ -183,7 +233,9 @@ def test_rows_of_a_table_of_the_paper_are_shapes_of_the_encoder(corpus, finished
     assert shapes("sop-vs-nsp") == {(8, "all-shared", 2)}
 
 
-def test_the_refusal_of_longer_sequences_names_the_setting_that_gives_the_encoder_more_positions(corpus, finished):
+def test_the_refusal_of_longer_sequences_names_the_setting_that_gives_the_encoder_more_positions(
+    corpus, finished
+):
     length = 2 * finished.config.model.max_position_embeddings
     with pytest.raises(ConfigError, match=r"give model\.max_position_embeddings=") as refused:
         planned(finished, corpus, f"max_sequence_length={length}")

@@ -44,15 +44,21 @@ def test_the_fine_tunings_of_the_best_run_are_averaged_and_are_part_of_the_study
     assert line.single == sorted(singles)[1]
     assert list(line.members) == pytest.approx(sorted(singles)[:0:-1])
     best = sorted(range(3), key=lambda seed: -singles[seed])[:2]
-    scores = [read_arrays(output_folder(item.run.folder, "mnli", seed) / "best.npz") for seed in best]
-    assert all(len(score["ids"]) == record.best.main.n for score in scores for record in records if record)
+    scores = [
+        read_arrays(output_folder(item.run.folder, "mnli", seed) / "best.npz") for seed in best
+    ]
+    assert all(
+        len(score["ids"]) == record.best.main.n for score in scores for record in records if record
+    )
 
     (output_folder(item.run.folder, "mnli", best[0]) / "best.npz").unlink()
     with pytest.raises(DamagedFileError, match=r"best\.npz"):
         study.ensembles(trained.points, 2)
 
 
-def test_an_ensemble_of_one_fine_tuning_has_its_scores_and_no_others(corpus, own_home, monkeypatch, runs_here):
+def test_an_ensemble_of_one_fine_tuning_has_its_scores_and_no_others(
+    corpus, own_home, monkeypatch, runs_here
+):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
     tasks = ["cola", "squad2", "race"]
     for task in tasks:
@@ -63,4 +69,6 @@ def test_an_ensemble_of_one_fine_tuning_has_its_scores_and_no_others(corpus, own
     lines = study.ensembles(plan.points, 2)
     assert [line.column for line in lines] == tasks
     for line in lines:
-        assert line.single == pytest.approx(line.ensemble), "an ensemble of one fine-tuning has its score"
+        assert line.single == pytest.approx(line.ensemble), (
+            "an ensemble of one fine-tuning has its score"
+        )

@@ -24,7 +24,7 @@ from albert_lab.studies.execute import SOME_FAILED
         (IsADirectoryError(errno.EISDIR, "a folder"), 2, ["failed", "failed"]),
     ],
 )
-def test_a_study_stops_at_the_first_run_that_finds_the_disk_full_names_other_reasons_and_goes_on_when_they_are_gone(
+def test_a_study_stops_at_the_first_run_on_a_full_disk_and_goes_on_after_other_failures(
     error, code, states, corpus, own_home, runs_here, monkeypatch
 ):
     plan = toy_plan(corpus, "embedding_size=4,8")
@@ -38,8 +38,15 @@ def test_a_study_stops_at_the_first_run_that_finds_the_disk_full_names_other_rea
     assert states_of(plan) == ["done", "done"]
 
 
-def test_a_failed_run_does_not_stop_the_others_and_the_same_command_tries_it_again(corpus, own_home, runs_here):
-    plan = toy_plan(corpus, "optimizer.learning_rate=0.01,1e30", "optimizer.warmup=0", "machine.log_every_steps=1")
+def test_a_failed_run_does_not_stop_the_others_and_the_same_command_tries_it_again(
+    corpus, own_home, runs_here
+):
+    plan = toy_plan(
+        corpus,
+        "optimizer.learning_rate=0.01,1e30",
+        "optimizer.warmup=0",
+        "machine.log_every_steps=1",
+    )
     outcome = train(plan)
     assert outcome.code == SOME_FAILED
     assert states_of(plan) == ["done", "failed"]
@@ -70,6 +77,8 @@ def test_two_sweeps_at_once_train_each_run_once(corpus, own_home):
     assert [process.exitcode for process in both] == [0, 0]
     said = "".join(file.read_text() for file in own_home.glob("*.said"))
     for folder in runs.paths.runs().iterdir():
-        steps = [line["step"] for line in results.read_metrics(folder) if line["event"] == "training"]
+        steps = [
+            line["step"] for line in results.read_metrics(folder) if line["event"] == "training"
+        ]
         assert steps == sorted(set(steps)), "trained once, without interruption"
         assert said.count(f"{folder.name.rpartition('_')[0]}: step 20, held out") == 1

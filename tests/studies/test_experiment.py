@@ -16,7 +16,13 @@ SCALES = ["overnight", "gpu", "paper"]  # all tables are trained at smoke by .ci
 
 
 def toy(**changes) -> Experiment:
-    content = {"name": "toy", "title": "Toy", "source": "none", "fixed": ["scale=smoke"], "grid": {"seed": [0]}}
+    content = {
+        "name": "toy",
+        "title": "Toy",
+        "source": "none",
+        "fixed": ["scale=smoke"],
+        "grid": {"seed": [0]},
+    }
     return Experiment.model_validate(content | changes)
 
 
@@ -37,7 +43,12 @@ def test_every_packaged_experiment_expands_at_every_scale(file, scale):
     paper_rows = [tuple(row[axis] for axis in result.axes) for row in result.paper.rows]
     rows = list(dict.fromkeys(tuple(point.labels.values()) for point in points))
     assert paper_rows == [row for row in rows if row in paper_rows]
-    beyond = {value for more in result.beyond_paper.values() if scale in more.scales for value in more.values}
+    beyond = {
+        value
+        for more in result.beyond_paper.values()
+        if scale in more.scales
+        for value in more.values
+    }
     assert all(beyond & set(row) for row in rows if row not in paper_rows)
 
 
@@ -45,7 +56,9 @@ def run_of(name: str, scale: str, *overrides: str, **row: str) -> str:
     """Name of the run that fills a row."""
     points = plan_study(experiment.named(name), [f"scale={scale}", "seed=0", *overrides], []).points
     (point,) = (
-        point for point in points if row.items() <= {k.split(".")[-1]: v for k, v in point.labels.items()}.items()
+        point
+        for point in points
+        if row.items() <= {k.split(".")[-1]: v for k, v in point.labels.items()}.items()
     )
     return point.run.name
 
@@ -64,14 +77,18 @@ def test_a_row_of_several_tables_is_one_run(scale):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_models_of_tables_9_and_10_are_one_training_without_dropout_at_two_thirds_and_at_its_end(scale):
+def test_the_models_of_tables_9_and_10_are_one_training_at_two_thirds_and_at_its_end(
+    scale,
+):
     first, last = points_of("glue", scale)
     assert (last.parent, last.keep) == (first, "training")
     steps = [point.config.budget.value * point.config.budget.stop_at for point in (first, last)]
     assert steps[1] % load([f"scale={scale}"]).budget.value == 0
     assert [round(step) for step in steps] == [round(steps[1] * 2 / 3), steps[1]]
     assert {point.config.dropout for point in (first, last)} == {0}
-    assert run_of("glue", scale, training="ALBERT (1.5M)") == run_of("squad-race", scale, training="ALBERT (1.5M)")
+    assert run_of("glue", scale, training="ALBERT (1.5M)") == run_of(
+        "squad-race", scale, training="ALBERT (1.5M)"
+    )
     assert experiment.named("glue").finetuning_seeds == (0, 1, 2, 3, 4)
 
 
@@ -96,11 +113,26 @@ def test_rows_beyond_the_paper_appear_at_their_scales_and_elsewhere_on_request()
 
 
 def test_a_label_can_set_several_keys_and_is_selected_by_name():
-    table = toy(grid={"model": {"BERT": ["sharing=not-shared", "embedding_size=48"], "ALBERT": ["sharing=all-shared"]}})
+    table = toy(
+        grid={
+            "model": {
+                "BERT": ["sharing=not-shared", "embedding_size=48"],
+                "ALBERT": ["sharing=all-shared"],
+            }
+        }
+    )
     both = variants(table)
-    assert [(p.config.sharing.name, p.config.embedding_size) for p in both] == [("not-shared", 48), ("all-shared", 8)]
+    assert [(p.config.sharing.name, p.config.embedding_size) for p in both] == [
+        ("not-shared", 48),
+        ("all-shared", 8),
+    ]
     assert [point.labels for point in variants(table, ["model=BERT"])] == [{"model": "BERT"}]
-    for one in ("sharing=groups", "embedding_size=16", "machine.precision=fp32,bf16", "scale=smoke,laptop"):
+    for one in (
+        "sharing=groups",
+        "embedding_size=16",
+        "machine.precision=fp32,bf16",
+        "scale=smoke,laptop",
+    ):
         with pytest.raises(ConfigError, match=one.partition("=")[0]):
             variants(table, [one])
     assert [point.config.seed for point in variants(table, ["+seed=4"])] == [4, 4]
@@ -117,8 +149,16 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
     chain = toy(
         grid={"model.num_layers": [1, 2, 4]},
         start_from=[
-            {"row": {"model.num_layers": "2"}, "parent": {"model.num_layers": "1"}, "keep": "weights"},
-            {"row": {"model.num_layers": "4"}, "parent": {"model.num_layers": "2"}, "keep": "weights"},
+            {
+                "row": {"model.num_layers": "2"},
+                "parent": {"model.num_layers": "1"},
+                "keep": "weights",
+            },
+            {
+                "row": {"model.num_layers": "4"},
+                "parent": {"model.num_layers": "2"},
+                "keep": "weights",
+            },
         ],
     )
     first, second, third = variants(chain)
@@ -133,12 +173,23 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
     assert row.labels == {"data": "With additional data"}
     with pytest.raises(ConfigError, match="rows of the table set this key"):
         points_of("extra-data", "smoke", "added_corpus=none,sotu-since-1900")
-    back = {"row": {"model.num_layers": "1"}, "parent": {"model.num_layers": "2"}, "keep": "weights"}
+    back = {
+        "row": {"model.num_layers": "1"},
+        "parent": {"model.num_layers": "2"},
+        "keep": "weights",
+    }
     with pytest.raises(ConfigError, match="start_from"):
-        variants(toy(grid={"model.num_layers": [1, 2]}, start_from=[back, chain.model_dump()["start_from"][0]]))
+        variants(
+            toy(
+                grid={"model.num_layers": [1, 2]},
+                start_from=[back, chain.model_dump()["start_from"][0]],
+            )
+        )
     arms = toy(
         grid={"dropout": [0.1, 0]},
-        start_from=[{"row": {}, "parent": {"dropout": "0.1", "budget.stop_at": "0.5"}, "keep": "training"}],
+        start_from=[
+            {"row": {}, "parent": {"dropout": "0.1", "budget.stop_at": "0.5"}, "keep": "training"}
+        ],
     )
     kept, removed = variants(arms)
     assert kept.parent == removed.parent
@@ -150,9 +201,15 @@ def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        ({"start_from": [{"row": {"sharing": "a"}, "parent": {}, "keep": "weights"}]}, "start_from.row=sharing"),
+        (
+            {"start_from": [{"row": {"sharing": "a"}, "parent": {}, "keep": "weights"}]},
+            "start_from.row=sharing",
+        ),
         ({"start_from": [{"row": {}, "parent": {}, "keep": "all"}]}, "'training' or 'weights'"),
-        ({"beyond_paper": {"sharing": {"values": ["groups"], "scales": []}}}, "beyond_paper=sharing"),
+        (
+            {"beyond_paper": {"sharing": {"values": ["groups"], "scales": []}}},
+            "beyond_paper=sharing",
+        ),
         ({"grid": {"state": {"a": ["dropout=0"]}}}, "grid: state"),
     ],
 )
@@ -170,11 +227,13 @@ def test_links_and_rows_must_name_axes(changes, key):
         ({"grid": {}}, [], [0]),
     ],
 )
-def test_seeds_are_those_of_the_command_or_else_of_the_experiment_or_else_of_the_scale(changes, overrides, seeds):
+def test_seeds_are_those_of_the_command_or_else_of_the_experiment_or_else_of_the_scale(
+    changes, overrides, seeds
+):
     assert [point.config.seed for point in variants(toy(**changes), overrides)] == seeds
 
 
-def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it_and_a_given_value_chooses_its_row():
+def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it():
     table = experiment.named("embedding-size")
     (point, *_) = variants(table, ["scale=smoke", "sharing=all-shared"])
     assert point.label == "sharing=all-shared embedding_size=4 (paper: 64)"
@@ -182,20 +241,31 @@ def test_a_number_that_replaces_one_of_the_paper_is_shown_with_it_and_a_given_va
     (chosen,) = variants(table, ["scale=smoke", "sharing=all-shared", "embedding_size=64"])
     assert chosen == point, "a label chooses its row"
     (same,) = variants(table, ["scale=smoke", "sharing=all-shared", "embedding_size=4"])
-    assert (same.labels["embedding_size"], same.config) == ("4", point.config), "another value is used as it is"
+    assert (same.labels["embedding_size"], same.config) == ("4", point.config), (
+        "another value is used as it is"
+    )
 
 
 def test_the_parents_of_a_row_are_those_of_the_whole_table_whichever_rows_are_asked_for():
     overrides = ["scale=laptop", "seed=0", "warm_start=True", "model.num_layers=24"]
     (asked,) = plan_study(experiment.named("depth"), overrides, []).points
-    assert [point.labels["model.num_layers"] for point in asked.lineage] == ["1", "3", "6", "12", "24"]
+    assert [point.labels["model.num_layers"] for point in asked.lineage] == [
+        "1",
+        "3",
+        "6",
+        "12",
+        "24",
+    ]
     assert [point.config.model.num_layers for point in asked.lineage] == [1, 2, 3, 4, 6]
 
 
 def test_an_override_replaces_an_axis_or_adds_one():
     sharing = toy(grid={"sharing": ["all-shared", "not-shared"]})
     points = variants(sharing, ["sharing=groups", "batch_size=8,16"])
-    assert [point.label for point in points] == ["sharing=groups batch_size=8", "sharing=groups batch_size=16"]
+    assert [point.label for point in points] == [
+        "sharing=groups batch_size=8",
+        "sharing=groups batch_size=16",
+    ]
 
 
 def test_a_bare_sweep_has_the_keys_with_several_values_as_axes():

@@ -41,7 +41,9 @@ def test_experiments_come_in_the_papers_order_and_figures_last():
     found = [experiment.named(file.stem) for file in in_order()]
     numbers = [re.search(r"Tables? (\d+)", of.source) for of in found]
     assert sorted(of.name for of in found) == [file.stem for file in experiment.files()]
-    assert (of_tables := [int(number.group(1)) for number in numbers if number]) == sorted(of_tables)
+    assert (of_tables := [int(number.group(1)) for number in numbers if number]) == sorted(
+        of_tables
+    )
     assert found[-1].name == "layer-similarity"
 
 
@@ -58,7 +60,9 @@ def test_the_cost_of_the_paper_counts_shared_runs_once(corpus, own_home, tables)
 
 
 @pytest.mark.usefixtures("tables")
-def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(corpus, own_home, runs_here):
+def test_the_paper_is_made_runs_are_shared_and_a_failed_table_leaves_the_others(
+    corpus, own_home, runs_here
+):
     overrides = toy_overrides(corpus, "budget.value=2", "embedding_size=8")
     done = here("paper", *overrides, "--tasks", "none")
     assert done.returncode == 3

@@ -1,4 +1,6 @@
-"""The scripts for Slurm against an sbatch and an squeue that are shell scripts; tests/slurm/ has the real ones."""
+"""The scripts for Slurm against an sbatch and an squeue that are shell scripts; tests/slurm/ has
+the real ones.
+"""
 
 import os
 import signal
@@ -31,7 +33,8 @@ echo "$number;cluster"
 """
 SCONTROL = """#!/bin/bash
 cd "$(dirname "$0")"
-[ "$1" = show ] && { echo "MaxArraySize            = $(cat largest 2>/dev/null || echo 1001)"; exit; }
+largest=$(cat largest 2>/dev/null || echo 1001)
+[ "$1" = show ] && { echo "MaxArraySize            = $largest"; exit; }
 echo "$@" > scontrol.said
 """
 SCANCEL = """#!/bin/bash
@@ -47,7 +50,12 @@ def cluster(tmp_path, monkeypatch, own_home):
     folder = tmp_path / "cluster"
     folder.mkdir()
     squeue = f"#!/bin/bash\ncat {folder}/queue 2>/dev/null\nexit 0\n"
-    for name, text in {"sbatch": SBATCH, "squeue": squeue, "scontrol": SCONTROL, "scancel": SCANCEL}.items():
+    for name, text in {
+        "sbatch": SBATCH,
+        "squeue": squeue,
+        "scontrol": SCONTROL,
+        "scancel": SCANCEL,
+    }.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
@@ -59,7 +67,9 @@ def jobs(tmp_path):
     """Two runs, and one that starts from the first."""
     for name in ("a", "b", "child"):
         (tmp_path / name).mkdir()
-    a, b, child = (Job(tmp_path / name, ["worker", str(tmp_path / name)]) for name in ("a", "b", "child"))
+    a, b, child = (
+        Job(tmp_path / name, ["worker", str(tmp_path / name)]) for name in ("a", "b", "child")
+    )
     return [a, b, child._replace(parent=a.folder)]
 
 
@@ -70,15 +80,24 @@ def test_each_generation_is_an_array_with_a_line_for_each_run(jobs, own_home):
     assert "#SBATCH --time=5\n" in first[1]
     assert f"worker {jobs[0].folder}" in first[1]
     of_queued = jobs[2]._replace(folder=jobs[0].folder / "queued", parent=jobs[0].folder / "parent")
-    assert [of for _, _, of in scripts([of_queued, *jobs], [], SETTINGS)] == [jobs[:2], [of_queued, jobs[2]]]
+    assert [of for _, _, of in scripts([of_queued, *jobs], [], SETTINGS)] == [
+        jobs[:2],
+        [of_queued, jobs[2]],
+    ]
 
 
-def test_text_is_prepared_first_and_children_wait_for_any_end_of_their_generation(corpus, cluster, jobs):
+def test_text_is_prepared_first_and_children_wait_for_any_end_of_their_generation(
+    corpus, cluster, jobs
+):
     run = runs.plan(toy_config(corpus))
     submit(jobs, [run], SETTINGS)
     assert f"--prepare {run.folder}" in (cluster / "11.script").read_text()
     options = [(cluster / f"{number}.options").read_text().strip() for number in (11, 12, 13)]
-    assert [of[11:] for of in options] == ["", "--dependency=afterok:11", "--dependency=afterok:11,afterany:12"]
+    assert [of[11:] for of in options] == [
+        "",
+        "--dependency=afterok:11",
+        "--dependency=afterok:11,afterany:12",
+    ]
 
 
 def test_the_same_command_submits_only_what_is_not_in_the_queue(cluster, jobs):
@@ -88,21 +107,33 @@ def test_the_same_command_submits_only_what_is_not_in_the_queue(cluster, jobs):
     (cluster / "queue").write_text("11_0\n")
     submit(jobs, [], SETTINGS)
     assert f"worker {jobs[1].folder}" in (cluster / "13.script").read_text()
-    assert (cluster / "14.options").read_text() == "--parsable --dependency=afterany:11\n", "the parent runs"
+    assert (cluster / "14.options").read_text() == "--parsable --dependency=afterany:11\n", (
+        "the parent runs"
+    )
 
 
-def test_a_generation_that_is_larger_than_an_array_may_be_is_several_of_which_jobs_counts_all(cluster, jobs):
+def test_a_generation_that_is_larger_than_an_array_may_be_is_several_of_which_jobs_counts_all(
+    cluster, jobs
+):
     (cluster / "largest").write_text("2")
     alone = [job._replace(parent=None) for job in jobs]
     submit(
-        [*alone, jobs[2]._replace(folder=jobs[0].folder / "child", parent=jobs[2].folder)], [], Options(1, "--time=5")
+        [*alone, jobs[2]._replace(folder=jobs[0].folder / "child", parent=jobs[2].folder)],
+        [],
+        Options(1, "--time=5"),
     )
     assert (cluster / "queue").read_text().split() == ["11_0", "11_1", "12_0", "13_0"]
     options = [(cluster / f"{number}.options").read_text().strip() for number in (11, 12, 13)]
-    assert [of[11:] for of in options] == ["", "--dependency=afterany:11", "--dependency=afterany:12"]
+    assert [of[11:] for of in options] == [
+        "",
+        "--dependency=afterany:11",
+        "--dependency=afterany:12",
+    ]
 
 
-def test_after_a_refusal_nothing_is_prepared_for_no_run_and_the_same_command_submits_all(corpus, cluster, jobs):
+def test_after_a_refusal_nothing_is_prepared_for_no_run_and_the_same_command_submits_all(
+    corpus, cluster, jobs
+):
     run = runs.plan(toy_config(corpus))
     (cluster / "refuse").touch()
     with pytest.raises(ConfigError, match="0 of 3 runs") as refused:
@@ -111,7 +142,9 @@ def test_after_a_refusal_nothing_is_prepared_for_no_run_and_the_same_command_sub
     assert not (cluster / "queue").read_text()
     (cluster / "refuse").unlink()
     submit(jobs[:2], [run], SETTINGS)
-    assert (cluster / "queue").read_text().split() == ["12_0", "13_0", "13_1"], "prepared once, by job 12"
+    assert (cluster / "queue").read_text().split() == ["12_0", "13_0", "13_1"], (
+        "prepared once, by job 12"
+    )
 
 
 def test_a_job_whose_folder_is_gone_runs_nothing(cluster, tmp_path, monkeypatch):
@@ -119,7 +152,12 @@ def test_a_job_whose_folder_is_gone_runs_nothing(cluster, tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path / "gone")
     ((_, script, _),) = scripts([Job(tmp_path, ["touch", str(tmp_path / "begun")])], [], SETTINGS)
     (tmp_path / "gone").rmdir()
-    assert subprocess.run(["bash", "-c", script], cwd=tmp_path, env=os.environ | TASK, check=False).returncode == 4
+    assert (
+        subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, env=os.environ | TASK, check=False
+        ).returncode
+        == 4
+    )
     assert not (tmp_path / "begun").exists()
 
 
@@ -138,7 +176,9 @@ def test_without_sbatch_nothing_is_prepared_but_the_script_is_named(corpus, own_
 
 
 @pytest.mark.parametrize(("number", "requeued"), [(signal.SIGUSR1, True), (signal.SIGTERM, False)])
-def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(cluster, tmp_path, number, requeued):
+def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(
+    cluster, tmp_path, number, requeued
+):
     loop = f"trap 'exit 75' TERM; touch {tmp_path}/begun; while :; do sleep 0.05; done"
     ((_, script, _),) = scripts([Job(tmp_path, ["bash", "-c", loop])], [], SETTINGS)
     process = subprocess.Popen(["bash", "-c", script], env=os.environ | TASK)
@@ -149,7 +189,9 @@ def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(
     assert (cluster / "scontrol.said").exists() == requeued
 
 
-def test_the_same_command_submits_runs_once_and_reports_those_that_are_done(cluster, corpus, empty_figures, runs_here):
+def test_the_same_command_submits_runs_once_and_reports_those_that_are_done(
+    cluster, corpus, empty_figures, runs_here
+):
     command = ["sop-vs-nsp", *toy_overrides(corpus, "budget.value=2", "seed=0"), "--tasks", "none"]
     first = here(*command, "--slurm", "--time=5")
     assert (first.returncode, first.stdout) == (0, ""), first.stderr

@@ -61,11 +61,15 @@ def assert_same(one: dict, other: dict) -> None:
 
 def start_and_kill(run: runs.Run) -> None:
     """Begin a run in a child process, and kill it after its first steps."""
-    child = subprocess.Popen([sys.executable, "-m", "albert_lab.runs.worker", str(runs.create(run))], stderr=-3)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "albert_lab.runs.worker", str(runs.create(run))], stderr=-3
+    )
     own: list[int] = []
     while len(set(own)) < 4:
         assert child.poll() is None
-        own += [int(path.name[5:13]) for path in (run.folder / "checkpoint").glob("step-" + "[0-9]" * 8)]
+        own += [
+            int(path.name[5:13]) for path in (run.folder / "checkpoint").glob("step-" + "[0-9]" * 8)
+        ]
         time.sleep(0.01)
     os.kill(child.pid, signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL
@@ -92,17 +96,30 @@ def test_arms_share_their_trunk_and_a_chain_its_links(corpus):
 
 
 def from_trunk(parent: dict, **grid) -> dict:
-    return {"grid": grid, "start_from": [{"row": {}, "parent": parent | {"budget.stop_at": "0.5"}, "keep": "training"}]}
+    return {
+        "grid": grid,
+        "start_from": [
+            {"row": {}, "parent": parent | {"budget.stop_at": "0.5"}, "keep": "training"}
+        ],
+    }
 
 
-WIDER = {"row": {"model.num_layers": "4"}, "parent": {"model.intermediate_size": "64"}, "keep": "weights"}
+WIDER = {
+    "row": {"model.num_layers": "4"},
+    "parent": {"model.intermediate_size": "64"},
+    "keep": "weights",
+}
 
 
 @pytest.mark.parametrize(
     ("content", "overrides", "key"),
     [
         (from_trunk({"batch_size": "4"}, batch_size=[8, 16]), [], "batch_size"),
-        (from_trunk({"max_sequence_length": "16"}, max_sequence_length=[16, 32]), [], "max_sequence_length"),
+        (
+            from_trunk({"max_sequence_length": "16"}, max_sequence_length=[16, 32]),
+            [],
+            "max_sequence_length",
+        ),
         (from_trunk({"ffn_block": "glu"}, ffn_block=["glu", "standard"]), [], "ffn_block"),
         (ARMS, ["budget.stop_at=0.5"], "leaves nothing to do"),
         (CHAIN | {"start_from": [WIDER]}, ["model.num_layers=2,4"], "intermediate_size"),
@@ -123,13 +140,20 @@ def finish(run: runs.Run, *, with_weights: bool = True) -> None:
 
 def needed(plan: Plan, *places: int) -> set[str]:
     """Names of the runs that these rows need to pre-train now."""
-    return {item.run.name for item in replace(plan, points=tuple(plan.points[at] for at in places)).updated().to_train}
+    return {
+        item.run.name
+        for item in replace(plan, points=tuple(plan.points[at] for at in places)).updated().to_train
+    }
 
 
 def test_a_runs_name_depends_on_its_parent_and_on_what_is_kept(corpus):
     config = planned(ARMS, corpus).config
-    started = {runs.plan(config, start).name for start in (None, runs.StartFrom(run="a", keep="training"))}
-    started |= {runs.plan(config, runs.StartFrom(run=parent, keep="weights")).name for parent in ("a", "b")}
+    started = {
+        runs.plan(config, start).name for start in (None, runs.StartFrom(run="a", keep="training"))
+    }
+    started |= {
+        runs.plan(config, runs.StartFrom(run=parent, keep="weights")).name for parent in ("a", "b")
+    }
     assert len(started) == 4
 
 
@@ -158,16 +182,27 @@ def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, o
 
 
 def test_a_child_is_started_only_after_its_parent_was_trained(tmp_path, monkeypatch):
-    folders = {name: tmp_path / name for name in ("trunk", "arm", "other", "bad", "orphan", "grandchild")}
+    folders = {
+        name: tmp_path / name for name in ("trunk", "arm", "other", "bad", "orphan", "grandchild")
+    }
     said: list[tuple[str, str]] = []
     popen = subprocess.Popen
 
     def begin(command, **_):
         (name,) = command
         said.append(("begin", name))
-        record = "" if name == "bad" else f"open({str(folders[name] / results.RECORD)!r}, 'w').close(); "
+        record = (
+            "" if name == "bad" else f"open({str(folders[name] / results.RECORD)!r}, 'w').close(); "
+        )
         failed = name in ("bad", "trunk")  # of the trunk, a fine-tuning
-        return popen([sys.executable, "-S", "-c", f"import time; time.sleep(0.2); {record}exit({int(failed)})"])
+        return popen(
+            [
+                sys.executable,
+                "-S",
+                "-c",
+                f"import time; time.sleep(0.2); {record}exit({int(failed)})",
+            ]
+        )
 
     def end(job, _code):
         said.append(("end", job.folder.name))
@@ -177,7 +212,9 @@ def test_a_child_is_started_only_after_its_parent_was_trained(tmp_path, monkeypa
     for folder in folders.values():
         folder.mkdir()
     order = ("arm", "grandchild", "orphan", "trunk", "bad", "other")
-    planned_jobs = [Job(folders[name], [name], folders.get(parents.get(name, ""))) for name in order]
+    planned_jobs = [
+        Job(folders[name], [name], folders.get(parents.get(name, ""))) for name in order
+    ]
     assert children.launch(planned_jobs, 3, end) == 0
     assert {name for what, name in said[:3] if what == "begin"} == {"trunk", "bad", "other"}
     assert said.index(("begin", "arm")) > said.index(("end", "trunk"))
@@ -185,7 +222,13 @@ def test_a_child_is_started_only_after_its_parent_was_trained(tmp_path, monkeypa
 
 
 def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_home, runs_here):
-    plan = planned(ARMS, corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0", "machine.log_every_steps=1")
+    plan = planned(
+        ARMS,
+        corpus,
+        "optimizer.learning_rate=1e30",
+        "optimizer.warmup=0",
+        "machine.log_every_steps=1",
+    )
     outcome = train(plan)
     assert outcome.code == 1  # no row is finished
     trunk = plan.points[0].lineage[0].run
@@ -196,7 +239,9 @@ def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_
 
 
 @pytest.mark.kills
-def test_a_killed_trunk_and_arm_resume_without_repeated_steps(corpus, own_home, tmp_path, monkeypatch):
+def test_a_killed_trunk_and_arm_resume_without_repeated_steps(
+    corpus, own_home, tmp_path, monkeypatch
+):
     overrides = ["budget.value=120", "machine.checkpoint_seconds=0"]
     plan = planned(ARMS, corpus, *overrides)
     kept, removed = plan.points
@@ -206,10 +251,15 @@ def test_a_killed_trunk_and_arm_resume_without_repeated_steps(corpus, own_home, 
     start_and_kill(kept.run)
     trained = record_of(trunk).model_dump(), (trunk.folder / results.RECORD).stat().st_mtime_ns
     assert train(plan, jobs=2).code == 0
-    assert trained == (record_of(trunk).model_dump(), (trunk.folder / results.RECORD).stat().st_mtime_ns)
+    assert trained == (
+        record_of(trunk).model_dump(),
+        (trunk.folder / results.RECORD).stat().st_mtime_ns,
+    )
     resumed = {item.run.name: weights_of(item.run) for item in (kept, removed)}
     for item in (kept, removed):
-        lines = [line for line in results.read_metrics(item.run.folder) if line["event"] == "training"]
+        lines = [
+            line for line in results.read_metrics(item.run.folder) if line["event"] == "training"
+        ]
         steps = [line["step"] for line in lines]
         assert steps == list(range(1, 121)), "the trunk's curve, then its own, each step once"
         rates = [line["learning_rate"] for line in lines[20:]]

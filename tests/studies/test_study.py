@@ -14,7 +14,9 @@ def test_seeds_that_a_later_command_adds_are_known_whenever_it_runs(corpus, own_
     study.write(later.report_folder, grown)
     assert study.read(later.report_folder).first_seeds == (0, 1)
     other = toy_plan(corpus, "seed=0,1,2", "dropout=0.2")
-    assert study.collect(other, {}, "", silent).first_seeds == (0, 1, 2), "other runs: another study"
+    assert study.collect(other, {}, "", silent).first_seeds == (0, 1, 2), (
+        "other runs: another study"
+    )
 
 
 def planned(corpus, *overrides, file=None):
@@ -27,8 +29,14 @@ def planned(corpus, *overrides, file=None):
 def test_a_report_is_replaced_by_the_same_question_alone(corpus, own_home, tmp_path):
     first = planned(corpus)
     study.begin(first)
-    more = [planned(corpus, "seed=0,1"), planned(corpus, "dropout=0"), planned(corpus, "machine.threads=2")]
-    assert {study.with_own_report(plan, silent).report_folder for plan in more} == {first.report_folder}
+    more = [
+        planned(corpus, "seed=0,1"),
+        planned(corpus, "dropout=0"),
+        planned(corpus, "machine.threads=2"),
+    ]
+    assert {study.with_own_report(plan, silent).report_folder for plan in more} == {
+        first.report_folder
+    }
     texts = write_corpus(tmp_path / "other text", seed=1)
     others = [
         planned(corpus, "batch_size=8"),
@@ -42,4 +50,6 @@ def test_a_report_is_replaced_by_the_same_question_alone(corpus, own_home, tmp_p
     for line, folder in zip(said, folders, strict=True):
         assert folder.name in line
     study.begin(study.with_own_report(others[0], silent))
-    assert study.with_own_report(planned(corpus, "batch_size=8"), silent).report_folder == folders[0], "again"
+    assert (
+        study.with_own_report(planned(corpus, "batch_size=8"), silent).report_folder == folders[0]
+    ), "again"

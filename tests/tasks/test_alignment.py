@@ -14,7 +14,8 @@ from albert_lab.tasks.task import load_task
 CASED = Cleaning()
 TEXT = st.text(
     alphabet=st.one_of(
-        st.characters(codec="utf-8"), st.sampled_from("Σσςİıéé́½ﬁ한국  \t\n\u200b\u3000ẞ,.1864 abcXYZ\u0301\u0300")
+        st.characters(codec="utf-8"),
+        st.sampled_from("Σσςİıéé́½ﬁ한국  \t\n\u200b\u3000ẞ,.1864 abcXYZ\u0301\u0300"),
     ),
     max_size=40,
 )
@@ -31,7 +32,10 @@ def test_tokens_are_those_of_pretraining_in_order(text, cleaning):
     assert len(result.starts) == len(result.ends) == len(result.ids)
     assert result.starts == sorted(result.starts)
     assert result.ends == sorted(result.ends)
-    assert all(0 <= start <= end <= len(text) for start, end in zip(result.starts, result.ends, strict=True))
+    assert all(
+        0 <= start <= end <= len(text)
+        for start, end in zip(result.starts, result.ends, strict=True)
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,10 @@ def kind_of(name):
 
 def test_sequences_are_truncated_to_the_limit_and_truncations_are_counted():
     _, kind = kind_of("mnli")
-    examples = [TextExample("0", "cat " * 90, "dog " * 5, "neutral"), TextExample("1", "cat", "dog", "entailment")]
+    examples = [
+        TextExample("0", "cat " * 90, "dog " * 5, "neutral"),
+        TextExample("1", "cat", "dog", "entailment"),
+    ]
     features = kind.make_features(examples, TOKENIZER, training=True)
     assert features.lengths[0] == kind.settings.max_sequence_length > features.lengths[1]
     assert features.cut == 1

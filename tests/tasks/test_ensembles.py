@@ -14,14 +14,21 @@ def members(tmp_path, name, seeds=(0,)):
     task = toy_task(name, data)
     start = toy_start(tmp_path / "run")
     records = [finetune(start, task, seed, data=data, say=lambda line: None) for seed in seeds]
-    return task, data, [output_folder(start.folder, name, seed) / "best.npz" for seed in seeds], records
+    return (
+        task,
+        data,
+        [output_folder(start.folder, name, seed) / "best.npz" for seed in seeds],
+        records,
+    )
 
 
 @pytest.mark.parametrize("name", ["sst2", "race", "squad1", "squad2"])
 def test_an_ensemble_of_one_member_equals_that_member(tmp_path, name):
     task, data, files, (record,) = members(tmp_path, name)
     averaged, singles = ensemble(task, files, data, scale="smoke")
-    assert {metric: averaged.values[metric] for metric in record.best.scores} == values_of(record.best)
+    assert {metric: averaged.values[metric] for metric in record.best.scores} == values_of(
+        record.best
+    )
     assert averaged.threshold == record.best.threshold
     assert singles == [record.best.main.value]
     assert ensemble(task, files * 2, data, scale="smoke")[0].answers == averaged.answers
@@ -42,5 +49,7 @@ def test_members_that_were_scored_on_other_examples_than_those_of_today_are_refu
     task, data, files, _ = members(tmp_path, "mnli")
     examples, _ = task.read(data, "dev")
     write_examples(task, task.file(data, "dev"), examples[:5])
-    with pytest.raises(ConfigError, match=r"best\.npz: scores of other examples than those of mnli today"):
+    with pytest.raises(
+        ConfigError, match=r"best\.npz: scores of other examples than those of mnli today"
+    ):
         ensemble(task, files, data, scale="smoke")

@@ -16,7 +16,14 @@ from albert_lab.tasks import records as records_module
 from albert_lab.tasks.finetune import SCORES, WEIGHTS, build_optimizer, finetune, signs_of
 from albert_lab.tasks.kind import load_kind
 from albert_lab.tasks.model import build_model
-from albert_lab.tasks.records import FinetuningRecord, current, output_folder, read_record, record_file, summarize
+from albert_lab.tasks.records import (
+    FinetuningRecord,
+    current,
+    output_folder,
+    read_record,
+    record_file,
+    summarize,
+)
 from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
 from albert_lab.training.evaluate import DivergedError, StoppedError
@@ -29,7 +36,9 @@ def make(start, task, data, seed=0, say=silent, **options) -> FinetuningRecord:
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_record_has_the_official_score_of_the_saved_answers_with_interval_loss_and_sums(tmp_path, name):
+def test_a_record_has_the_official_score_of_the_saved_answers_with_interval_loss_and_sums(
+    tmp_path, name
+):
     data = tmp_path / "data"
     task, start = toy_task(name, data), toy_start(tmp_path / "run")
     record = make(start, task, data)
@@ -80,11 +89,15 @@ def test_a_finished_fine_tuning_is_repeated_only_with_other_settings_or_examples
     assert len([line for line in said if "its settings or its data have changed" in line]) == 3
 
 
-def test_a_fine_tuning_is_repeated_when_the_data_of_the_task_that_it_started_from_have_changed(tmp_path, monkeypatch):
+def test_a_fine_tuning_is_repeated_when_the_data_of_the_task_that_it_started_from_have_changed(
+    tmp_path, monkeypatch
+):
     data = tmp_path / "data"
     before, task = toy_task("mnli", data), toy_task("rte", data)
     for place in (module, records_module):
-        monkeypatch.setattr(place, "load_start", lambda task: {"mnli": before, None: None}[task.start_from])
+        monkeypatch.setattr(
+            place, "load_start", lambda task: {"mnli": before, None: None}[task.start_from]
+        )
     start = toy_start(tmp_path / "run")
     record = make(start, task, data)
     assert record.start_from == "mnli"
@@ -97,7 +110,9 @@ def test_a_fine_tuning_is_repeated_when_the_data_of_the_task_that_it_started_fro
 
 
 @pytest.mark.parametrize("stop", [0, 5])
-def test_a_stopped_fine_tuning_has_no_record_and_starts_again_with_identical_results(tmp_path, stop):
+def test_a_stopped_fine_tuning_has_no_record_and_starts_again_with_identical_results(
+    tmp_path, stop
+):
     data, name = tmp_path / "data", "squad2"
     task = toy_task(name, data, "settings.smoke.dropout=0.1")
     whole = make(toy_start(tmp_path / "whole"), task, data)
@@ -114,7 +129,8 @@ def test_a_stopped_fine_tuning_has_no_record_and_starts_again_with_identical_res
     again = make(start, task, data)
     assert (again.best, again.last, again.attempts) == (whole.best, whole.last, whole.attempts)
     kept, expected = (
-        read_arrays(output_folder(tmp_path / folder, name, 0) / "best.npz") for folder in ("stopped", "whole")
+        read_arrays(output_folder(tmp_path / folder, name, 0) / "best.npz")
+        for folder in ("stopped", "whole")
     )
     assert all((kept[key] == expected[key]).all() for key in expected)
 
@@ -133,14 +149,18 @@ def test_pretrained_weights_are_kept_and_new_ones_depend_on_the_seed_alone(tmp_p
 
     start = toy_start(tmp_path, weights=tmp_path / "weights.safetensors")
     (kept,) = states(start, [0])
-    assert not different({key: kept[key] for key in kept if not key.startswith("head")}, pretrained.state_dict())
+    assert not different(
+        {key: kept[key] for key in kept if not key.startswith("head")}, pretrained.state_dict()
+    )
     new, again, other = states(start, pooler="new")
     assert different(kept, new) == {"pooler.dense.weight"}
     assert not different(new, again)
     assert {"pooler.dense.weight", "head.output.weight"} == different(new, other)
     first, again, other = states(toy_start(tmp_path))
     assert not different(first, again)
-    assert {"head.output.weight", "encoder.embeddings.word_embeddings.weight"} <= different(first, other)
+    assert {"head.output.weight", "encoder.embeddings.word_embeddings.weight"} <= different(
+        first, other
+    )
 
 
 def test_constant_answers_are_flagged_and_repeated_at_half_the_rate(tmp_path):
@@ -159,9 +179,17 @@ def test_constant_answers_are_flagged_and_repeated_at_half_the_rate(tmp_path):
 def test_the_summary_of_seeds_is_the_median_with_the_interval_of_its_examples(tmp_path):
     data = tmp_path / "data"
     record = make(toy_start(tmp_path / "run"), toy_task("sst2", data), data)
-    bests = [record.best.model_copy(update={"main": share(main, 100, floor=50.0, by="")}) for main in (92, 90, 97)]
+    bests = [
+        record.best.model_copy(update={"main": share(main, 100, floor=50.0, by="")})
+        for main in (92, 90, 97)
+    ]
     best = summarize([record.model_copy(update={"best": best}) for best in bests])
-    assert (best.value, best.n, best.by, best.low, best.high) == (92, 100, "3 fine-tuned", *wilson(92, 100))
+    assert (best.value, best.n, best.by, best.low, best.high) == (
+        92,
+        100,
+        "3 fine-tuned",
+        *wilson(92, 100),
+    )
 
 
 def test_weights_that_are_not_finite_fail_the_fine_tuning(tmp_path, monkeypatch):

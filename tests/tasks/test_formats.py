@@ -1,4 +1,6 @@
-"""Files of tasks: each official form is read, and another form is refused by an error that names it."""
+"""Files of tasks: each official form is read, and another form is refused by an error that names
+it.
+"""
 
 import gzip
 import json
@@ -27,7 +29,8 @@ from albert_lab.tasks.task import load_task
 FILES = {
     "cola": 'gj04\t1\t\tThe weights made the rope stretch.\ngj04\t0\t*\tThe rope "made stretch.\n',
     "sst2": 'sentence\tlabel\nit \'s a charming journey . \t1\n" bleak " and desperate \t0\n',
-    "mrpc": '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tHe said " no .\tHe refused\n0\t9\t10\tA\tB\n',
+    "mrpc": '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tHe said " no .\tHe '
+    "refused\n0\t9\t10\tA\tB\n",
     "stsb": (
         "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
         "0\tmain-news\tMSRpar\t2012test\t0\tnone\tnone\tA plane.\tAn air plane.\t5.000\n"
@@ -36,8 +39,10 @@ FILES = {
     "mnli": (
         "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse"
         "\tsentence1\tsentence2\tlabel1\tlabel2\tgold_label\n"
-        "0\t63735\t63735n\tslate\t( The\t( The\t(ROOT\t(ROOT\tIt rains.\tIt is wet.\tneutral\tentailment\tentailment\n"
-        "1\t91383\t91383c\tslate\t( x\t( x\t(ROOT\t(ROOT\tIt snows.\tIt is hot.\tneutral\tneutral\tcontradiction\n"
+        "0\t63735\t63735n\tslate\t( The\t( The\t(ROOT\t(ROOT\tIt rains.\tIt is "
+        "wet.\tneutral\tentailment\tentailment\n"
+        "1\t91383\t91383c\tslate\t( x\t( x\t(ROOT\t(ROOT\tIt snows.\tIt is "
+        "hot.\tneutral\tneutral\tcontradiction\n"
     ),
     "rte": "index\tsentence1\tsentence2\tlabel\n0\tA.\tB.\tnot_entailment\n1\tC.\tD.\tentailment\n",
 }
@@ -45,7 +50,9 @@ FILES = {
 
 @pytest.fixture
 def read(tmp_path):
-    """The examples and issues of a form in a file with this text, or with these objects as lines."""
+    """The examples and issues of a form in a file with this text, or with these objects as
+    lines.
+    """
 
     def run(form, content, name="train.tsv", training=True):
         if isinstance(content, list) and name.endswith(".jsonl"):
@@ -64,7 +71,9 @@ def two_texts(**changes):
 
 def choices(**changes):
     plain = {"name": "choices", "columns": (), "passage": None, "label": "label", "labels": None}
-    return ChoicesFormat.model_validate(plain | {"question": "goal", "options": ("one", "two", "three")} | changes)
+    return ChoicesFormat.model_validate(
+        plain | {"question": "goal", "options": ("one", "two", "three")} | changes
+    )
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -83,7 +92,9 @@ def test_short_lines_and_invalid_labels_are_left_out_of_training_and_named(read)
     examples, issues = read(form, text)
     assert len(examples) == 2
     assert [place in issues for place in ("1 (train.tsv:4)", "1 (train.tsv:5)")] == [True, True]
-    assert read(load_task("cola").format, "gj04\t1\n" + FILES["cola"])[0][0].id == "1", "the id is the line's number"
+    assert read(load_task("cola").format, "gj04\t1\n" + FILES["cola"])[0][0].id == "1", (
+        "the id is the line's number"
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,44 +111,67 @@ def test_short_lines_and_invalid_labels_are_left_out_of_training_and_named(read)
 )
 def test_a_file_of_another_form_is_refused(name, text, says, read):
     with pytest.raises(ConfigError, match=says):
-        read(load_task(name).format, text, "train.json" if name in ("cola", "squad1") else "train.tsv")
+        read(
+            load_task(name).format,
+            text,
+            "train.json" if name in ("cola", "squad1") else "train.tsv",
+        )
 
 
 @pytest.mark.parametrize("name", ["train.jsonl", "train.json", "train.jsonl.gz"])
 def test_json_is_read_plain_and_compressed(name, read, tmp_path):
-    rows = [{"a": "x", "b": "y", "label": 1}, {"a": "x", "label": 0}, {"a": "x", "b": "y", "label": None}]
+    rows = [
+        {"a": "x", "b": "y", "label": 1},
+        {"a": "x", "label": 0},
+        {"a": "x", "b": "y", "label": None},
+    ]
     rows += [{"a": " ", "b": "y", "label": 1}, {"a": "\ud83d", "b": "y", "label": 1}]
     if name.endswith(".gz"):
-        (tmp_path / name).write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+        (tmp_path / name).write_bytes(
+            gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
+        )
         examples, issues = two_texts().read(tmp_path / name, True)
     else:
         examples, issues = read(two_texts(), rows, name)
-    assert [(example.text_a, example.text_b, example.label) for example in examples] == [("x", "y", "1")]
+    assert [(example.text_a, example.text_b, example.label) for example in examples] == [
+        ("x", "y", "1")
+    ]
     assert issues.count(": 1 (") == 4
 
 
 def test_parquet_is_read(tmp_path):
     pandas.DataFrame([{"a": "x", "b": "y", "label": 1}]).to_parquet(tmp_path / "train.parquet")
-    assert two_texts().read(tmp_path / "train.parquet", True)[0] == [TextExample("0", "x", "y", "1")]
+    assert two_texts().read(tmp_path / "train.parquet", True)[0] == [
+        TextExample("0", "x", "y", "1")
+    ]
 
 
 @pytest.mark.parametrize("separator", ",;")
 def test_a_table_is_read_as_csv_says(separator, read):
     rows = 'a\tb\tlabel\n"two\nlines"\t"say ""no"""\t1\nplain\ttext\t0\n'.replace("\t", separator)
     examples, issues = read(two_texts(), rows, "train.csv")
-    assert [(example.text_a, example.text_b) for example in examples] == [("two\nlines", 'say "no"'), ("plain", "text")]
+    assert [(example.text_a, example.text_b) for example in examples] == [
+        ("two\nlines", 'say "no"'),
+        ("plain", "text"),
+    ]
     assert not issues
 
 
 def test_each_option_has_a_column_and_the_last_columns_may_be_empty(read):
     text = "goal\tone\ttwo\tthree\tlabel\ng\tx\ty\tz\tC\nh\tx\ty\t\tB\ni\tx\t\t\tA\nj\t\ty\t\tB\n"
     examples, issues = read(choices(), text, "a.tsv")
-    assert examples == [ChoiceExample("0", "", "g", ("x", "y", "z"), 2), ChoiceExample("1", "", "h", ("x", "y"), 1)]
+    assert examples == [
+        ChoiceExample("0", "", "g", ("x", "y", "z"), 2),
+        ChoiceExample("1", "", "h", ("x", "y"), 1),
+    ]
     assert issues.count(": 1 (a.tsv:") == 2
 
 
 def test_options_are_a_list_in_json_and_labels_can_be_named(read):
-    rows = [{"goal": "g", "all": ["x", "y", 3], "label": 2}, {"goal": "h", "all": ["x", "y"], "label": 3}]
+    rows = [
+        {"goal": "g", "all": ["x", "y", 3], "label": 2},
+        {"goal": "h", "all": ["x", "y"], "label": 3},
+    ]
     examples, issues = read(choices(options="all", labels=("1", "2", "3")), rows, "a.jsonl")
     assert examples == [ChoiceExample("0", "", "g", ("x", "y", "3"), 1)]
     assert issues.count(": 1 (") == 1
@@ -157,17 +191,25 @@ def test_labels_that_are_no_letters_must_be_named(read):
 @pytest.mark.parametrize("options", ["choices", "choices.text"])
 def test_nested_options_have_the_labels_beside_them(options, read):
     labels = (["A", "B"], ["1", "2"])
-    rows = [{"goal": "g", "choices": {"text": ["x", "y"], "label": of}, "label": of[1]} for of in labels]
+    rows = [
+        {"goal": "g", "choices": {"text": ["x", "y"], "label": of}, "label": of[1]} for of in labels
+    ]
     examples, issues = read(choices(options=options), rows, "a.jsonl")
     assert [(example.options, example.label) for example in examples] == [(("x", "y"), 1)] * 2
     assert not issues
 
 
 def test_a_quoted_cell_of_several_lines_is_refused_in_a_tab_separated_file(read):
-    with pytest.raises(ConfigError, match=r"a\.tsv:2: a quoted cell of several lines; write it as CSV"):
+    with pytest.raises(
+        ConfigError, match=r"a\.tsv:2: a quoted cell of several lines; write it as CSV"
+    ):
         read(two_texts(), 'a\tb\tlabel\n"one\ntwo"\tx\t1\n', "a.tsv")
-    examples, issues = read(two_texts(), "a\tb\tlabel\n" + "x\ty\t1\n" * 2000 + 'x\t"one\ntwo"\t1\n', "a.tsv")
-    assert (len(examples), "more or fewer columns" in issues) == (2000, True), "of QQP a few are left out and counted"
+    examples, issues = read(
+        two_texts(), "a\tb\tlabel\n" + "x\ty\t1\n" * 2000 + 'x\t"one\ntwo"\t1\n', "a.tsv"
+    )
+    assert (len(examples), "more or fewer columns" in issues) == (2000, True), (
+        "of QQP a few are left out and counted"
+    )
 
 
 RACE = RaceFormat(name="race")
@@ -175,7 +217,11 @@ OPTIONS = ["a cat", "a dog", "an owl", "a cow"]
 
 
 def passage(*answers, **changes):
-    content = {"answers": list(answers), "options": [OPTIONS] * 2, "questions": ["Who sat on the mat?", "It was _."]}
+    content = {
+        "answers": list(answers),
+        "options": [OPTIONS] * 2,
+        "questions": ["Who sat on the mat?", "It was _."],
+    }
     return content | {"article": "A cat sat. A dog barked.", "id": "high7.txt"} | changes
 
 
@@ -195,12 +241,18 @@ def folder(tmp_path):
 
 def test_the_id_of_a_question_has_its_level_its_passage_and_its_number(folder):
     split = folder(
-        high_7=passage("A", "B"), middle_12=passage("D", "C"), high_all="the release repeats the others here"
+        high_7=passage("A", "B"),
+        middle_12=passage("D", "C"),
+        high_all="the release repeats the others here",
     )
     examples, issues = RACE.read(split, training=True)
     ids = [f"{name}.txt/{number}" for name in ("high/7", "middle/12") for number in range(2)]
-    assert [(example.id, example.label) for example in examples] == list(zip(ids, [0, 1, 3, 2], strict=True))
-    assert examples[1] == ChoiceExample("high/7.txt/1", "A cat sat. A dog barked.", "It was _.", tuple(OPTIONS), 1)
+    assert [(example.id, example.label) for example in examples] == list(
+        zip(ids, [0, 1, 3, 2], strict=True)
+    )
+    assert examples[1] == ChoiceExample(
+        "high/7.txt/1", "A cat sat. A dog barked.", "It was _.", tuple(OPTIONS), 1
+    )
     assert not issues
 
 
@@ -209,14 +261,22 @@ def test_a_folder_with_all_passages_in_one_file_is_read_from_it(folder):
     file = split / "middle/all.txt"
     file.write_text(f"{file.read_text()}\n{json.dumps(passage('A', 'B'))}\n")
     examples, _ = RACE.read(split, training=True)
-    ids = [f"{name}/{number}" for name in ("high/7.txt", "middle/all.txt:1", "middle/all.txt:2") for number in range(2)]
-    assert [(example.id, example.label) for example in examples] == list(zip(ids, [0, 1, 3, 2, 0, 1], strict=True))
+    ids = [
+        f"{name}/{number}"
+        for name in ("high/7.txt", "middle/all.txt:1", "middle/all.txt:2")
+        for number in range(2)
+    ]
+    assert [(example.id, example.label) for example in examples] == list(
+        zip(ids, [0, 1, 3, 2, 0, 1], strict=True)
+    )
     file.write_text("{}")
     with pytest.raises(ConfigError, match=r"all\.txt:1"):
         RACE.read(split, training=True)
 
 
-SQUAD1, SQUAD2 = (SquadFormat(name="squad", unanswerable=unanswerable) for unanswerable in (False, True))
+SQUAD1, SQUAD2 = (
+    SquadFormat(name="squad", unanswerable=unanswerable) for unanswerable in (False, True)
+)
 CONTEXT = "The cat sat on the mat. Dogs — ça va — bark."
 
 
@@ -226,7 +286,9 @@ def question(id="q", answers=(("cat", 4),), **marks):
 
 
 def squad(*questions):
-    return {"data": [{"title": "Cats", "paragraphs": [{"context": CONTEXT, "qas": list(questions)}]}]}
+    return {
+        "data": [{"title": "Cats", "paragraphs": [{"context": CONTEXT, "qas": list(questions)}]}]
+    }
 
 
 @pytest.mark.parametrize("name", ["train.jsonl", "train.json"])
@@ -234,8 +296,17 @@ def test_rows_as_datasets_saves_them_are_read(name, read):
     answers = {"text": ["cat"], "answer_start": [4]}
     rows = [{"id": 7, "context": CONTEXT, "question": "Who sat?", "answers": answers}]
     examples, _ = read(SQUAD1, rows if name == "train.jsonl" else {"data": rows}, name)
-    assert examples == [SpanExample("7", "Who sat?", CONTEXT, (Answer("cat", 4),), is_impossible=False)]
-    rows.append({"id": 8, "context": CONTEXT, "question": "Who ran?", "answers": {"text": [], "answer_start": []}})
+    assert examples == [
+        SpanExample("7", "Who sat?", CONTEXT, (Answer("cat", 4),), is_impossible=False)
+    ]
+    rows.append(
+        {
+            "id": 8,
+            "context": CONTEXT,
+            "question": "Who ran?",
+            "answers": {"text": [], "answer_start": []},
+        }
+    )
     rows.append(rows[0] | {"id": 9, "is_impossible": True})  # with plausible answers, as in KLUE
     examples, issues = read(SQUAD2, rows, "train.jsonl")
     assert ([bool(example.answers) for example in examples], issues) == ([True, False, False], "")
@@ -262,14 +333,21 @@ def test_answers_that_are_not_in_the_context_are_left_out_of_training_and_named(
 
 def test_an_answer_that_stands_elsewhere_than_the_file_says_is_found_by_its_text_and_counted(read):
     context = "\U0001f30d\U0001f30d The mat was red. The cat sat on the mat."
-    places = {"right": ("cat", 24), "off by one": ("cat", 25), "minus one": ("cat", -1), "utf-16": ("mat", 9)}
+    places = {
+        "right": ("cat", 24),
+        "off by one": ("cat", 25),
+        "minus one": ("cat", -1),
+        "utf-16": ("mat", 9),
+    }
     places |= {"twice": ("mat", 20)}
     content = squad(*(question(id, [answer]) for id, answer in places.items()))
     content["data"][0]["paragraphs"][0]["context"] = context
     for training in (True, False):
         examples, issues = read(SQUAD1, content, "train.json", training)
         starts = {example.id: example.answers[0].start for example in examples}
-        expected = {"right": 24, "off by one": 24, "minus one": 24, "utf-16": 7} | ({} if training else {"twice": None})
+        expected = {"right": 24, "off by one": 24, "minus one": 24, "utf-16": 7} | (
+            {} if training else {"twice": None}
+        )
         assert starts == expected
         assert "found by its text" in issues
         assert ": 3 (off by one, minus one, utf-16)" in issues
@@ -308,8 +386,12 @@ def official(shared_data, tmp_path_factory):
         ("squad2", "full-dev-v2.0", "v2.0-bert-single"),
     ],
 )
-def test_published_predictions_get_exactly_the_scores_of_the_official_scripts(official, name, dev, predictions):
-    expected = json.loads((official / "squad/predictions/official-scores.json").read_text())[predictions]
+def test_published_predictions_get_exactly_the_scores_of_the_official_scripts(
+    official, name, dev, predictions
+):
+    expected = json.loads((official / "squad/predictions/official-scores.json").read_text())[
+        predictions
+    ]
     answers = json.loads((official / f"squad/predictions/{predictions}.json").read_text())
     task = changed(load_task(name), f"data.dev=squad/{dev}.json")
     kind = load_kind(task, task.at("paper"))
@@ -318,8 +400,19 @@ def test_published_predictions_get_exactly_the_scores_of_the_official_scripts(of
     assert scores == {name: value for name, value in expected.items() if not name.endswith("total")}
 
 
-COUNTS = {"cola": (8551, 1043), "sst2": (67349, 872), "mrpc": (3667, 408), "stsb": (5749, 1500), "rte": (2490, 277)}
-COUNTS |= {"qnli": (4370, 1093), "mnli": (7852, 1963), "squad1": (7938, 10570), "squad2": (9226, 2647)}
+COUNTS = {
+    "cola": (8551, 1043),
+    "sst2": (67349, 872),
+    "mrpc": (3667, 408),
+    "stsb": (5749, 1500),
+    "rte": (2490, 277),
+}
+COUNTS |= {
+    "qnli": (4370, 1093),
+    "mnli": (7852, 1963),
+    "squad1": (7938, 10570),
+    "squad2": (9226, 2647),
+}
 
 
 @pytest.mark.parametrize(("name", "counts"), COUNTS.items())
@@ -332,5 +425,9 @@ def test_every_example_of_the_shared_files_can_be_used(official, name, counts):
 def test_quotation_marks_and_unicode_separators_do_not_join_or_split_lines(read):
     text = 'sentence\tlabel\r\n"open quote\t1\r\nline\u2028separator, \x85\t0\r\n" closed\t1'
     examples, issues = read(load_task("sst2").format, text)
-    assert [example.text_a for example in examples] == ['"open quote', "line\u2028separator, \x85", '" closed']
+    assert [example.text_a for example in examples] == [
+        '"open quote',
+        "line\u2028separator, \x85",
+        '" closed',
+    ]
     assert not issues

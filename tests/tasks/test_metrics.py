@@ -21,13 +21,16 @@ def test_a_correlation_with_a_constant_is_0_without_a_warning(name, labels, pred
 
 
 def test_scores_equal_values_calculated_by_hand():
-    labels, predictions = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0, 0, 0]  # 3 true and 1 false positive
+    # 3 true and 1 false positive
+    labels, predictions = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0, 0, 0]
     assert metrics.of_glue("accuracy", labels, predictions) == 80
     assert metrics.of_glue("f1", labels, predictions) == 75
     assert metrics.of_glue("matthews", labels, predictions) == pytest.approx(
         100 * (3 * 5 - 1 * 1) / math.sqrt(4 * 4 * 6 * 6)
     )
-    assert metrics.of_glue("pearson", [1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100 * 14 / math.sqrt(5 * 50))
+    assert metrics.of_glue("pearson", [1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(
+        100 * 14 / math.sqrt(5 * 50)
+    )
     assert metrics.of_glue("spearman", [1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100)
     assert metrics.of_glue("spearman", [1, 2, 3], [1, 3, 2]) == pytest.approx(50)
 
@@ -39,8 +42,12 @@ def test_the_jackknife_has_the_score_as_its_mean_and_by_blocks_its_error(name):
     sides = 1 * (sides > 0) if name == "f1" else sides
     values = metrics.jackknife(lambda *of: metrics.of_glue(name, *of), *sides)
     assert 100 * np.mean(values) == pytest.approx(metrics.of_glue(name, *sides))
-    drawn = [metrics.of_glue(name, *sides[:, places]) for places in rng.integers(0, 1600, (400, 1600))]
-    assert 100 * np.reshape(values, (64, 25)).mean(1).std() / 8 == pytest.approx(np.std(drawn), rel=0.25)
+    drawn = [
+        metrics.of_glue(name, *sides[:, places]) for places in rng.integers(0, 1600, (400, 1600))
+    ]
+    assert 100 * np.reshape(values, (64, 25)).mean(1).std() / 8 == pytest.approx(
+        np.std(drawn), rel=0.25
+    )
 
 
 def test_the_jackknife_of_a_mean_is_the_mean_of_each_block_though_blocks_differ_in_size():
@@ -74,7 +81,10 @@ PREDICTIONS = ["cat", "the big dog", "", "owl"]
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4, unique=True))
 def test_no_other_threshold_is_better_than_the_best(values):
     def f1_at(threshold):
-        answers = ["" if value > threshold else text for value, text in zip(values, PREDICTIONS, strict=True)]
+        answers = [
+            "" if value > threshold else text
+            for value, text in zip(values, PREDICTIONS, strict=True)
+        ]
         return score_squad(ANSWERS, answers, True)["f1"]
 
     best = f1_at(metrics.best_threshold(ANSWERS, PREDICTIONS, values))
@@ -104,13 +114,18 @@ def test_the_words_of_scripts_with_vowel_signs_are_whole():
 
 
 def test_numbers_are_predicted_too():
-    train = [TextExample(str(number), "so " + "alike" * (number > 2), None, float(number)) for number in range(6)]
+    train = [
+        TextExample(str(number), "so " + "alike" * (number > 2), None, float(number))
+        for number in range(6)
+    ]
     answers = metrics.bag_of_words(train, train)
     assert answers
     assert answers == pytest.approx([1, 1, 1, 4, 4, 4], abs=1)
 
 
 def test_an_option_may_be_told_by_the_words_of_its_passage():
-    train = [ChoiceExample(str(place), "the red cat", "which", ("red", "blue"), 0) for place in range(4)]
+    train = [
+        ChoiceExample(str(place), "the red cat", "which", ("red", "blue"), 0) for place in range(4)
+    ]
     dev = [ChoiceExample("a", "a green dog", "which", ("pink", "green", "white"), 1)]
     assert set(correct(train, dev)) == {True}

@@ -26,12 +26,18 @@ def kind_of(name, **changes):
 
 def asked(*answers, id="q"):
     return SpanExample(
-        id, "who ran", CONTEXT, tuple(Answer(text, CONTEXT.index(text)) for text in answers), not answers
+        id,
+        "who ran",
+        CONTEXT,
+        tuple(Answer(text, CONTEXT.index(text)) for text in answers),
+        not answers,
     )
 
 
 @given(st.integers(1, 120), st.integers(1, 40), st.integers(1, 50))
-def test_a_token_is_assigned_to_the_window_with_most_context_as_in_the_release(num_tokens, size, stride):
+def test_a_token_is_assigned_to_the_window_with_most_context_as_in_the_release(
+    num_tokens, size, stride
+):
     result = windows(num_tokens, size, stride)
 
     def around(window, token):
@@ -71,24 +77,33 @@ def test_the_settings_limit_the_training_windows_without_the_answer():
     whole = kind.make_features(examples, TOKENIZER, training=False)
     assert whole.cut == 0
     assert (whole.targets["start"] != NO_SPAN).sum() == (thinned.targets["start"] != NO_SPAN).sum()
-    assert (thinned.targets["start"] == NO_SPAN).sum() < (whole.targets["start"] == NO_SPAN).sum() / 4
+    assert (thinned.targets["start"] == NO_SPAN).sum() < (
+        whole.targets["start"] == NO_SPAN
+    ).sum() / 4
 
 
 @pytest.mark.parametrize("name", ["squad1", "squad2"])
 def test_the_loss_and_the_spans_do_not_depend_on_padding(tmp_path, name):
     _, kind = kind_of(name)
-    examples = [SpanExample("s", "who ran", "the cat ran", (Answer("cat", 4),), False), asked("DOG")]
+    examples = [
+        SpanExample("s", "who ran", "the cat ran", (Answer("cat", 4),), False),
+        asked("DOG"),
+    ]
     features = kind.make_features(examples, TOKENIZER, training=True)
     model = build_model(toy_start(tmp_path), kind, 0).eval()
     items = np.argsort(features.lengths, kind="stable")[[0, -1]]
     assert len(set(features.lengths[items])) == 2
     together = features.batch(items, CPU)
     apart = [features.batch(items[[i]], CPU) for i in (0, 1)]
-    assert loss_of(model, together).item() == pytest.approx(sum(loss_of(model, b).item() for b in apart) / 2, rel=1e-5)
+    assert loss_of(model, together).item() == pytest.approx(
+        sum(loss_of(model, b).item() for b in apart) / 2, rel=1e-5
+    )
     result, alone = scores_of(model, together), scores_of(model, apart[0])
     count = int(torch.isfinite(alone["score"]).sum())
     assert count
-    assert result["score"][0, :count].tolist() == pytest.approx(alone["score"][0, :count].tolist(), rel=1e-4)
+    assert result["score"][0, :count].tolist() == pytest.approx(
+        alone["score"][0, :count].tolist(), rel=1e-4
+    )
 
 
 def test_the_end_logits_given_a_start_equal_those_of_one_layer_on_both(tmp_path):
@@ -100,7 +115,13 @@ def test_the_end_logits_given_a_start_equal_those_of_one_layer_on_both(tmp_path)
     features = kind.make_features([asked("DOG")], TOKENIZER, training=True)
     batch = features.batch(np.array([0, 1]), CPU)
     batch.targets["context_first"][:], batch.targets["context_end"][:] = 0, 9
-    short = type(batch)(batch.input_ids[:, :9], batch.token_type_ids, batch.attention_mask[:, :9], batch.targets, True)
+    short = type(batch)(
+        batch.input_ids[:, :9],
+        batch.token_type_ids,
+        batch.attention_mask[:, :9],
+        batch.targets,
+        True,
+    )
     starts = torch.tensor([[1, 4], [2, 8]])
     whole = torch.nn.Linear(2 * shape.hidden_size, shape.hidden_size)
     whole.weight.data = torch.cat([head.end_of_token.weight, head.end_of_start.weight], dim=1)
@@ -120,11 +141,16 @@ def test_answers_are_substrings_of_the_context_up_to_the_maximal_length(tmp_path
     features = kind.make_features(examples, TOKENIZER, training=False)
     model = build_model(toy_start(tmp_path), kind, 0).eval()
     result = scores_of(model, features.batch(np.arange(len(features.rows)), CPU))
-    scores = kind.collect(examples, features, {key: value.detach().numpy() for key, value in result.items()})
+    scores = kind.collect(
+        examples, features, {key: value.detach().numpy() for key, value in result.items()}
+    )
     lengths = result["end"] - result["start"] + 1
     assert (lengths[torch.isfinite(result["score"])] <= 3).all()
     answers = kind.predict(examples, scores)[0]
-    assert all(answer and answer in example.context for answer, example in zip(answers, examples, strict=True))
+    assert all(
+        answer and answer in example.context
+        for answer, example in zip(answers, examples, strict=True)
+    )
     counts = np.diff(scores["offsets"])
     assert (counts <= kind.settings.n_best).all()
     assert (scores["scores"] <= 1e-6).all()

@@ -38,9 +38,15 @@ def own(tmp_path):
 def test_a_scale_inherits_missing_settings_from_the_defaults_of_its_kind(tmp_path):
     file = tmp_path / "mine.yaml"
     text = COLA[: COLA.index("settings:")]
-    file.write_text(f"{text}settings: {{paper: {{dropout: 0.3}}, laptop: {{steps: 7, warmup_steps: 1}}}}")
+    file.write_text(
+        f"{text}settings: {{paper: {{dropout: 0.3}}, laptop: {{steps: 7, warmup_steps: 1}}}}"
+    )
     task = load_task(str(file))
-    assert (task.at("paper").dropout, task.at("smoke").dropout, task.at("laptop").dropout) == (0.3, 0.3, 0.0)
+    assert (task.at("paper").dropout, task.at("smoke").dropout, task.at("laptop").dropout) == (
+        0.3,
+        0.3,
+        0.0,
+    )
     assert (task.at("laptop").steps, task.at("gpu").steps) == (7, TASKS["sst2"].at("gpu").steps)
 
 
@@ -58,12 +64,17 @@ def test_the_learning_rate_falls_with_the_width_unless_it_is_given(own):
     assert rates()[0] == full > rates()[1]
     assert rates("settings.laptop.learning_rate=0.01") == [0.01, 0.01]
     scaled = ["settings.laptop.learning_rate=0.01", f"settings.laptop.rate_hidden_size={wide // 4}"]
-    assert rates(*scaled) == pytest.approx([0.01, 0.00125]), "four times as wide, an eighth of the rate"
+    assert rates(*scaled) == pytest.approx([0.01, 0.00125]), (
+        "four times as wide, an eighth of the rate"
+    )
 
 
 def test_a_task_that_starts_from_another_keeps_the_pooler_that_was_tuned_there():
     run = config.load(["scale=laptop"])
-    assert (TASKS["mnli"].fitted(run).pooler, TASKS["squad1"].fitted(run).pooler) == ("new", "pretrained")
+    assert (TASKS["mnli"].fitted(run).pooler, TASKS["squad1"].fitted(run).pooler) == (
+        "new",
+        "pretrained",
+    )
     assert {TASKS[name].start_from for name in ("mrpc", "rte", "stsb")} == {"mnli"}
     assert {TASKS[name].fitted(run).pooler for name in ("mrpc", "rte", "stsb")} == {"pretrained"}
 
@@ -73,8 +84,12 @@ def test_lengths_never_exceed_the_pretraining_length():
     fitted = task.fitted(config.load(["scale=paper", "max_sequence_length=64"]))
     assert (fitted.max_sequence_length, fitted.question_length, fitted.stride) == (64, 8, 16)
     assert task.fitted(config.load(["scale=paper"])) == task.at("paper")
-    with pytest.raises(ConfigError, match="max_sequence_length=8 of the run is too short for squad2"):
-        task.fitted(config.load(["scale=laptop", "length_schedule=constant", "max_sequence_length=8"]))
+    with pytest.raises(
+        ConfigError, match="max_sequence_length=8 of the run is too short for squad2"
+    ):
+        task.fitted(
+            config.load(["scale=laptop", "length_schedule=constant", "max_sequence_length=8"])
+        )
 
 
 @pytest.mark.parametrize(
@@ -99,11 +114,14 @@ def test_an_invalid_setting_is_refused_with_its_key(name, override, says, own):
         own(name, override)
 
 
-@pytest.mark.parametrize("name", ["mlm_accuracy", "average", "seed", "parameters", "mnli", "mine_loss"])
+@pytest.mark.parametrize(
+    "name", ["mlm_accuracy", "average", "seed", "parameters", "mnli", "mine_loss"]
+)
 def test_a_task_cannot_be_named_like_a_score_a_column_a_setting_or_a_task(name, tmp_path):
     file = tmp_path / f"{name}.yaml"
     file.write_text(
-        "kind: classification\ndata: {train: a.jsonl, dev: b.jsonl}\nformat: {text_a: text, labels: [x, y]}"
+        "kind: classification\ndata: {train: a.jsonl, dev: b.jsonl}\nformat: {text_a: text, "
+        "labels: [x, y]}"
     )
     with pytest.raises(ConfigError, match=name):
         load_task(str(file))

@@ -24,7 +24,13 @@ def runs(tmp_path):
             folder.mkdir()
             found.append(live.WatchedRun(row, seed, folder))
             if row != "sop":
-                line = {"event": "training", "share": 0.4, "step": 680, "loss": 5.4, "training_seconds": 30.0}
+                line = {
+                    "event": "training",
+                    "share": 0.4,
+                    "step": 680,
+                    "loss": 5.4,
+                    "training_seconds": 30.0,
+                }
                 text = json.dumps(line | {"seconds_left": 45.0})
                 (folder / METRICS).write_text(f'{{"cut\n{text}\n{{"event": "trai')
             if row == "none":
@@ -45,7 +51,9 @@ def watch_of(runs, tmp_path, **of):
 @pytest.mark.parametrize("width", [80, 100, 200])
 @pytest.mark.parametrize("seeds", [2, 12])
 def test_the_view_fits_and_never_cuts_the_time_left(runs, seeds, width, tmp_path):
-    more = [live.WatchedRun(f"row {'long' * 20} {n}", n % seeds, tmp_path / str(n)) for n in range(60)]
+    more = [
+        live.WatchedRun(f"row {'long' * 20} {n}", n % seeds, tmp_path / str(n)) for n in range(60)
+    ]
     watch = watch_of([*runs, *more], tmp_path, expected=5000)
     console = Console(file=io.StringIO(), width=width)
     with locked(runs[2].folder / LOCK, print):
@@ -100,7 +108,9 @@ def test_a_run_without_its_fine_tunings_is_not_done(runs, tmp_path):
     assert (live.read(run).state, live.read(run).work) == ("done", 2.0)
 
 
-def test_without_a_terminal_a_run_has_a_line_when_it_starts_and_one_when_it_ends(runs, tmp_path, monkeypatch):
+def test_without_a_terminal_a_run_has_a_line_when_it_starts_and_one_when_it_ends(
+    runs, tmp_path, monkeypatch
+):
     monkeypatch.setattr(live, "POLL_SECONDS", 0.02)
     out, last = io.StringIO(), runs[-1].folder
 
@@ -110,7 +120,9 @@ def test_without_a_terminal_a_run_has_a_line_when_it_starts_and_one_when_it_ends
     with live.watching(watch_of(runs, tmp_path), Console(file=out, width=200)):
         assert is_said("All lines")
         for share in (0.1, 0.4, 0.6, 0.9):
-            (last / METRICS).write_text(json.dumps({"event": "training", "share": share, "step": 9}) + "\n")
+            (last / METRICS).write_text(
+                json.dumps({"event": "training", "share": share, "step": 9}) + "\n"
+            )
             assert is_said("sop, seed 1: training")
         (last / RECORD).write_text("{}")
         (runs[-2].folder / FAILURE).write_text("{}")

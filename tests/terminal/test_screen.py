@@ -17,13 +17,16 @@ def shown(folder, result, width) -> list[str]:
 
 @pytest.mark.parametrize("width", [80, screen.WIDTH])
 @pytest.mark.parametrize("name", [file.stem for file in experiment.files()])
-def test_the_last_screen_fits_and_has_the_answer_the_table_the_claims_and_the_paths(name, width, full):
+def test_the_last_screen_fits_and_has_the_answer_the_table_the_claims_and_the_paths(
+    name, width, full
+):
     folder, result = full(name)
     lines = shown(folder, result, width)
     assert len(lines) <= screen.LINES
     assert max(map(len, lines[:-2])) <= width
     assert lines[0].startswith(experiment.named(name).title[:40])
-    assert any("/report." in line for line in lines[-2:])  # the page if it was written, and maybe a picture
+    # the page if it was written, and maybe a picture
+    assert any("/report." in line for line in lines[-2:])
     claims = experiment.named(name).claims
     assert sum(line.startswith(tuple(screen.COLOURS)) for line in lines) >= min(1, len(claims))
 

@@ -11,7 +11,13 @@ from torch import nn
 from albert_lab.config.training import OptimizerConfig
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.storage import PARTIAL
-from albert_lab.training.checkpoint import last_weights, load_latest, load_weights, save, save_weights
+from albert_lab.training.checkpoint import (
+    last_weights,
+    load_latest,
+    load_weights,
+    save,
+    save_weights,
+)
 from albert_lab.training.optimizer import build_optimizer
 
 RUN = "toy-run"
@@ -33,7 +39,13 @@ class Toy(nn.Module):
 
 def make(optimizer: str = "lamb", hidden_size: int = 4) -> tuple[Toy, torch.optim.Optimizer]:
     config = OptimizerConfig(
-        name=optimizer, learning_rate=None, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01, warmup=0, max_grad_norm=1.0
+        name=optimizer,
+        learning_rate=None,
+        betas=(0.9, 0.999),
+        eps=1e-6,
+        weight_decay=0.01,
+        warmup=0,
+        max_grad_norm=1.0,
     )
     torch.manual_seed(0)
     model = Toy(hidden_size)
@@ -168,7 +180,9 @@ def test_the_weights_of_a_finished_run_are_only_those_of_its_last_step(tmp_path:
     with pytest.raises(ConfigError, match=RUN):
         last_weights(tmp_path, "other-run")
     truncate(path / "model.safetensors")
-    with pytest.raises(DamagedFileError, match="step-00000002: the checkpoint is damaged.*remove the folder"):
+    with pytest.raises(
+        DamagedFileError, match="step-00000002: the checkpoint is damaged.*remove the folder"
+    ):
         last_weights(tmp_path, RUN)
 
 
@@ -181,13 +195,19 @@ def test_an_own_optimizer_may_keep_state_of_another_shape_than_its_parameters(tm
     again, _ = make()
     resumed = torch.optim.Adafactor(again.parameters(), lr=0.01)
     assert load_latest(tmp_path, again, resumed, RUN, print) is not None
-    assert {len(entry) for entry in resumed.state.values()} == {len(entry) for entry in optimizer.state.values()}
+    assert {len(entry) for entry in resumed.state.values()} == {
+        len(entry) for entry in optimizer.state.values()
+    }
 
 
 @pytest.mark.parametrize(
-    ("run", "hidden_size", "has_more"), [("other-run", 4, False), (RUN, 6, False), (RUN, 4, True)], ids=str
+    ("run", "hidden_size", "has_more"),
+    [("other-run", 4, False), (RUN, 6, False), (RUN, 4, True)],
+    ids=str,
 )
-def test_a_checkpoint_of_another_run_or_model_is_refused_and_changes_nothing(tmp_path, run, hidden_size, has_more):
+def test_a_checkpoint_of_another_run_or_model_is_refused_and_changes_nothing(
+    tmp_path, run, hidden_size, has_more
+):
     save_steps(tmp_path, 2)
     model, optimizer = make(hidden_size=hidden_size)
     if has_more:
@@ -198,7 +218,9 @@ def test_a_checkpoint_of_another_run_or_model_is_refused_and_changes_nothing(tmp
     assert content(model, optimizer) == before
 
 
-def test_weights_are_restored_without_an_optimizer_and_refused_if_they_cannot_be_used(tmp_path: Path):
+def test_weights_are_restored_without_an_optimizer_and_refused_if_they_cannot_be_used(
+    tmp_path: Path,
+):
     file = tmp_path / "model.safetensors"
     model, optimizer = make()
     train(model, optimizer, range(3))
@@ -207,7 +229,9 @@ def test_weights_are_restored_without_an_optimizer_and_refused_if_they_cannot_be
     save_weights(file, model)
     other, _ = make()
     load_weights(file, other)
-    assert all(torch.equal(tensor, model.state_dict()[name]) for name, tensor in other.state_dict().items())
+    assert all(
+        torch.equal(tensor, model.state_dict()[name]) for name, tensor in other.state_dict().items()
+    )
     assert names(tmp_path) == [file.name]
     with pytest.raises(ConfigError, match=file.name):
         load_weights(file, make(hidden_size=6)[0])

@@ -49,7 +49,9 @@ def test_a_clock_continues_from_a_saved_state():
     assert (second.training_seconds, second.total_seconds) == (14, 17)
 
 
-def test_work_of_an_asynchronous_device_is_counted_where_it_was_started(monkeypatch: pytest.MonkeyPatch):
+def test_work_of_an_asynchronous_device_is_counted_where_it_was_started(
+    monkeypatch: pytest.MonkeyPatch,
+):
     time, queued = FakeTime(), [0.0]
 
     def synchronize(device: torch.device) -> None:

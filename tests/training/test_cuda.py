@@ -6,12 +6,17 @@ from command import here
 from toy import toy_config
 from toy_training import CPU, pretrainer
 
-pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+]
 CUDA = torch.device("cuda")
 STAGES = "length_schedule.stages=[{share: 0.5, fraction: 0.5}]"
 
 
-def final_loss(corpus, folder, device: torch.device, *overrides: str, precision: str = "fp32") -> float:
+def final_loss(
+    corpus, folder, device: torch.device, *overrides: str, precision: str = "fp32"
+) -> float:
     config = toy_config(corpus, "budget.value=12", *overrides, f"machine.precision={precision}")
     done = pretrainer(config, folder, device=device).run()
     assert done is not None
@@ -20,7 +25,9 @@ def final_loss(corpus, folder, device: torch.device, *overrides: str, precision:
 
 @pytest.mark.parametrize("optimizer", ["lamb", "adamw", "muon"])
 def test_a_gpu_trains_as_a_cpu(corpus, tmp_path, optimizer):
-    losses = [final_loss(corpus, tmp_path / d.type, d, f"optimizer={optimizer}") for d in (CPU, CUDA)]
+    losses = [
+        final_loss(corpus, tmp_path / d.type, d, f"optimizer={optimizer}") for d in (CPU, CUDA)
+    ]
     assert losses[1] == pytest.approx(losses[0], rel=2e-3 if optimizer == "muon" else 1e-4)
 
 
@@ -28,7 +35,9 @@ def test_bf16_changes_the_loss_by_little(corpus, tmp_path):
     if not torch.cuda.is_bf16_supported(including_emulation=False):
         pytest.skip("this GPU has no bf16")
     exact = final_loss(corpus, tmp_path / "fp32", CUDA)
-    assert final_loss(corpus, tmp_path / "bf16", CUDA, precision="bf16") == pytest.approx(exact, rel=0.01)
+    assert final_loss(corpus, tmp_path / "bf16", CUDA, precision="bf16") == pytest.approx(
+        exact, rel=0.01
+    )
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])

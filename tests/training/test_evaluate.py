@@ -41,16 +41,22 @@ def evaluator(config, is_stopped=lambda: False) -> Evaluator:
         ([1.0, 0.0, 5.0], ["consecutive", "swapped", "other-document"], "other-document", True),
     ],
 )
-def test_a_head_chooses_between_consecutive_and_the_kind_of_a_set_or_all_its_others(logits, kinds, negative, chosen):
+def test_a_head_chooses_between_consecutive_and_the_kind_of_a_set_or_all_its_others(
+    logits, kinds, negative, chosen
+):
     assert bool(margin(torch.tensor([logits]), kinds, negative) > 0) is chosen
 
 
 def test_the_sets_are_the_same_for_every_seed_and_objective(corpus):
     first = evaluator(toy_config(corpus, "seed=1", "inter_sentence=sop"))
     second = evaluator(toy_config(corpus, "seed=2", "inter_sentence=none"))
-    batches = [[sets.batch(measure) for measure in of_kind(HeldOutPairs)] for sets in (first, second)]
+    batches = [
+        [sets.batch(measure) for measure in of_kind(HeldOutPairs)] for sets in (first, second)
+    ]
     probed = [measure for measure in of_kind(PairMeasure) if measure.probe]
-    batches = [[*of, *map(sets.probe, probed)] for of, sets in zip(batches, (first, second), strict=True)]
+    batches = [
+        [*of, *map(sets.probe, probed)] for of, sets in zip(batches, (first, second), strict=True)
+    ]
     for one, other in zip(*batches, strict=True):
         assert np.array_equal(one.input_ids, other.input_ids)
         assert np.array_equal(one.masked_labels, other.masked_labels)
@@ -91,9 +97,13 @@ def test_scores_follow_from_what_is_kept_by_document(corpus):
         assert score.n == sum(kept.n)
         assert score.value == pytest.approx(100 * sum(kept.sum) / score.n)
         assert len(kept.n) <= len(sets.dev.source_offsets) - 1
-        assert name not in sizes or score.segments_floor == pytest.approx(100 * sets.floors[name].mean())
+        assert name not in sizes or score.segments_floor == pytest.approx(
+            100 * sets.floors[name].mean()
+        )
     of_mlm = done.documents["mlm_loss"]
-    assert sum(of_mlm.sum) / sum(of_mlm.n) == pytest.approx(done.scores["mlm_accuracy"].loss, rel=1e-3)
+    assert sum(of_mlm.sum) / sum(of_mlm.n) == pytest.approx(
+        done.scores["mlm_accuracy"].loss, rel=1e-3
+    )
 
 
 class Scoring(PretrainingModel):
@@ -101,7 +111,8 @@ class Scoring(PretrainingModel):
 
     def forward(self, input_ids, token_type_ids, attention_mask, masked_positions):
         output = super().forward(input_ids, token_type_ids, attention_mask, masked_positions)
-        # The last word of each toy sentence says its place in the document; masks hide some of these.
+        # The last word of each toy sentence says its place in the document; masks hide some of
+        # these.
         later = (input_ids.float() * 7919.0) % 101.0
         means = [
             (later * segment).sum(1) / segment.sum(1).clamp(min=1)
@@ -120,7 +131,9 @@ def test_a_model_that_scores_each_segment_by_itself_has_no_coherence(tmp_path):
 
 def test_a_measure_on_text_of_its_own_is_scored_with_the_others(corpus, monkeypatch):
     score, documents = share(3, 4, floor=50, by="head"), Documents(n=(4,), sum=(3,))
-    monkeypatch.setitem(catalog.MEASURES, "own", OwnTextMeasure("own", "Own", take=lambda *_: (score, documents)))
+    monkeypatch.setitem(
+        catalog.MEASURES, "own", OwnTextMeasure("own", "Own", take=lambda *_: (score, documents))
+    )
     config = toy_config(corpus)
     done = evaluator(config).evaluate(PretrainingModel.from_config(config))
     assert (done.scores["own"], done.documents["own"]) == (score, documents)
@@ -132,7 +145,10 @@ def test_a_measure_on_text_of_its_own_is_scored_with_the_others(corpus, monkeypa
         (share(3, 4, floor=50, by="head"), None),
         (share(3, 4, floor=50, by="head"), [1, 2]),
         75.0,
-        (share(3, 4, floor=50, by="head").model_copy(update={"value": float("nan")}), Documents(n=(4,), sum=(3,))),
+        (
+            share(3, 4, floor=50, by="head").model_copy(update={"value": float("nan")}),
+            Documents(n=(4,), sum=(3,)),
+        ),
     ],
 )
 def test_a_measure_that_returns_no_score_with_its_documents_is_refused_by_name(taken):
@@ -151,14 +167,18 @@ def test_an_evaluation_does_not_change_the_model(corpus):
 
 
 def test_inference_is_timed_pass_by_pass_until_its_seconds_are_over(corpus, monkeypatch):
-    config = toy_config(corpus, "inter_sentence=none", "evaluation.num_pairs=40", "evaluation.batch_size=16")
+    config = toy_config(
+        corpus, "inter_sentence=none", "evaluation.num_pairs=40", "evaluation.batch_size=16"
+    )
     ticks = iter(range(10_000))
     monkeypatch.setattr(evaluate, "perf_counter", lambda: next(ticks))
     result = evaluator(config)
     batch = result.batch(catalog.MLM)
     speed = result.tokens_per_second(PretrainingModel.from_config(config), 4.0)
     first = next(micro_batches(batch, 16)).num_tokens
-    assert speed == (batch.num_tokens + first) / 4, "40 pairs are three passes of a tick each, and the first once more"
+    assert speed == (batch.num_tokens + first) / 4, (
+        "40 pairs are three passes of a tick each, and the first once more"
+    )
 
 
 def test_a_probe_finds_information_in_the_pooled_output(corpus):
@@ -166,13 +186,18 @@ def test_a_probe_finds_information_in_the_pooled_output(corpus):
     sets = evaluator(config)
     told = {}
     for batch in (sets.batch(catalog.SOP), sets.probe(catalog.SOP)):
-        told |= {ids.tobytes(): float(label) for ids, label in zip(batch.input_ids, batch.pair_labels, strict=True)}
+        told |= {
+            ids.tobytes(): float(label)
+            for ids, label in zip(batch.input_ids, batch.pair_labels, strict=True)
+        }
 
     class Telling(PretrainingModel):
         def forward(self, input_ids, token_type_ids, attention_mask, masked_positions):
             output = super().forward(input_ids, token_type_ids, attention_mask, masked_positions)
             labels = torch.tensor([told.get(ids.numpy().tobytes(), 0.5) for ids in input_ids])
-            return PretrainingOutput(output.mlm_logits, None, torch.cat([labels[:, None], output.pooled[:, 1:]], 1))
+            return PretrainingOutput(
+                output.mlm_logits, None, torch.cat([labels[:, None], output.pooled[:, 1:]], 1)
+            )
 
     score = sets.evaluate(Telling.from_config(config)).scores["sop_probe"]
     assert score.value > 90
@@ -195,8 +220,12 @@ def test_losses_are_the_cross_entropies_of_the_answers(corpus):
         mlm_logits = model(**inputs_of(tokens, CPU)).mlm_logits
         pair_logits = model(**inputs_of(pairs, CPU)).pair_logits
     labels = torch.from_numpy(tokens.masked_labels), torch.from_numpy(pairs.pair_labels)
-    assert scores["mlm_accuracy"].loss == pytest.approx(float(F.cross_entropy(mlm_logits, labels[0])), rel=1e-5)
-    assert scores["sop_accuracy"].loss == pytest.approx(float(F.cross_entropy(pair_logits, labels[1])), rel=1e-5)
+    assert scores["mlm_accuracy"].loss == pytest.approx(
+        float(F.cross_entropy(mlm_logits, labels[0])), rel=1e-5
+    )
+    assert scores["sop_accuracy"].loss == pytest.approx(
+        float(F.cross_entropy(pair_logits, labels[1])), rel=1e-5
+    )
 
 
 def test_the_area_under_the_curve_is_that_of_scikit_learn():

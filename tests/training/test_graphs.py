@@ -1,4 +1,6 @@
-"""Steps by graphs, with a stand-in that does the recorded work again, on the same memory; test_cuda.py has CUDA's."""
+"""Steps by graphs, with a stand-in that does the recorded work again, on the same memory;
+test_cuda.py has CUDA's.
+"""
 
 from dataclasses import replace
 
@@ -37,7 +39,9 @@ def test_steps_by_graphs_have_the_losses_of_plain_steps(corpus, tmp_path, optimi
     config = toy_config(corpus, STAGES, f"optimizer={optimizer}", "budget.value=20")
     plain, graphed = (pretrainer(config, tmp_path / name) for name in ("plain", "graphed"))
     expected = losses_of(plain, plain.step, 20)
-    assert losses_of(graphed, GraphedStep(graphed.step, capture), 20) == pytest.approx(expected, rel=1e-4)
+    assert losses_of(graphed, GraphedStep(graphed.step, capture), 20) == pytest.approx(
+        expected, rel=1e-4
+    )
     assert len(recorded) == 2, "one recording for each length"
 
 
@@ -64,15 +68,27 @@ def test_a_step_that_cannot_be_recorded_stays_as_it_is(corpus, tmp_path, monkeyp
     assert with_graphs(plain) is plain, "on a CPU graphs change nothing"
     on_gpu = replace(plain, device=torch.device("cuda"))
     assert with_graphs(on_gpu) is None
-    changes = (["optimizer=lamb"], ["dropout=0.1"], ["machine.micro_batch_size=4"], ["budget=wall-clock"])
-    others = [toy_config(corpus, "optimizer=adamw", *changed) for changed in (*changes, ["machine.cuda_graphs=false"])]
+    changes = (
+        ["optimizer=lamb"],
+        ["dropout=0.1"],
+        ["machine.micro_batch_size=4"],
+        ["budget=wall-clock"],
+    )
+    others = [
+        toy_config(corpus, "optimizer=adamw", *changed)
+        for changed in (*changes, ["machine.cuda_graphs=false"])
+    ]
     for config in (*others, plain.config.model_copy(update={"ffn_block": "mine"})):
         other = replace(on_gpu, config=config)
         assert with_graphs(other) is other
 
 
-@pytest.mark.parametrize(("jobs", "free", "fits"), [("1", 60, True), ("6", 60, False), ("1", 5, False)])
-def test_a_graph_is_recorded_if_it_fits_beside_those_of_all_runs_on_the_gpu(monkeypatch, jobs, free, fits):
+@pytest.mark.parametrize(
+    ("jobs", "free", "fits"), [("1", 60, True), ("6", 60, False), ("1", 5, False)]
+)
+def test_a_graph_is_recorded_if_it_fits_beside_those_of_all_runs_on_the_gpu(
+    monkeypatch, jobs, free, fits
+):
     monkeypatch.setenv(machine.JOBS_ON_GPU, jobs)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, 100))
     monkeypatch.setattr(step, "peak_memory_bytes", lambda _: 20)

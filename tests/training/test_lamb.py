@@ -11,7 +11,9 @@ BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-6, 0.01
 
 
 class Released:
-    """The released rule in numpy and float64, with exclusions by name; adapted=False is its AdamW."""
+    """The released rule in numpy and float64, with exclusions by name; adapted=False is its
+    AdamW.
+    """
 
     def __init__(self, weights: dict[str, np.ndarray], *, adapted: bool):
         self.weights = weights
@@ -37,7 +39,8 @@ class Released:
 def toy_parameters() -> dict[str, nn.Parameter]:
     generator = torch.Generator().manual_seed(0)
     values = {
-        "word_embeddings": 100 * torch.randn(30, 4, generator=generator),  # a norm that a clamp would change
+        # a norm that a clamp would change
+        "word_embeddings": 100 * torch.randn(30, 4, generator=generator),
         "dense.kernel": torch.randn(4, 8, generator=generator),
         "dense.bias": torch.zeros(8),
         "LayerNorm.gamma": torch.ones(4),
@@ -51,7 +54,9 @@ def toy_parameters() -> dict[str, nn.Parameter]:
 @pytest.mark.parametrize("adapted", [True, False])
 def test_fifty_steps_match_the_released_rule_in_numpy(adapted: bool):
     parameters = toy_parameters()
-    released = Released({name: p.detach().double().numpy() for name, p in parameters.items()}, adapted=adapted)
+    released = Released(
+        {name: p.detach().double().numpy() for name, p in parameters.items()}, adapted=adapted
+    )
     excluded = [p for name, p in parameters.items() if re.search("LayerNorm|bias", name)]
     others = [p for name, p in parameters.items() if not re.search("LayerNorm|bias", name)]
     optimizer = Lamb(
@@ -66,9 +71,11 @@ def test_fifty_steps_match_the_released_rule_in_numpy(adapted: bool):
     for step in range(50):
         lr = 0.02 * (1 - step / 50)
         gradients = {
-            name: random.normal(size=tuple(p.shape)) * 10.0 ** random.integers(-4, 2) for name, p in parameters.items()
+            name: random.normal(size=tuple(p.shape)) * 10.0 ** random.integers(-4, 2)
+            for name, p in parameters.items()
         }
-        gradients["never_moved"][:] = 0  # both norms zero: the ratio must be 1, not a division by zero
+        # both norms zero: the ratio must be 1, not a division by zero
+        gradients["never_moved"][:] = 0
         for name, parameter in parameters.items():
             parameter.grad = torch.from_numpy(gradients[name]).float()
         for group in optimizer.param_groups:

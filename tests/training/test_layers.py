@@ -15,7 +15,8 @@ CPU = torch.device("cpu")
 
 def measure(batches):
     return measure_layers(
-        ((list(map(torch.as_tensor, states)), torch.as_tensor(mask)) for states, mask in batches), "files"
+        ((list(map(torch.as_tensor, states)), torch.as_tensor(mask)) for states, mask in batches),
+        "files",
     )
 
 
@@ -30,7 +31,9 @@ def toy_mask(lengths=(5, 2, 4)) -> np.ndarray:
 @pytest.mark.parametrize("degrees", [0, 0.5, 90, 180])
 def test_a_rotation_gives_its_angle_and_its_chord(degrees):
     radians = np.radians(degrees)
-    turn = np.kron(np.eye(4), [[np.cos(radians), -np.sin(radians)], [np.sin(radians), np.cos(radians)]])
+    turn = np.kron(
+        np.eye(4), [[np.cos(radians), -np.sin(radians)], [np.sin(radians), np.cos(radians)]]
+    )
     states = drawn()
     states /= np.linalg.norm(states, axis=-1, keepdims=True)
     (change,) = measure([([states, states @ turn.T], toy_mask())])
@@ -49,7 +52,11 @@ def test_it_matches_numpy_for_all_batch_sizes(lengths, num_states, batch_size):
     for change in result:
         before, after = states[change.layer - 1][mask], states[change.layer][mask]
         distance = np.linalg.norm(after - before, axis=-1)
-        cosine = (before * after).sum(-1) / np.linalg.norm(before, axis=-1) / np.linalg.norm(after, axis=-1)
+        cosine = (
+            (before * after).sum(-1)
+            / np.linalg.norm(before, axis=-1)
+            / np.linalg.norm(after, axis=-1)
+        )
         degrees = np.degrees(np.arccos(cosine))
         assert change.n == mask.sum()
         measured = (change.l2_distance, change.cosine_similarity, change.degrees)
@@ -75,5 +82,7 @@ def test_layers_of_a_run_are_measured_on_unmasked_text(corpus):
     plain = measure(hidden_states_of(model, toy_batch(), 3, CPU))
     assert measure(hidden_states_of(model, toy_batch(masked=(1, 6, 10)), 3, CPU)) == plain
     in_parts = measure(hidden_states_of(model, toy_batch(masked=(3, 11)), 2, CPU))
-    assert [change.degrees for change in in_parts] == pytest.approx([change.degrees for change in plain], abs=1e-4)
+    assert [change.degrees for change in in_parts] == pytest.approx(
+        [change.degrees for change in plain], abs=1e-4
+    )
     assert [change.layer for change in plain] == [1, 2]

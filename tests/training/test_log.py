@@ -30,5 +30,7 @@ def test_a_log_that_lost_lines_since_its_checkpoint_is_called_damaged(tmp_path):
 
 
 def test_a_gradient_norm_that_is_not_finite_does_not_damage_the_log(tmp_path):
-    MetricsLog(tmp_path, lambda _line: None).write({"event": "training", "step": 1, "gradient_norm": float("inf")})
+    MetricsLog(tmp_path, lambda _line: None).write(
+        {"event": "training", "step": 1, "gradient_norm": float("inf")}
+    )
     assert read_metrics(tmp_path) == [{"event": "training", "step": 1, "gradient_norm": None}]

@@ -1,4 +1,5 @@
-"""Steps on torch's meta device, which raises an error if a tensor of the CPU is mixed in or a value is read.
+"""Steps on torch's meta device, which raises an error if a tensor of the CPU is mixed in or a value
+is read.
 
 A GPU raises an error in the first case and waits in the second.
 """
@@ -35,7 +36,9 @@ META = torch.device("meta")
 def no_fused_adamw(monkeypatch):
     """The meta device has no fused AdamW."""
     for module in (finetune, optimizer):
-        monkeypatch.setattr(module, "PlainAdamW", lambda *args, fused, **options: AdamW(*args, **options))
+        monkeypatch.setattr(
+            module, "PlainAdamW", lambda *args, fused, **options: AdamW(*args, **options)
+        )
 
 
 def on_meta(config):
@@ -44,7 +47,13 @@ def on_meta(config):
 
 
 @pytest.mark.parametrize(
-    "overrides", [["optimizer=lamb"], ["optimizer=adamw"], ["optimizer=muon"], ["inter_sentence=none", "dropout=0.1"]]
+    "overrides",
+    [
+        ["optimizer=lamb"],
+        ["optimizer=adamw"],
+        ["optimizer=muon"],
+        ["inter_sentence=none", "dropout=0.1"],
+    ],
 )
 def test_a_training_step_never_waits_and_mixes_no_devices(corpus, tmp_path, overrides):
     config = toy_config(corpus, "machine.micro_batch_size=4", *overrides)
@@ -69,7 +78,9 @@ def test_an_evaluation_waits_only_for_its_results(corpus, tmp_path, monkeypatch,
     trainer.evaluator.device = META
     trainer.evaluator.along_the_way(on_meta(config).model, 10)
     pairs = 0 if objective == "none" else sum(measure.in_curves for measure in of_kind(PairMeasure))
-    assert len(fetched) == 2 + 2 * pairs, "correct and loss of masked tokens; margin and pooled output of pairs"
+    assert len(fetched) == 2 + 2 * pairs, (
+        "correct and loss of masked tokens; margin and pooled output of pairs"
+    )
 
 
 @pytest.mark.parametrize("name", ["sst2", "stsb", "squad1", "squad2", "race"])
@@ -83,7 +94,10 @@ def test_a_fine_tuning_step_and_its_evaluation_never_wait_and_mix_no_devices(tmp
     model.train()
     optimizer = task_optimizer(model, settings.optimizer, 0.01)
     batches = training_items(features.lengths, settings.batch_size, 0)
-    losses = [take_step(model, optimizer, features.batch(next(batches), META), nullcontext) for _ in range(2)]
+    losses = [
+        take_step(model, optimizer, features.batch(next(batches), META), nullcontext)
+        for _ in range(2)
+    ]
     assert all(loss.device == META for loss in losses)
     result = scores_of(model.eval(), features.batch(next(batches), META))
     assert all(values.device == META for values in result.values())
@@ -91,6 +105,15 @@ def test_a_fine_tuning_step_and_its_evaluation_never_wait_and_mix_no_devices(tmp
 
 def test_no_mask_is_passed_if_no_sequence_is_padded_except_on_a_cpu(corpus, tmp_path):
     batch = next(pretrainer(toy_config(corpus), tmp_path).batches.prefetch(0, lambda: 0.0))
-    full, padded = np.ones_like(batch.attention_mask), np.tri(*batch.attention_mask.shape, dtype=bool)
-    for mask, device, is_passed in ((full, META, False), (padded, META, True), (full, torch.device("cpu"), True)):
-        assert (inputs_of(replace(batch, attention_mask=mask), device)["attention_mask"] is not None) == is_passed
+    full, padded = (
+        np.ones_like(batch.attention_mask),
+        np.tri(*batch.attention_mask.shape, dtype=bool),
+    )
+    for mask, device, is_passed in (
+        (full, META, False),
+        (padded, META, True),
+        (full, torch.device("cpu"), True),
+    ):
+        assert (
+            inputs_of(replace(batch, attention_mask=mask), device)["attention_mask"] is not None
+        ) == is_passed

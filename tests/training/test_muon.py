@@ -15,7 +15,9 @@ RATE = 0.01
 @pytest.fixture(params=["bf16", "fp32"])
 def precision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The precision that the device is taken to have."""
-    monkeypatch.setattr("albert_lab.training.optimizer.choose_precision", lambda name, device: request.param)
+    monkeypatch.setattr(
+        "albert_lab.training.optimizer.choose_precision", lambda name, device: request.param
+    )
     return request.param
 
 
@@ -39,14 +41,18 @@ def test_steps_equal_those_of_muon_and_adamw_of_torch(precision: str):
     options = {"lr": 2 * RATE, "momentum": 0.95, "ns_steps": 5, "weight_decay": 0.5}
     of_matrices = torch.optim.Muon(matrices, adjust_lr_fn="match_rms_adamw", **options)
     of_others = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": 0.5}, {"params": rest, "weight_decay": 0}], lr=RATE, eps=1e-6
+        [{"params": decayed, "weight_decay": 0.5}, {"params": rest, "weight_decay": 0}],
+        lr=RATE,
+        eps=1e-6,
     )
     for seed in range(4):
         step(model, ours.step, seed)
         step(torchs, lambda: (of_matrices.step(), of_others.step()), seed)
     assert len(matrices) == 2 * 6
     ids = {id(p) for p in matrices}
-    for (name, other), mine, before in zip(named.items(), model.parameters(), start.parameters(), strict=True):
+    for (name, other), mine, before in zip(
+        named.items(), model.parameters(), start.parameters(), strict=True
+    ):
         error = (mine - other).norm() / (other - before).norm()
         # torch's own iteration computes in bf16, which has eight bits.
         assert error < (0.02 if id(other) in ids else 1e-5), name
@@ -70,4 +76,7 @@ def test_an_option_that_an_optimizer_does_not_have_is_no_part_of_the_identity_of
         "momentum",
         "newton_schulz_steps",
     }
-    assert "embedding_ratio" in load(["optimizer=adamw", "optimizer.embedding_ratio=2"]).identity()["optimizer"]
+    assert (
+        "embedding_ratio"
+        in load(["optimizer=adamw", "optimizer.embedding_ratio=2"]).identity()["optimizer"]
+    )

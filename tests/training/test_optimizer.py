@@ -7,7 +7,13 @@ from torch import nn
 from albert_lab.config.compose import load
 from albert_lab.config.training import OptimizerConfig
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.training.optimizer import Lamb, PlainAdamW, build_optimizer, set_learning_rate, split_parameters
+from albert_lab.training.optimizer import (
+    Lamb,
+    PlainAdamW,
+    build_optimizer,
+    set_learning_rate,
+    split_parameters,
+)
 
 
 def configure(name: str, **options: Any) -> OptimizerConfig:
@@ -32,8 +38,14 @@ def test_only_layer_norms_and_biases_are_excluded():
     model = Toy()
     names = {parameter: name for name, parameter in model.named_parameters()}
     adapted, excluded = split_parameters(model)
-    assert {names[p] for p in adapted} == {"word_embeddings.weight", "dense.weight", "bias_free.weight"}
-    of_norms = {f"{norm}.{part}" for norm in ("attention_layer_norm", "norm") for part in ("weight", "bias")}
+    assert {names[p] for p in adapted} == {
+        "word_embeddings.weight",
+        "dense.weight",
+        "bias_free.weight",
+    }
+    of_norms = {
+        f"{norm}.{part}" for norm in ("attention_layer_norm", "norm") for part in ("weight", "bias")
+    }
     assert {names[p] for p in excluded} == of_norms | {"dense.bias", "decoder.bias", "output_bias"}
 
 
@@ -58,5 +70,7 @@ def test_embeddings_and_heads_can_have_a_rate_of_their_own(name: str):
     by_name = {name: rates[id(parameter)] for name, parameter in model.named_parameters()}
     assert len(by_name) == len(rates)
     fast = {name for name, rate in by_name.items() if rate == pytest.approx(0.3)}
-    assert fast == {n for n in by_name if "_blocks." not in n and n.endswith("weight") and "layer_norm" not in n}
+    assert fast == {
+        n for n in by_name if "_blocks." not in n and n.endswith("weight") and "layer_norm" not in n
+    }
     assert {rate for name, rate in by_name.items() if name not in fast} == {0.1}

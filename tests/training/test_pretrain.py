@@ -12,7 +12,9 @@ from albert_lab.training.pretrain import Inherited
 
 @pytest.mark.parametrize("objective", ["sop-release", "three-way"])
 def test_every_objective_trains(corpus, tmp_path, objective):
-    done = pretrainer(toy_config(corpus, f"inter_sentence={objective}", "budget.value=3"), tmp_path).run()
+    done = pretrainer(
+        toy_config(corpus, f"inter_sentence={objective}", "budget.value=3"), tmp_path
+    ).run()
     assert done is not None
     assert math.isfinite(done.cost["final_loss"] or math.nan)
     assert done.evaluation.scores["sop_accuracy"].by == "head"
@@ -24,7 +26,8 @@ def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
     for size in (8, 2):
         config = toy_config(corpus, "batch_size=8", f"machine.micro_batch_size={size}")
         trainer = pretrainer(config, tmp_path / str(size))
-        monkeypatch.setattr(trainer.optimizer, "step", lambda: None)  # keeps the gradients for the comparison
+        # keeps the gradients for the comparison
+        monkeypatch.setattr(trainer.optimizer, "step", lambda: None)
         monkeypatch.setattr(trainer.optimizer, "zero_grad", lambda set_to_none: None)
         result = trainer.step.take(batch_of(trainer, 0))
         gradients.append((result, {name: p.grad for name, p in trainer.model.named_parameters()}))
@@ -36,16 +39,26 @@ def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "settings", ["dropout=0.0", "dropout=0.1", "optimizer=muon", "length_schedule.stages=[{share: 0.5, fraction: 0.5}]"]
+    "settings",
+    [
+        "dropout=0.0",
+        "dropout=0.1",
+        "optimizer=muon",
+        "length_schedule.stages=[{share: 0.5, fraction: 0.5}]",
+    ],
 )
-def test_a_stopped_and_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(corpus, tmp_path, settings):
+def test_a_stopped_and_resumed_run_ends_with_the_weights_of_an_uninterrupted_run(
+    corpus, tmp_path, settings
+):
     config = toy_config(corpus, settings, "budget.value=9")
     straight = pretrainer(config, tmp_path / "straight")
     never_stopped = straight.run()
     assert never_stopped is not None
     for stop_after in (2, 5):  # inside the first stage, and where the second begins
         polls = iter([False] * stop_after)
-        stopped = pretrainer(config, tmp_path / "stopped", is_stopped=lambda polls=polls: next(polls, True))
+        stopped = pretrainer(
+            config, tmp_path / "stopped", is_stopped=lambda polls=polls: next(polls, True)
+        )
         assert stopped.run() is None
     resumed = pretrainer(config, tmp_path / "stopped")
     done = resumed.run()
@@ -54,14 +67,24 @@ def test_a_stopped_and_resumed_run_ends_with_the_weights_of_an_uninterrupted_run
     assert done.cost["final_loss"] == never_stopped.cost["final_loss"]
     for name, tensor in weights(straight).items():
         assert torch.equal(tensor, weights(resumed)[name]), name
-    straight_log, resumed_log = ((tmp_path / name / "metrics.jsonl").read_text() for name in ("straight", "stopped"))
+    straight_log, resumed_log = (
+        (tmp_path / name / "metrics.jsonl").read_text() for name in ("straight", "stopped")
+    )
     evaluations = [line for line in straight_log.splitlines() if '"evaluation"' in line]
-    assert len(evaluations) == len([line for line in resumed_log.splitlines() if '"evaluation"' in line]) == 2
+    assert (
+        len(evaluations)
+        == len([line for line in resumed_log.splitlines() if '"evaluation"' in line])
+        == 2
+    )
 
 
 @pytest.mark.parametrize(("before", "after"), [("none", "sop"), ("sop", "none"), ("sop", "nsp")])
-def test_a_start_keeps_all_weights_but_a_pair_head_that_one_side_lacks(corpus, tmp_path, before, after):
-    parent = pretrainer(toy_config(corpus, f"inter_sentence={before}", "budget.value=1"), tmp_path / "parent")
+def test_a_start_keeps_all_weights_but_a_pair_head_that_one_side_lacks(
+    corpus, tmp_path, before, after
+):
+    parent = pretrainer(
+        toy_config(corpus, f"inter_sentence={before}", "budget.value=1"), tmp_path / "parent"
+    )
     parent.run()
     config = toy_config(corpus, f"inter_sentence={after}", "seed=8")
     child = pretrainer(config, tmp_path / "child", is_stopped=lambda: True)
@@ -75,12 +98,20 @@ def test_a_start_keeps_all_weights_but_a_pair_head_that_one_side_lacks(corpus, t
     assert ("new pair head" in said[0]) is (before == "none")
 
 
-def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluations(corpus, tmp_path, monkeypatch):
+def test_the_final_loss_is_the_mean_of_the_last_steps_for_all_saves_and_evaluations(
+    corpus, tmp_path, monkeypatch
+):
     monkeypatch.setattr(pretrain, "FINAL_STEPS", 5)
     last = []
     for points, lines in ((1, 9), (3, 2)):
-        overrides = [f"evaluation.num_curve_points={points}", f"machine.log_every_steps={lines}", "budget.value=9"]
-        trainer = pretrainer(toy_config(corpus, *overrides, "machine.checkpoint_seconds=0"), tmp_path / str(points))
+        overrides = [
+            f"evaluation.num_curve_points={points}",
+            f"machine.log_every_steps={lines}",
+            "budget.value=9",
+        ]
+        trainer = pretrainer(
+            toy_config(corpus, *overrides, "machine.checkpoint_seconds=0"), tmp_path / str(points)
+        )
         done = trainer.run()
         assert done is not None
         assert done.cost["final_loss"] == statistics.fmean(trainer.progress.last_losses)

@@ -17,7 +17,8 @@ from albert_lab.errors import STOPPED, UNWRITTEN, ConfigError
 from albert_lab.runs import results, states, together, worker
 from albert_lab.runs import run as runs
 
-# Micro-batches of a quarter of the batch, so that they, and their dropout, are the same for any number of processes.
+# Micro-batches of a quarter of the batch, so that they, and their dropout, are the same for any
+# number of processes.
 OVERRIDES = ["dropout=0.1", "machine.micro_batch_size=4", "machine.log_every_steps=1"]
 
 
@@ -43,7 +44,9 @@ def alone(corpus, own_home, monkeypatch, tmp_path):
         with own_signals():
             assert worker.main(folder) == 0
         monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "together"))
-        return folder, runs.create(runs.plan(toy_config(corpus, *OVERRIDES, *overrides, "machine.processes=2")))
+        return folder, runs.create(
+            runs.plan(toy_config(corpus, *OVERRIDES, *overrides, "machine.processes=2"))
+        )
 
     return begin
 
@@ -97,7 +100,9 @@ def test_a_run_whose_second_process_is_stopped_or_killed_goes_on_from_its_checkp
         torch.testing.assert_close(weights(two)[name], tensor, rtol=0, atol=1e-4)
 
 
-def test_threads_are_divided_among_processes_and_again_if_their_number_changes(corpus, own_home, monkeypatch):
+def test_threads_are_divided_among_processes_and_again_if_their_number_changes(
+    corpus, own_home, monkeypatch
+):
     monkeypatch.setenv("ALBERT_LAB_THREADS", "4")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     config = toy_config(corpus, "machine.threads=null")
@@ -113,6 +118,11 @@ def test_threads_are_divided_among_processes_and_again_if_their_number_changes(c
 def test_the_number_of_processes_divides_the_batch_and_does_not_change_the_name(corpus):
     with pytest.raises(ConfigError, match=r"machine\.processes=3"):
         toy_config(corpus, "machine.processes=3")
-    assert runs.plan(toy_config(corpus, "machine.processes=2")).name == runs.plan(toy_config(corpus)).name
+    assert (
+        runs.plan(toy_config(corpus, "machine.processes=2")).name
+        == runs.plan(toy_config(corpus)).name
+    )
     clock = ["budget=wall-clock", "machine.processes=2"]
-    assert runs.plan(toy_config(corpus, *clock)).name != runs.plan(toy_config(corpus, clock[0])).name
+    assert (
+        runs.plan(toy_config(corpus, *clock)).name != runs.plan(toy_config(corpus, clock[0])).name
+    )
