@@ -19,14 +19,8 @@ from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Cleaning, SentencePieceTokenizer, Tokenizer
 from albert_lab.tasks.batches import TaskBatch
-from albert_lab.tasks.formats import (
-    Answer,
-    ChoiceExample,
-    GlueFormat,
-    SpanExample,
-    SquadFormat,
-    TextExample,
-)
+from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
+from albert_lab.tasks.formats import GlueFormat, SquadFormat
 from albert_lab.tasks.model import InitialModel, TaskModel
 from albert_lab.tasks.records import Evaluation
 from albert_lab.tasks.task import TaskConfig, load_task, task_names

@@ -8,13 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from albert_lab.analysis.contrasts import counts
-from albert_lab.analysis.frame import Frame, frame
+from albert_lab.analysis.contrasts import contrast, counts
+from albert_lab.analysis.frame import PAPER, Frame, frame
 from albert_lab.analysis.neighbours import neighbours
-from albert_lab.analysis.summary import summary
-from albert_lab.analysis.verdicts import Verdict, verdicts
+from albert_lab.analysis.verdict import Verdict
+from albert_lab.analysis.verdicts import verdicts
 from albert_lab.measures.catalog import labels, probes
 from albert_lab.runs.reported import AVERAGE
 from albert_lab.score import LINEAR_PROBE, loss_name
@@ -35,6 +36,19 @@ QUANTITIES = {
     "tokens_per_second": "training tokens/s",
     "inference_tokens_per_second": "inference tokens/s",
 }
+SUMMARY = (
+    "mean",
+    "sd",
+    "seeds",
+    "low",
+    "high",
+    "n",
+    "floor",
+    "segments",
+    "words",
+    "paper",
+    "counts",
+)
 
 
 @dataclass(frozen=True)
@@ -180,3 +194,48 @@ def read(folder: Path) -> Analysis:
         ConfigError: a file of the report is missing or cannot be read.
     """
     return analyse(studies.read(folder), folder)
+
+
+def summary(frame: Frame) -> pd.DataFrame:
+    """A line a metric and row, in the order of the study; the index is (metric, row).
+
+    Columns: mean, and sd over seeds (NaN for one); seeds, their number; low and high, the 95 %
+    interval of the mean by seeds and documents, with one spread pooled over the rows (contrasts.py;
+    NaN if no row has several seeds); n, floor, segments and words as in Frame.numbers; paper, the
+    paper's cell as printed (text; empty without one); counts, whether the metric says something
+    about pre-training here (contrasts.counts).
+    """
+    cells: dict[str, dict[str, str]] = frame.rows.set_index("row").to_dict()
+    numbers: Any = frame.numbers
+    lines = []
+    for metric, column in numbers.groupby("metric", sort=False):
+        says_something, of_paper = counts(frame, metric), cells.get(PAPER + metric, {})
+        for row, own in column.groupby("row", sort=False):
+            interval, values = contrast(frame, metric, {row: 1.0}), own["value"]
+            line = {
+                "metric": metric,
+                "row": row,
+                "mean": values.mean(),
+                "sd": values.std(),
+                "seeds": len(values),
+            }
+            line |= {"low": interval.low, "high": interval.high, "counts": says_something}
+            line |= own[["n", "floor", "segments", "words"]].mean().to_dict()
+            lines.append(line | {"paper": of_paper.get(row, "")})
+    return pd.DataFrame(lines, columns=pd.Index(["metric", "row", *SUMMARY])).set_index(
+        ["metric", "row"]
+    )
+
+
+def compare_summaries(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
+    """Two summaries side by side, by metric and row: both means, and b minus a with its 95 %
+    interval.
+    """
+    one, two = (
+        table[["mean", "low", "high"]].add_suffix(end) for table, end in ((a, "_a"), (b, "_b"))
+    )
+    both: Any = one.join(two, how="inner")
+    both["difference"] = both["mean_b"] - both["mean_a"]
+    half = np.hypot(both["high_a"] - both["mean_a"], both["high_b"] - both["mean_b"])
+    both["low"], both["high"] = both["difference"] - half, both["difference"] + half
+    return both[["mean_a", "mean_b", "difference", "low", "high"]]

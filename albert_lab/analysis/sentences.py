@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from albert_lab.analysis.analysis import Analysis, read
-from albert_lab.analysis.verdicts import Outcome, Verdict, kinds
+from albert_lab.analysis.verdict import Outcome, Verdict
+from albert_lab.analysis.verdicts import kinds
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies.claims import BaseClaim, Kind
 from albert_lab.studies.experiment import Experiment

@@ -89,11 +89,10 @@ def compare(
     """Compare two reports side by side; the intervals of differences take their runs for
     independent.
     """
-    from albert_lab.analysis import summary
-    from albert_lab.analysis.analysis import read
+    from albert_lab.analysis.analysis import compare_summaries, read
 
     both = [read(folder) for folder in (a, b)]
-    table = summary.compare(*(study.summary for study in both))
+    table = compare_summaries(*(study.summary for study in both))
     if table.empty:
         raise ConfigError(
             f"no row of {a} has the name and a score of a row of {b}: there is nothing to compare"

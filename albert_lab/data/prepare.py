@@ -16,7 +16,6 @@ from albert_lab import paths
 from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
-from albert_lab.data.build import find_or_build
 from albert_lab.data.corpus import Split
 from albert_lab.data.files import files_of, fingerprint, known_digests, text_settings, walk
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, token_dtype
@@ -26,6 +25,7 @@ from albert_lab.data.words import ngrams
 from albert_lab.errors import ConfigError
 from albert_lab.machine import cores
 from albert_lab.messages import Say
+from albert_lab.storage import find_or_build
 
 # Increment them with every change that writes other shards from the same text, settings and
 # tokenizer.

@@ -16,12 +16,12 @@ from albert_lab import paths
 from albert_lab.config.data import TokenizerConfig
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
-from albert_lab.data.build import find_or_build
 from albert_lab.data.files import fingerprint, text_settings
 from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Cleaning, Tokenizer, cleaning_of, load
 from albert_lab.errors import ConfigError
 from albert_lab.files import digest_of, read_bytes
 from albert_lab.messages import Say
+from albert_lab.storage import find_or_build
 
 # Increment it with every change that gives other models from the same text and settings.
 TOKENIZER_VERSION = 2

@@ -19,7 +19,6 @@ from albert_lab import files
 from albert_lab.config.compose import content_of, groups, settings_of, validate
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import MIN_SEQUENCE_LENGTH
-from albert_lab.data.build import find_or_build
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.data.vocabulary import MODEL_FILE, find_or_train, load_tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
@@ -29,6 +28,7 @@ from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
+from albert_lab.storage import find_or_build
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
 

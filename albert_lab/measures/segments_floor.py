@@ -12,12 +12,13 @@ import numpy as np
 from albert_lab import files, own_code, paths
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data.batches import SAMPLED_BLOCKS
-from albert_lab.data.build import Say, find_or_build
 from albert_lab.data.pairs import NoPairsError, Pairs, Stream, generator, make_pairs
 from albert_lab.data.prepare import find_shards
 from albert_lab.data.shards import Shards
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
+from albert_lab.messages import Say
+from albert_lab.storage import find_or_build
 
 if TYPE_CHECKING:  # they take half a second to import, and only fitting needs them
     from scipy.sparse import csr_matrix

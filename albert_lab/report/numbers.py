@@ -6,7 +6,7 @@ import math
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.frame import PAPER
-from albert_lab.analysis.verdicts import Effect, Form
+from albert_lab.analysis.verdict import Effect, Form
 
 MISSING = "—"
 BY_PROBE = "*"

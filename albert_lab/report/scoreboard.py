@@ -14,7 +14,7 @@ from tabulate import tabulate
 from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis, analyse
 from albert_lab.analysis.sentences import Found, Sentence, of_report, reports, sentences
-from albert_lab.analysis.verdicts import Tells
+from albert_lab.analysis.verdict import Tells
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import claims, drawing
 from albert_lab.figures.claims import ClaimRow, Mark

@@ -12,15 +12,8 @@ from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.findings import ALPHA
 from albert_lab.analysis.sentences import Sentence, of_report
-from albert_lab.analysis.verdicts import (
-    Effect,
-    Form,
-    Outcome,
-    Reason,
-    Tells,
-    Verdict,
-    is_of_one_set,
-)
+from albert_lab.analysis.verdict import Effect, Form, Outcome, Reason, Tells, Verdict
+from albert_lab.analysis.verdicts import is_of_one_set
 from albert_lab.measures.catalog import of_kind, probes
 from albert_lab.measures.measure import Baseline
 from albert_lab.report import numbers

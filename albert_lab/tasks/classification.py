@@ -11,7 +11,7 @@ from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks import metrics
 from albert_lab.tasks.batches import Features, cut_pair, join
-from albert_lab.tasks.formats import TextExample
+from albert_lab.tasks.examples import TextExample
 from albert_lab.tasks.heads import PooledHead
 from albert_lab.tasks.kind import NaProbs, Predictions, Scored, Scores, TaskKind
 

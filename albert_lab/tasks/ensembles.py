@@ -5,7 +5,7 @@ from pathlib import Path
 
 from albert_lab.errors import ConfigError
 from albert_lab.files import read_arrays
-from albert_lab.tasks.formats import subsample
+from albert_lab.tasks.examples import subsample
 from albert_lab.tasks.kind import Scored, Scores, load_kind
 from albert_lab.tasks.records import REMEDY
 from albert_lab.tasks.task import TaskConfig

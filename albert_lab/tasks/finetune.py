@@ -22,7 +22,7 @@ from albert_lab.score import Score, by_block, wilson
 from albert_lab.storage import replacing, write_atomically
 from albert_lab.tasks import records
 from albert_lab.tasks.batches import Features, TaskBatch, training_items
-from albert_lab.tasks.formats import subsample
+from albert_lab.tasks.examples import subsample
 from albert_lab.tasks.kind import Scores, load_kind
 from albert_lab.tasks.metrics import bag_of_words, jackknife
 from albert_lab.tasks.model import InitialModel, TaskModel, build_model

@@ -1,5 +1,4 @@
-"""The examples of tasks, and the forms of their files: a section of a task's YAML with read(), and
-what it cannot use.
+"""The forms of files of tasks: a section of a task's YAML with read(), and what it cannot use.
 
 read(file, training) leaves out examples without a usable label. `scores` has the names of the
 scores. Readers raise MissingDataError if a file does not exist, and ConfigError if it has another
@@ -11,12 +10,10 @@ import json
 import math
 import string
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from albert_lab import files
@@ -24,16 +21,19 @@ from albert_lab.config.section import Section
 from albert_lab.data.files import READERS, csv_rows, lines_of, suffixes
 from albert_lab.errors import ConfigError
 from albert_lab.files import Distinct
+from albert_lab.tasks.examples import (
+    Answer,
+    ChoiceExample,
+    Issues,
+    SpanExample,
+    TextExample,
+    collect,
+)
 
-T = TypeVar("T")
 OF_CLASSES = ("accuracy", "matthews", "f1")  # F1 of two classes
 OF_NUMBERS = ("pearson", "spearman")
 OF_SQUAD1 = ("f1", "exact_match")
 OF_SQUAD2 = ("f1", "exact", "HasAns_f1", "HasAns_exact", "NoAns_f1", "NoAns_exact")
-# The choice of examples does not depend on the seed of a fine-tuning, so that seeds differ only by
-# chance.
-_SUBSAMPLE_SEED = 2020
-SHOWN_PLACES = 3  # of an issue
 # Of SNLI where annotators disagreed, and of hidden test sets, as text and as `datasets` has them.
 NO_GOLD_LABEL = ("-", "-1")
 MOST_LABELS = 1000  # a floor of words has weights of each
@@ -46,114 +46,6 @@ ALL_PASSAGES = "all.txt"
 FEWEST, MOST = 2, len(LETTERS)  # options of a question
 # Labels as written in the file; a whole number is read as its digits.
 Label = Annotated[str, Field(strict=False, coerce_numbers_to_str=True)]
-
-
-@dataclass(frozen=True, slots=True)
-class TextExample:
-    """One or two texts and the label: the name of a class, or a number."""
-
-    id: str
-    text_a: str
-    text_b: str | None
-    label: str | float
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """All texts; of every kind, examples with the same first text belong together."""
-        return self.text_a, self.text_b or ""
-
-
-class Answer(NamedTuple):
-    """A gold answer and its first character in the context; None if the answer is not there."""
-
-    text: str
-    start: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class SpanExample:
-    """A question about a context; without answers, it is unanswerable."""
-
-    id: str
-    question: str
-    context: str
-    answers: tuple[Answer, ...]
-    is_impossible: bool
-    title: str = ""
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return (self.context,)
-
-
-@dataclass(frozen=True, slots=True)
-class ChoiceExample:
-    """A question about a passage, its options, and the index of the right one."""
-
-    id: str
-    passage: str
-    question: str
-    options: tuple[str, ...]
-    label: int
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return self.passage or self.question or self.options[0], self.question, *self.options
-
-
-class Issues:
-    """What is wrong with the examples of a file: reasons, each with the places of its examples."""
-
-    def __init__(self) -> None:
-        self.places: dict[str, list[str]] = {}
-
-    def add(self, reason: str, place: str) -> None:
-        self.places.setdefault(reason, []).append(place)
-
-    def __str__(self) -> str:
-        """One line: each reason with its count and first places, as in `no answer: 5 (a, b, c,
-        ...)`.
-        """
-        parts = []
-        for reason, places in self.places.items():
-            shown = ", ".join(places[:SHOWN_PLACES]) + ", ..." * (len(places) > SHOWN_PLACES)
-            parts.append(f"{reason}: {len(places):,} ({shown})")
-        return "; ".join(parts)
-
-
-def collect(
-    rows: Iterable[tuple[str, Any]], make: Callable[[int, Any], T], issues: Issues | None = None
-) -> tuple[list[T], str]:
-    """The examples that `make` can make of numbered rows, given by place and content, and what is
-    wrong with others.
-
-    Args:
-        make: raises ValueError with the reason if an example cannot be used.
-        issues: what is wrong so far, to which `make` may add.
-    """
-    examples: list[T] = []
-    issues = issues or Issues()
-    for number, (place, content) in enumerate(rows):
-        try:
-            example: Any = make(number, content)
-            json.dumps(asdict(example), ensure_ascii=False).encode()
-            examples.append(example)
-        except ConfigError:  # of the whole file
-            raise
-        except ValueError as error:
-            reason = (
-                "text that is not UTF-8, as of a cut emoji"
-                if isinstance(error, UnicodeError)
-                else str(error)
-            )
-            issues.add(reason, place)
-    return examples, str(issues)
-
-
-def subsample(examples: Sequence[T], size: int | None) -> list[T]:
-    """A fixed subsample of `size` examples, in order; all examples if size is None."""
-    rng = np.random.Generator(np.random.Philox(key=_SUBSAMPLE_SEED))
-    return [examples[index] for index in np.sort(rng.permutation(len(examples))[:size])]
 
 
 def read_rows(

@@ -18,7 +18,7 @@ import numpy as np
 
 from albert_lab.data.words import apart, is_unspaced
 from albert_lab.score import by_block
-from albert_lab.tasks.formats import ChoiceExample, SpanExample, subsample
+from albert_lab.tasks.examples import ChoiceExample, SpanExample, subsample
 
 Answers = Sequence[Sequence[str]]  # gold texts of each question; none of an unanswerable one
 # Of training a bag of words: a few seconds of one core.

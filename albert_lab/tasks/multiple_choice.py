@@ -12,7 +12,7 @@ import numpy as np
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.batches import Features, join
-from albert_lab.tasks.formats import ChoiceExample
+from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.heads import PooledHead
 from albert_lab.tasks.kind import NaProbs, Predictions, Scored, Scores, TaskKind
 from albert_lab.tasks.task import NUM_SPECIAL_TOKENS

@@ -13,7 +13,7 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks import metrics
 from albert_lab.tasks.alignment import align
 from albert_lab.tasks.batches import Features, join
-from albert_lab.tasks.formats import SpanExample
+from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.heads import NO_SPAN, SpanHead, SpanOrNothingHead
 from albert_lab.tasks.kind import NaProbs, Predictions, Scored, Scores, TaskKind
 from albert_lab.tasks.task import NUM_SPECIAL_TOKENS

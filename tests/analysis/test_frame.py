@@ -3,8 +3,8 @@ import math
 import pytest
 from records import scored, toy_column, toy_curve_point, toy_finetuning, toy_layer, toy_run
 
+from albert_lab.analysis.analysis import summary
 from albert_lab.analysis.frame import HERE, PAPER, RANDOM, frame, printed
-from albert_lab.analysis.summary import summary
 from albert_lab.score import Documents
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study, StudyPoint

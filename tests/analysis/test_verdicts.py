@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from toy_frames import toy_frame
 
 from albert_lab.analysis.frame import PAPER
-from albert_lab.analysis.verdicts import Form, Outcome, Reason, Tells, Verdict, can_tell, verdicts
+from albert_lab.analysis.verdict import Form, Outcome, Reason, Tells, Verdict
+from albert_lab.analysis.verdicts import can_tell, verdicts
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study
 

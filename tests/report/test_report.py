@@ -10,7 +10,7 @@ from toy_reports import toy_report
 from albert_lab.analysis import analysis
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.frame import Frame, frame
-from albert_lab.analysis.verdicts import Outcome
+from albert_lab.analysis.verdict import Outcome
 from albert_lab.report import latex, markdown, notes, report, tables
 from albert_lab.report.numbers import value
 from albert_lab.report.wording import answer, claims_of

@@ -8,7 +8,7 @@ from toy_tasks import UNCASED, toy_tokenizer
 from albert_lab.data.tokenizer import Cleaning
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.tasks.alignment import align
-from albert_lab.tasks.formats import subsample
+from albert_lab.tasks.examples import subsample
 from albert_lab.tasks.task import load_task
 
 CASED = Cleaning()

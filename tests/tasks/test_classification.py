@@ -5,7 +5,7 @@ import pytest
 from toy_tasks import text_examples, toy_tokenizer
 
 from albert_lab.tasks.classification import Kind
-from albert_lab.tasks.formats import TextExample
+from albert_lab.tasks.examples import TextExample
 from albert_lab.tasks.task import load_task
 
 TOKENIZER = toy_tokenizer()

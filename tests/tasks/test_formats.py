@@ -12,16 +12,8 @@ import pytest
 from toy_tasks import changed
 
 from albert_lab.errors import ConfigError
-from albert_lab.tasks.formats import (
-    Answer,
-    ChoiceExample,
-    ChoicesFormat,
-    GlueFormat,
-    RaceFormat,
-    SpanExample,
-    SquadFormat,
-    TextExample,
-)
+from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
+from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 from albert_lab.tasks.kind import load_kind
 from albert_lab.tasks.task import load_task
 

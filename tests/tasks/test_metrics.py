@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from albert_lab.score import by_block
 from albert_lab.tasks import metrics
-from albert_lab.tasks.formats import OF_NUMBERS, ChoiceExample, TextExample
+from albert_lab.tasks.examples import ChoiceExample, TextExample
+from albert_lab.tasks.formats import OF_NUMBERS
 
 # GLUE
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 from toy_tasks import loss_of, scores_of, toy_start, toy_tokenizer
 
-from albert_lab.tasks.formats import ChoiceExample
+from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.multiple_choice import Kind, fill_in
 from albert_lab.tasks.task import load_task

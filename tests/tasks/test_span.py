@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from toy_tasks import loss_of, scores_of, span_examples, toy_config, toy_start, toy_tokenizer
 
 from albert_lab.model.shape import EncoderShape
-from albert_lab.tasks.formats import Answer, SpanExample
+from albert_lab.tasks.examples import Answer, SpanExample
 from albert_lab.tasks.heads import NO_SPAN, SpanOrNothingHead
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.span import Kind, windows

@@ -5,7 +5,7 @@ import pytest
 from toy import silent
 
 from albert_lab import storage
-from albert_lab.data.build import find_or_build
+from albert_lab.storage import find_or_build
 
 
 def write(folder):
