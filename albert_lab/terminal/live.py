@@ -3,6 +3,7 @@ a terminal.
 """
 
 import json
+import textwrap
 import threading
 import time
 from collections import deque
@@ -26,7 +27,7 @@ POLL_SECONDS = 0.5
 RECENT_SECONDS = 240.0
 TAIL_BYTES = 4096  # of a log: its last line is within
 RUNNING = ("starting", "training", "scoring", "tuning")  # states of a run that has a process
-BAR, SEED_WIDTH, OTHER_LINES = 8, 21, 10
+BAR, SEED_WIDTH, OTHER_LINES = 8, 21, 9  # lines beside the title and the rows
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,8 @@ def view(watch: Watch, found: dict[WatchedRun, Progress], width: int, height: in
     used = min(max(map(len, rows)), max(width // 3, width - SEED_WIDTH * len(seeds)))
     has_bars = used + SEED_WIDTH * len(seeds) <= width
     most_seeds = max(1, (width - used - 3) // (SEED_WIDTH if has_bars else 9))
-    shown = _rows_that_fit(rows, cells, max(1, height - OTHER_LINES))
+    title = textwrap.wrap(watch.title, width)
+    shown = _rows_that_fit(rows, cells, max(1, height - OTHER_LINES - len(title)))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("", no_wrap=True, max_width=used, overflow="ellipsis")
     for seed in seeds[:most_seeds]:
@@ -267,7 +269,8 @@ def view(watch: Watch, found: dict[WatchedRun, Progress], width: int, height: in
         _line(text)
         for text in (*(["; ".join(more)] if more else []), "", _now(watch, found), *below)
     ]
-    return Group(_line(watch.title, "bold"), study, Text(), table, *texts)
+    heading = (Text(line, style="bold") for line in title)
+    return Group(*heading, study, Text(), table, *texts)
 
 
 def _of_ctrl_c(found: dict[WatchedRun, Progress]) -> str:

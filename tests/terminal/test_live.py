@@ -44,17 +44,18 @@ def test_the_last_whole_line_of_a_log_is_read(runs):
     assert [progress.state for progress in found[::2]] == ["done", "stopped", "waiting"]
 
 
-def watch_of(runs, tmp_path, **of):
-    return live.Watch("Which loss?", runs, tmp_path / "a.log", **of)
+def watch_of(runs, tmp_path, title="Which loss?", **of):
+    return live.Watch(title, runs, tmp_path / "a.log", **of)
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
 @pytest.mark.parametrize("seeds", [2, 12])
-def test_the_view_fits_and_never_cuts_the_time_left(runs, seeds, width, tmp_path):
+def test_the_view_fits_and_cuts_neither_its_title_nor_the_time_left(runs, seeds, width, tmp_path):
     more = [
         live.WatchedRun(f"row {'long' * 20} {n}", n % seeds, tmp_path / str(n)) for n in range(60)
     ]
-    watch = watch_of([*runs, *more], tmp_path, expected=5000)
+    title = "Which loss?  62 rows. This machine is busy: a load of 8.0 on 2 cores." + " now" * 15
+    watch = watch_of([*runs, *more], tmp_path, title, expected=5000)
     console = Console(file=io.StringIO(), width=width)
     with locked(runs[2].folder / LOCK, print):
         found = watch.look()
@@ -62,7 +63,9 @@ def test_the_view_fits_and_never_cuts_the_time_left(runs, seeds, width, tmp_path
     lines = console.file.getvalue().splitlines()  # pyright: ignore
     assert max(map(len, lines)) <= width
     assert len(lines) < 24
-    assert "0:00 gone, about 1:23:20 left" in lines[1]
+    text = " ".join(lines)
+    assert title.split() == text.split()[: len(title.split())]
+    assert "0:00 gone, about 1:23:20 left" in text
 
 
 def test_after_ctrl_c_the_view_names_the_runs_that_are_waited_for(runs, tmp_path, monkeypatch):
