@@ -100,6 +100,7 @@ def too_wide(plan: Plan) -> str:
     width = " or ".join(map(str, sorted({config.model.hidden_size for config in wide})))
     table = f"albert-lab embedding-size scale={wide[0].scale.name}"
     return (
-        f"embedding_size={sizes} above model.hidden_size={width}. The table of E, at sizes of "
-        f"this scale: {table}"
+        f"embedding_size={sizes} above model.hidden_size={width}: the layers read {width} numbers "
+        f"of a token, so such rows have more parameters alone. The table of E, at sizes of this "
+        f"scale: {table}"
     )

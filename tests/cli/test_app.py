@@ -78,7 +78,7 @@ def test_a_dry_run_writes_nothing_and_knows_no_speed_before_the_first_run(experi
 
 def test_a_sweep_says_first_that_an_embedding_size_is_above_the_width(own_home):
     said = here("sweep", "embedding_size=64,128,256,768", "--dry-run").stderr
-    assert "embedding_size=128,256,768 above model.hidden_size=72" in said
+    assert "embedding_size=128,256,768 above model.hidden_size=72: the layers read 72" in said
 
 
 def test_the_parameters_of_three_rows_of_the_paper_fit_a_hundred_columns():
