@@ -136,6 +136,7 @@ class RunConfig(Section):
     position_encoding: str = default(PARTS["position_encoding"])
     attention_scope: Literal["all", "within-segments"] = default(PARTS["attention_scope"])
     norm_placement: Literal["post", "pre"] = default(PARTS["norm_placement"])
+    layer_scales: Literal["none", "learned"] = default(PARTS["layer_scales"])
     conversion: ConversionConfig = default(ConversionConfig())
     seed: int = Seed
     evaluation: EvaluationConfig

@@ -69,4 +69,5 @@ PARTS = {
     "position_encoding": "learned",
     "attention_scope": "all",
     "norm_placement": "post",
+    "layer_scales": "none",
 }

@@ -68,6 +68,27 @@ class Rope(PositionEncoding):
         return turned.to(states.dtype)
 
 
+class LayerScale(nn.Module):
+    """The scale of each unit [hidden] of what a block adds in one layer; 1 at first.
+
+    So layers that share a block can still use it differently. Source: LayerScale (Touvron et al.
+    2021, arXiv 2103.17239), which starts near 0 where layers share nothing.
+    """
+
+    # Differs from the paper: there nothing but its place tells a layer from others of its block.
+
+    def __init__(self, shape: EncoderShape) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(shape.hidden_size))
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """States [batch, sequence, hidden], scaled."""
+        return self.weight * states
+
+
+UNSCALED = nn.Identity()
+
+
 class Block(nn.Module, ABC):
     """A block of a layer: what build() makes, with residual, dropout and LayerNorm around it."""
 
@@ -83,9 +104,12 @@ class Block(nn.Module, ABC):
         """Make the modules of the block. Their matrices are initialised later, all alike."""
 
     def add(
-        self, hidden_states: torch.Tensor, compute: Callable[[torch.Tensor], torch.Tensor]
+        self,
+        hidden_states: torch.Tensor,
+        compute: Callable[[torch.Tensor], torch.Tensor],
+        scale: nn.Module,
     ) -> torch.Tensor:
-        """Hidden states [batch, sequence, hidden] plus what the block computes of them.
+        """Hidden states [batch, sequence, hidden] plus what the block computes of them, scaled.
 
         The LayerNorm is after the residual, as in ALBERT and BERT (modeling.py), or before the
         block (Xiong et al. 2020, arXiv 2002.04745).
@@ -93,8 +117,8 @@ class Block(nn.Module, ABC):
         # Dropout after the FFN too, as released; for ALBERT, transformers creates this dropout but
         # never applies it.
         if self.norms_first:
-            return hidden_states + self.dropout(compute(self.layer_norm(hidden_states)))
-        return self.layer_norm(hidden_states + self.dropout(compute(hidden_states)))
+            return hidden_states + self.dropout(scale(compute(self.layer_norm(hidden_states))))
+        return self.layer_norm(hidden_states + self.dropout(scale(compute(hidden_states))))
 
 
 class AttentionBlock(Block):
@@ -113,10 +137,11 @@ class AttentionBlock(Block):
         hidden_states: torch.Tensor,
         attention_mask: torch.Tensor | None,
         positions: PositionEncoding,
+        scale: nn.Module = UNSCALED,
     ) -> torch.Tensor:
-        """Hidden states [batch, sequence, hidden] after attention; see compute()."""
+        """Hidden states [batch, sequence, hidden] after attention; see compute() and LayerScale."""
         return self.add(
-            hidden_states, lambda states: self.compute(states, attention_mask, positions)
+            hidden_states, lambda states: self.compute(states, attention_mask, positions), scale
         )
 
     def compute(
@@ -156,9 +181,9 @@ class FfnBlock(Block):
         self.output = nn.Linear(shape.intermediate_size, shape.hidden_size)
         self.activation = ACTIVATIONS[shape.hidden_act]
 
-    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden_states: torch.Tensor, scale: nn.Module = UNSCALED) -> torch.Tensor:
         """Hidden states [batch, sequence, hidden] after the feed-forward network."""
-        return self.add(hidden_states, self.compute)
+        return self.add(hidden_states, self.compute, scale)
 
     def compute(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """The network on hidden states [batch, sequence, hidden], without residual, dropout and

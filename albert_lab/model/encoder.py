@@ -9,7 +9,13 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.model.blocks import ACTIVATIONS, ATTENTION_BLOCKS, FFN_BLOCKS, POSITION_ENCODINGS
+from albert_lab.model.blocks import (
+    ACTIVATIONS,
+    ATTENTION_BLOCKS,
+    FFN_BLOCKS,
+    POSITION_ENCODINGS,
+    LayerScale,
+)
 from albert_lab.model.shape import EncoderShape
 
 
@@ -72,6 +78,9 @@ class Encoder(nn.Module):
             attention(shape) for _ in sorted(set(shape.attention_blocks))
         )
         self.ffn_blocks = nn.ModuleList(ffn(shape) for _ in sorted(set(shape.ffn_blocks)))
+        scale = LayerScale if shape.layer_scales == "learned" else nn.Identity
+        self.attention_scales = nn.ModuleList(scale(shape) for _ in self.layers)
+        self.ffn_scales = nn.ModuleList(scale(shape) for _ in self.layers)
         self.positions = POSITION_ENCODINGS[shape.position_encoding](shape)
         # With a LayerNorm before each block, nothing else would normalise what the heads read.
         is_pre = shape.norm_placement == "pre"
@@ -101,9 +110,11 @@ class Encoder(nn.Module):
             mask = same if mask is None else same & mask
         hidden_states = self.embeddings(input_ids, token_type_ids)
         kept = [hidden_states] if output_hidden_states else []
-        for attention, ffn in self.layers:
-            hidden_states = self.attention_blocks[attention](hidden_states, mask, self.positions)
-            hidden_states = self.ffn_blocks[ffn](hidden_states)
+        for layer, (attention, ffn) in enumerate(self.layers):
+            hidden_states = self.attention_blocks[attention](
+                hidden_states, mask, self.positions, self.attention_scales[layer]
+            )
+            hidden_states = self.ffn_blocks[ffn](hidden_states, self.ffn_scales[layer])
             if output_hidden_states:
                 kept.append(hidden_states)
         return EncoderOutput(

@@ -37,6 +37,7 @@ class EncoderShape:
     position_encoding: str = PARTS["position_encoding"]
     attention_scope: str = PARTS["attention_scope"]
     norm_placement: str = PARTS["norm_placement"]
+    layer_scales: str = PARTS["layer_scales"]
 
     @classmethod
     def from_config(cls, config: RunConfig) -> "EncoderShape":
@@ -94,6 +95,7 @@ CONVERTIBLE = (
     "attention_groups",
     "ffn_groups",
     "max_position_embeddings",
+    "layer_scales",
 )
 _NO_WEIGHTS = ("dropout", "initializer_range")
 
@@ -124,5 +126,9 @@ def changes(source: EncoderShape, target: EncoderShape) -> dict[str, tuple[Any, 
     if source.projection and not target.projection:
         raise ConfigError(
             "projection=auto has no place for the projection of the weights: give projection=always"
+        )
+    if target.layer_scales == "none" != source.layer_scales:
+        raise ConfigError(
+            "layer_scales=none has no place for those of the weights: give layer_scales=learned"
         )
     return {key: (before[key], after[key]) for key in different}

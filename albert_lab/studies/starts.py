@@ -29,6 +29,7 @@ _SAME_IN_TRAINING = (
         "budget.value",
     ),
     *("projection", "attention_block", "ffn_block", "position_encoding", "norm_placement"),
+    "layer_scales",
     *("batch_size", "length_schedule", "max_sequence_length", "evaluation", "seed"),
 )
 _PAPER_HIDDEN_SIZE, _PAPER_EMBEDDING_SIZES = 768, (64, 128, 256)  # Table 3

@@ -286,19 +286,13 @@ def learning_rate_factor(share: float, warmup: float, decay: float | None = None
 
 
 def split_parameters(model: nn.Module) -> tuple[list[Parameter], list[Parameter]]:
-    """Parameters with weight decay and trust ratio, and parameters without: LayerNorm and biases.
+    """Parameters with weight decay and trust ratio, and those without: vectors, such as LayerNorm,
+    biases and scales.
 
     A shared parameter is listed once.
 
     Source: exclude_from_weight_decay in optimization.py of google-research/albert.
     """
-    norms = [module for module in model.modules() if isinstance(module, nn.LayerNorm | nn.RMSNorm)]
-    in_norms = {id(p) for norm in norms for p in norm.parameters()}
-    adapted: list[Parameter] = []
-    excluded: list[Parameter] = []
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            (excluded if name.endswith("bias") or id(parameter) in in_norms else adapted).append(
-                parameter
-            )
-    return adapted, excluded
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    adapted = [parameter for parameter in trained if parameter.ndim > 1]
+    return adapted, [parameter for parameter in trained if parameter.ndim < 2]

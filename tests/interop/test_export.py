@@ -68,6 +68,7 @@ REFUSED = {
     "position_encoding=rope",
     "attention_scope=within-segments",
     "norm_placement=pre",
+    "layer_scales=learned",
 }
 SHARED = {  # blocks of attention and of FFN: the layout, None if it is refused
     (1, 1): "Albert",

@@ -87,6 +87,8 @@ def blocks(model: PretrainingModel, kind: str = "ffn") -> list[torch.Tensor]:
         (shape(2, 2, 2), shape(2, 2, 2, embedding_size=H + 5)),
         (shape(2, 2, 2, embedding_size=6), shape(2, 2, 2, embedding_size=11)),
         (shape(2, 1, 1, embedding_size=6), shape(2, 2, 2, projection=True)),
+        (shape(4, 1, 2), shape(4, 1, 2, layer_scales="learned")),
+        (shape(4, 1, 2, layer_scales="learned"), shape(4, 4, 4, layer_scales="learned")),
         (
             shape(2, 1, 1, embedding_size=6, position_encoding="rope"),
             shape(2, 2, 2, embedding_size=9, position_encoding="rope"),
@@ -222,9 +224,10 @@ def test_more_positions_are_copies_of_the_last():
         ({"ffn_block": "glu"}, "ffn_block"),
         ({"max_position_embeddings": 8}, "max_position_embeddings"),
         ({"projection": False}, "projection=always"),
+        ({"layer_scales": "none"}, "layer_scales=learned"),
     ],
 )
 def test_what_cannot_be_converted_is_refused_by_its_name(changes, key):
-    source = model_of(shape(2, 2, 2, projection=True))
+    source = model_of(shape(2, 2, 2, projection=True, layer_scales="learned"))
     with pytest.raises(ConfigError, match=key):
         converted(source, replace(source.encoder.shape, **changes))

@@ -1,6 +1,7 @@
 """The parts that ALBERT and BERT do not have."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,13 +93,33 @@ def test_a_list_of_block_numbers_has_no_gaps_and_fits_the_layers(blocks):
         load(["scale=smoke", "model.num_layers=6", f"sharing.ffn_groups={blocks}"])
 
 
-def test_five_options_of_sharing_have_their_meaning_at_any_number_of_layers():
+def test_options_of_sharing_have_their_meaning_at_any_number_of_layers():
     options = {
         "all-shared": (1, 1),
         "groups": (2, 2),
         "shared-attention": (1, 7),
         "shared-ffn": (7, 1),
+        "not-shared": (7, 7),
+        "sandwich": (3, 3),
     }
-    for name, expected in (options | {"not-shared": (7, 7)}).items():
+    for name, expected in options.items():
         built = encoder(f"sharing={name}", "model.num_layers=7")
         assert (len(built.attention_blocks), len(built.ffn_blocks)) == expected
+
+
+def test_scales_of_layers_change_nothing_at_1_and_tell_layers_of_one_block_apart():
+    plain, scaled = (encoder(f"layer_scales={kind}") for kind in ("none", "learned"))
+    assert torch.equal(output(plain), output(scaled))
+    scales = {name: scale for name, scale in scaled.named_parameters() if "_scales." in name}
+    assert len(scales) == 2 * len(scaled.layers) == 4
+    assert {scale.shape for scale in scales.values()} == {(48,)}
+    torch.nn.init.zeros_(scales["ffn_scales.1.weight"])  # the FFN adds nothing in this layer alone
+    _, first, last = scaled(IDS, torch.zeros_like(IDS), None, True).hidden_states
+    torch.testing.assert_close(
+        first, plain(IDS, torch.zeros_like(IDS), None, True).hidden_states[1]
+    )
+    block: Any = scaled.ffn_blocks[0]
+    attended = scaled.attention_blocks[0](first, None, scaled.positions)
+    torch.testing.assert_close(last, block.layer_norm(attended))
+    last.square().sum().backward()
+    assert all(scale.grad is not None for scale in scales.values())
