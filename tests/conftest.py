@@ -2,6 +2,7 @@ import gc
 import os
 from functools import cache
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from command import launch_here, own_signals
@@ -11,7 +12,7 @@ from toy_reports import compose_figure, toy_report
 
 from albert_lab.analysis import analysis
 from albert_lab.figures import drawing
-from albert_lab.studies import execute, experiment
+from albert_lab.studies import execute, experiment, prices
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # toy tensors: more threads are slower
@@ -52,8 +53,9 @@ def empty_figures(monkeypatch):
 
 @pytest.fixture
 def runs_here(monkeypatch):
-    """Makes the runs of a sweep in this process, which avoids starting child processes."""
+    """Makes the runs of a sweep in this process, untimed, which avoids starting child processes."""
     monkeypatch.setattr(execute, "launch", launch_here)
+    monkeypatch.setattr(prices, "time_steps", Mock())
     with own_signals():
         yield
 

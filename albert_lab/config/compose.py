@@ -6,6 +6,7 @@ import difflib
 import itertools
 import json
 import operator
+import os
 import pickle
 import re
 import shlex
@@ -309,7 +310,7 @@ def axes(overrides: Sequence[str]) -> dict[str, dict[str, Value]]:
 
     Raises:
         ConfigError: a text that is not an override, a value or a list of values that is given
-            twice, or an interval, which is not a list of values.
+            twice, an interval, which is not a list of values, or a list that is the name of a file.
     """
     values: dict[str, dict[str, Value]] = {}
     for override in map(_parse, overrides):
@@ -328,7 +329,13 @@ def axes(overrides: Sequence[str]) -> dict[str, dict[str, Value]]:
 
 def _listed(override: Override) -> dict[str, Value]:
     """The values of a sweep by their texts; ConfigError as axes()."""
-    line = override.input_line
+    line = str(override.input_line)
+    file = line.partition("=")[2]
+    if os.path.exists(paths.expanded(file)):
+        raise ConfigError(
+            f"{line} has several values, but {file} is one name; as one value: "
+            f"{_as_one_value(line)}"
+        )
     if override.is_interval_sweep():
         key = override.key_or_group
         raise ConfigError(

@@ -19,8 +19,8 @@ from albert_lab.errors import (
     MissingDataError,
     is_full,
 )
-from albert_lab.machine import Rank, read_rank
-from albert_lab.messages import Say, to_stderr
+from albert_lab.machine import THREADS, Rank, cores, read_rank, whole_number
+from albert_lab.messages import Say, to_stderr, to_stdout
 from albert_lab.runs import preparing, results
 from albert_lab.runs.finetunings import Seeds, missing, train
 from albert_lab.runs.run import (
@@ -47,6 +47,7 @@ def main(
     *,
     with_random: bool = False,
     prepare: bool = False,
+    time: bool = False,
 ) -> int:
     """Train or resume one run and its fine-tunings on tasks, and return the exit code.
 
@@ -56,6 +57,7 @@ def main(
         include: files of own code, of run and tasks.
         with_random: also fine-tune random weights of its shape.
         prepare: only prepare its data.
+        time: only print the seconds of its training on a token.
 
     Returns:
         0 done (reasons of failed fine-tunings are recorded); 1 failed; 2 invalid configuration; 4
@@ -71,6 +73,8 @@ def main(
     say = say_any if rank.leads else lambda _line: None
     if prepare:
         return _prepare(folder, include, say_any)
+    if time:
+        return _time(folder, include)
     with signals.deferred(ends_at_second=True) as stopped_by:
         signals.end_with_parent()
         is_stopped = partial(bool, stopped_by)
@@ -112,6 +116,22 @@ def _prepare(folder: Path, include: Sequence[Path], say: Say) -> int:
             return 0
     except Exception as error:
         return _fail(folder, say, error)
+
+
+def _time(folder: Path, include: Sequence[Path]) -> int:
+    """Print the seconds of training on a token of a run, of which nothing is made here."""
+    run = read(folder)
+    _include(include, run)
+    import torch
+
+    from albert_lab.training.device import choose_device
+    from albert_lab.training.step import time_token
+
+    settings = run.config.machine
+    share = (whole_number(THREADS) or cores()) // settings.processes
+    torch.set_num_threads(settings.threads or max(1, share))
+    to_stdout(str(time_token(run.config, choose_device(settings.device))))
+    return 0
 
 
 def _include(files: Sequence[Path], run: Run) -> None:
@@ -266,6 +286,7 @@ def command(arguments: Sequence[str]) -> int:
         "--with-random", action="store_true", help="also fine-tune random weights of its shape"
     )
     parser.add_argument("--prepare", action="store_true", help="only prepare its data")
+    parser.add_argument("--time", action="store_true", help="only time its training on a token")
     parser.add_argument("--include", type=Path, action="append", default=[], help="own code")
     parser.add_argument(
         "--conf", type=Path, action="append", default=[], help="own options, such as tasks"

@@ -68,6 +68,24 @@ def launch(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], None]
     return signals.exit_code() or code_of_study
 
 
+def environment(at_once: int, slot: int = 0) -> dict[str, str]:
+    """The environment of one of several simultaneous children: its share of the machine; the user's
+    settings of memory win.
+    """
+    shared = ALLOCATOR | os.environ
+    for variable in machine.RANK:  # of another program, which started this one
+        shared.pop(variable, None)
+    every = gpus_of_jobs(at_once) if at_once > 1 else [[]]
+    if every[slot]:
+        shared["CUDA_VISIBLE_DEVICES"] = ",".join(every[slot])
+    return shared | {
+        machine.JOBS: str(at_once),
+        machine.JOBS_ON_GPU: str(every.count(every[slot])),
+        machine.THREADS: str(max(1, cores() // at_once)),
+        signals.PARENT: str(os.getpid()),
+    }
+
+
 class _Child(NamedTuple):
     """The process of a job, and which of the simultaneous ones it is."""
 
@@ -82,7 +100,6 @@ class _Children:
     def __init__(self, at_once: int) -> None:
         self.running: list[_Child] = []
         self._at_once = at_once
-        self._gpus = gpus_of_jobs(at_once) if at_once > 1 else [[]]
         self._times_stopped = 0
 
     def start(self, waiting: Sequence[Job]) -> list[Job]:
@@ -103,30 +120,13 @@ class _Children:
         slot = min(set(range(self._at_once)) - {child.slot for child in self.running})
         process = subprocess.Popen(
             job.command,
-            env=self._environment(slot),
+            env=environment(self._at_once, slot),
             process_group=0,  # one of its own: Ctrl-C in the terminal reaches this process alone
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,
             stderr=sys.stderr,
         )
         self.running.append(_Child(job, process, slot))
-
-    def _environment(self, slot: int) -> dict[str, str]:
-        """The environment of a child: its share of the machine; the user's settings of memory
-        win.
-        """
-        environment = ALLOCATOR | os.environ
-        for variable in machine.RANK:  # of another program, which started this one
-            environment.pop(variable, None)
-        gpus = self._gpus[slot]
-        if gpus:
-            environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
-        return environment | {
-            machine.JOBS: str(self._at_once),
-            machine.JOBS_ON_GPU: str(self._gpus.count(gpus)),
-            machine.THREADS: str(max(1, cores() // self._at_once)),
-            signals.PARENT: str(os.getpid()),
-        }
 
     def stop(self, times: int) -> None:
         """Send SIGTERM to all children, until it was sent so many times."""

@@ -13,7 +13,7 @@ from albert_lab.machine import gpus, gpus_of_jobs
 from albert_lab.messages import duration, to_stderr
 from albert_lab.runs import finetunings, preparing, results
 from albert_lab.runs import run as runs
-from albert_lab.studies import study
+from albert_lab.studies import prices, study
 from albert_lab.studies.children import launch
 from albert_lab.studies.jobs import Job, Options, jobs_of, print_commands
 from albert_lab.studies.plan import Plan, Point, look
@@ -35,9 +35,12 @@ class Outcome:
     codes: set[int] = field(default_factory=set)
 
 
-def execute(plan: Plan, options: Options) -> Outcome:
+def execute(plan: Plan, options: Options, on_timed: Callable[[], None] = lambda: None) -> Outcome:
     """Train every run of a plan that is not finished, in child processes, and say how each ended on
     stderr.
+
+    Args:
+        on_timed: called before the first run, when prices are known by its own steps.
 
     Raises:
         DamagedFileError: the record of a run is damaged.
@@ -53,12 +56,27 @@ def execute(plan: Plan, options: Options) -> Outcome:
     if not points:
         return Outcome()
     _check_tasks(points)
+    at_once = 1
     if options.is_here:
         _check_machine(points)
+        at_once = _runs_at_a_time(points, options)
+        prices.time_steps(points, at_once)
+        on_timed()
         lacking = (point.run for point in points if point.lacks_pretraining)
         preparing.prepare_all(lacking, to_stderr)
     study.begin(plan)
-    outcome = _train(points, options)
+    for point in points:
+        (runs.create(point.run) / runs.FAILURE).unlink(missing_ok=True)
+    outcome = Outcome()
+    jobs = jobs_of(points)
+    if options.is_here:
+        outcome.code = launch(jobs, at_once, _on_end(points, outcome))
+    else:
+        unprepared = preparing.lacking(point.run for point in points)
+        if options.by_hand:
+            print_commands(jobs, unprepared)
+        else:
+            submit(jobs, unprepared, options)
     if outcome.failures and not outcome.code:
         outcome.code = _code_of_failures(plan, outcome)
     return outcome
@@ -91,22 +109,6 @@ def _code_of_failures(plan: Plan, outcome: Outcome) -> int:
     if any(look(point).state == "done" for point in plan.points):
         return SOME_FAILED
     return max(outcome.codes) if outcome.codes <= {2, 4} else 1
-
-
-def _train(points: Sequence[Point], options: Options) -> Outcome:
-    for point in points:
-        (runs.create(point.run) / runs.FAILURE).unlink(missing_ok=True)
-    jobs = jobs_of(points)
-    outcome = Outcome()
-    if options.is_here:
-        outcome.code = launch(jobs, _runs_at_a_time(points, options), _on_end(points, outcome))
-        return outcome
-    unprepared = preparing.lacking(point.run for point in points)
-    if options.by_hand:
-        print_commands(jobs, unprepared)
-    else:
-        submit(jobs, unprepared, options)
-    return outcome
 
 
 def _runs_at_a_time(points: Sequence[Point], options: Options) -> int:

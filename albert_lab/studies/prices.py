@@ -1,23 +1,31 @@
-"""What the runs of plans take before they are trained: FLOPs, time at the last measured speed, and
-disk.
+"""What the runs of plans take before they are trained: FLOPs, disk, and time, at the speed of steps
+that are timed whenever a study begins.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from albert_lab import paths
+from pydantic import PositiveFloat, PositiveInt
+
+from albert_lab import own_code, paths
 from albert_lab.config.schema import RunConfig
 from albert_lab.errors import ConfigError
 from albert_lab.files import read_json
 from albert_lab.machine import gpus
 from albert_lab.model.counts import Products
 from albert_lab.model.shape import EncoderShape
-from albert_lab.runs import results
+from albert_lab.runs import run as runs
+from albert_lab.storage import write_atomically
+from albert_lab.studies.children import environment
 from albert_lab.studies.plan import Plan, Point
-from albert_lab.tasks.records import FOLDER, FinetuningRecord
-from albert_lab.tasks.task import KINDS, TaskConfig, TaskSettings, load_task, task_names
+from albert_lab.tasks.task import KINDS
 
 # weights and two moments in float32, in the two checkpoints that are kept
 _CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
@@ -25,12 +33,17 @@ _CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
 _ASSUMED_SPEED = 3e8
 # work is FLOPs over H up to this H: so far the speed in FLOP/s grows with H (on CPUs, from H = 24)
 _WIDEST = 256
+# Time of fine-tuning over that of pre-training for the same work, by the published reports: batches
+# are shorter than the longest examples, but there are evaluations, and on a GPU no graphs.
+TUNING_PACE = {"cpu": 1.0, "cuda": 4.0}
+_LONGEST_TIMING = 120.0  # seconds; a study whose step takes longer begins without a speed
 
 
 @dataclass(frozen=True)
 class Price:
-    """What there is to train; seconds are None if they depend on the speed of a device that nobody
-    measured.
+    """What there is to train; seconds are None if they depend on a speed that nobody timed.
+
+    speed_of is the H of the model that was timed, None if it is that of these runs.
     """
 
     runs: int
@@ -39,91 +52,103 @@ class Price:
     seconds: float | None
     disk_bytes: int
     device: str
+    speed_of: int | None = None
+
+
+# By device and H: work a second of all runs at a time, and the seconds that starting one adds.
+_Speeds = dict[str, dict[PositiveInt, tuple[PositiveFloat, PositiveFloat]]]
 
 
 def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
     """The price of plans with the runs that others start from, each once; options of sbatch say
     whether on a GPU.
     """
-    runs = {
-        point.run.name: point
-        for plan in plans
-        for point in plan.to_train
-        if point.lacks_pretraining
-    }
-    family = [point for plan in plans for point in plan.family.values()]
-    device = _device(plans[0].config, slurm)
-    paces_of_tasks = paces(device)
-    finetunings = dict[tuple[str, str, int], tuple[Point, float]]()
-    for point in family:
-        finetunings |= {key: (point, done) for key, done in tunings(point, paces_of_tasks).items()}
-    timed = [point for point in runs.values() if point.config.budget.unit == "seconds"]
-    counted = [
-        (point, work(point)) for point in runs.values() if point.config.budget.unit != "seconds"
-    ]
-    todo = [*finetunings.values(), *counted]
-    flops = sum(done * min(point.config.model.hidden_size, _WIDEST) for point, done in todo)
-    seconds = sum(map(work, timed)) / _ASSUMED_SPEED
-    speed = last_speed(device)
-    if todo and speed:
-        evaluated = sum(_training(point.config) for point in runs.values())
-        seconds += sum(done for _, done in todo) / speed[0] + speed[1] * evaluated
-    disk = sum(_disk_bytes(point.config) for point in runs.values())
-    return Price(
-        len(runs), len(finetunings), flops, seconds if speed or not todo else None, disk, device
+    to_train = {point.run.name: point for plan in plans for point in plan.to_train}.values()
+    pretrained = [point for point in to_train if point.lacks_pretraining]
+    counted = [point for point in pretrained if point.config.budget.unit != "seconds"]
+    timed = [point for point in pretrained if point.config.budget.unit == "seconds"]
+    todo = [(point, work(point)) for point in counted]
+    tuned: dict[tuple[str, str, int], tuple[Point, float]] = {}
+    for point in to_train:
+        tuned |= {key: (point, done) for key, done in tunings(point).items()}
+    device = device_of(plans[0].config, slurm)
+    seconds: float | None = sum(work(point) / _ASSUMED_SPEED for point in timed)
+    speed_of = None
+    if to_train and (speeds := _speeds().get(device)):
+        hidden_size = typical(to_train).config.model.hidden_size
+        nearest = min(speeds, key=lambda other: abs(math.log(other / hidden_size)))
+        speed_of = nearest if nearest != hidden_size else None
+        speed, start = speeds[nearest]
+        whole = sum(done for _, done in todo)
+        whole += sum(_evaluations(point.config) for point in pretrained)
+        whole += TUNING_PACE[device] * sum(done for _, done in tuned.values())
+        seconds += whole / speed + start * len(to_train)
+    elif counted or tuned:
+        seconds = None
+    flops = sum(
+        done * min(point.config.model.hidden_size, _WIDEST)
+        for point, done in (*todo, *tuned.values())
     )
+    disk = sum(_disk_bytes(point.config) for point in pretrained)
+    return Price(len(pretrained), len(tuned), flops, seconds, disk, device, speed_of)
 
 
-def _device(config: RunConfig, slurm: str | None) -> str:
+def device_of(config: RunConfig, slurm: str | None = None) -> str:
+    """The kind of device that trains, here or in a job of Slurm with these options."""
     has_gpu = bool(gpus()) if slurm is None else "gpu" in slurm
     return "cuda" if has_gpu and config.machine.device != "cpu" else "cpu"
 
 
-def last_speed(device: str) -> tuple[float, float] | None:
-    """Work a second in training of the newest run of 100 steps on a device, with the runs beside
-    it; None without one.
+def typical(points: Collection[Point]) -> Point:
+    """The run in the middle of all, by the work of a token."""
+    return sorted(points, key=lambda point: _training(point.config))[len(points) // 2]
 
-    Then its seconds of evaluations, which grow with the model, for the work of training on a token.
+
+def time_steps(points: Collection[Point], at_once: int) -> None:
+    """Note the speed of two seconds of training steps of the typical run, or of one step, in a
+    process as a run has it.
+
+    If that process fails, so will the run, which says why.
+
+    Args:
+        at_once: how many runs are trained at a time, each with its share of the machine.
     """
-    for _, record in _finished(device, results.RECORD):
-        if record.training.steps >= 100:
-            taken, jobs = record.training, record.provenance.jobs or 1
-            per_token = record.train_flops_per_token / min(record.config.model.hidden_size, _WIDEST)
-            beside = (taken.total_seconds - taken.training_seconds) / jobs / per_token
-            return taken.tokens / (
-                1 - record.data.padding_share
-            ) * per_token * jobs / taken.training_seconds, beside
-    return None
+    point = typical(points)
+    folder, config = runs.create(point.run), point.config
+    command = [sys.executable, "-m", "albert_lab.runs.worker", "--time", str(folder)]
+    began = time.monotonic()
+    try:
+        printed = subprocess.check_output(
+            [*command, *own_code.options()],
+            env=environment(at_once),
+            stderr=subprocess.DEVNULL,
+            text=True,
+            timeout=_LONGEST_TIMING,
+        )
+    except subprocess.SubprocessError:
+        return
+    start = (time.monotonic() - began) / at_once
+    device = device_of(config)
+    processes = at_once * config.machine.processes
+    if device == "cuda":
+        processes = min(processes, len(gpus()))
+    seconds_of_token = float(printed.split()[-1])  # own code may print, too
+    speed = processes * _training(config) / seconds_of_token
+    speeds = _speeds()
+    speeds.setdefault(device, {})[config.model.hidden_size] = (speed, start)
+    write_atomically(_file(), json.dumps(speeds) + "\n")
 
 
-def paces(device: str) -> dict[str, float]:
-    """By task, the time of the newest fine-tuning of a run on a device over that of its work at
-    last_speed().
-
-    Batches are shorter than the longest examples, and there are evaluations.
-    """
-    found, (speed, _) = dict[str, float](), last_speed(device) or (0.0, 0.0)
-    for task in task_names() if speed else ():
-        for file, run in _finished(device, f"{FOLDER}/{task}-seed*.json"):
-            with suppress(ConfigError):
-                done = read_json(file, FinetuningRecord)
-                whole = len(done.attempts) * _tuning(load_task(task), done.settings, run.config)
-                found[task] = done.total_seconds / (run.provenance.jobs or 1) * speed / whole
-                break
-    return found
+def _file() -> Path:
+    return paths.home() / "speeds.json"
 
 
-def _finished(device: str, files: str) -> Iterator[tuple[Path, results.RunRecord]]:
-    """These files of the folders of finished runs on a device, newest first, and the record of the
-    run.
-    """
-    for file in sorted(
-        paths.runs().glob(f"*/{files}"), key=lambda file: file.stat().st_mtime, reverse=True
-    ):
-        with suppress(ConfigError):  # of an earlier version
-            record = results.read(paths.runs() / file.relative_to(paths.runs()).parts[0])
-            if record and record.provenance.device == device:
-                yield file, record
+def _speeds() -> _Speeds:
+    """The last speeds by device and H; empty before the first study."""
+    with suppress(ConfigError):  # damaged: it is written anew
+        if _file().exists():
+            return read_json(_file(), _Speeds)
+    return {}
 
 
 def work(item: Point) -> float:
@@ -143,32 +168,28 @@ def work(item: Point) -> float:
     return budget.value * share * tokens * of_token
 
 
-def tunings(item: Point, paces: Mapping[str, float]) -> dict[tuple[str, str, int], float]:
-    """Work of pre-training that takes as long as each missing fine-tuning, by start, task and seed;
-    see paces().
+def _evaluations(config: RunConfig) -> float:
+    """The work of the evaluations of a run: the points of its curve, with three measures, and at
+    the end six sets of held-out pairs and three of training pairs (measures/catalog.py).
     """
-    return {
-        (start.name, task.name, seed): paces.get(task.name, 1.0)
-        * _tuning(task, task.fitted(item.config), item.config)
-        for start, task, seed in item.missing
-    }
+    asked = config.evaluation
+    sequences = 3 * asked.num_curve_points * asked.num_curve_pairs
+    sequences += 6 * asked.num_pairs + 3 * asked.num_probe_pairs
+    return sequences * config.max_sequence_length * _forward(config)
 
 
-def _tuning(task: TaskConfig, settings: TaskSettings, config: RunConfig) -> float:
-    """The work of a fine-tuning at the full length of every example: of RACE's, one for each of
-    four options.
+def tunings(item: Point) -> dict[tuple[str, str, int], float]:
+    """The work of each missing fine-tuning at the full length of its examples, by start, task and
+    seed; it takes TUNING_PACE times as long as work of training.
     """
-    sequences = (
-        settings.steps
-        * settings.batch_size
-        * (4 if KINDS[task.kind].like == "multiple_choice" else 1)
-    )
-    return sequences * settings.max_sequence_length * _tuning_of_token(config)
-
-
-def _work_of_token(config: RunConfig, flops: float) -> float:
-    """Work that takes as long at any width: FLOPs, less where products are too small to be fast."""
-    return flops / min(config.model.hidden_size, _WIDEST)
+    found = {}
+    for start, task, seed in item.missing:
+        asked = task.fitted(item.config)
+        options = 4 if KINDS[task.kind].like == "multiple_choice" else 1  # as RACE has
+        tokens = asked.steps * asked.batch_size * options * asked.max_sequence_length
+        # A backward pass takes twice as long as a forward pass.
+        found[start.name, task.name, seed] = 3 * tokens * _forward(item.config)
+    return found
 
 
 def _training(config: RunConfig) -> float:
@@ -178,16 +199,21 @@ def _training(config: RunConfig) -> float:
     masked = config.masking.most_predictions(length)
     products = Products.of_standard(shape, num_labels)
     flops = products.training_flops(shape, length, masked, has_labels=num_labels > 0)
-    return _work_of_token(config, flops)
+    return _as_work(flops, config)
 
 
-def _tuning_of_token(config: RunConfig) -> float:
-    """Work of fine-tuning on a token: a forward pass, and a backward pass that takes twice as
-    long.
-    """
+def _forward(config: RunConfig) -> float:
+    """Work of a forward pass of the encoder on a token."""
     shape = EncoderShape.from_config(config)
-    flops = 3 * Products.of_standard(shape, 0).inference_flops(shape, config.max_sequence_length)
-    return _work_of_token(config, flops)
+    flops = Products.of_standard(shape, 0).inference_flops(shape, config.max_sequence_length)
+    return _as_work(flops, config)
+
+
+def _as_work(flops: float, config: RunConfig) -> float:
+    """Work, which takes as long at any width: FLOPs, less where products are too small to be
+    fast.
+    """
+    return flops / min(config.model.hidden_size, _WIDEST)
 
 
 def _disk_bytes(config: RunConfig) -> int:

@@ -109,8 +109,8 @@ def _tail(file: Path) -> list[str]:
 
 @dataclass
 class Watch:
-    """What is watched, and since when; `expected` are the seconds that all work takes, if a speed
-    is known.
+    """What is watched, and since when; `expected` are the seconds that all work takes, as soon as
+    a speed is known.
     """
 
     title: str
@@ -205,16 +205,15 @@ def _plain(console: Console, watch: Watch, stop: threading.Event) -> None:
     def say(line: str) -> None:
         console.print(line, soft_wrap=True)
 
-    said, is_ready, is_last = (
-        {run: progress.mark for run, progress in watch.look().items()},
-        False,
-        False,
-    )
-    is_stopping = False
+    said = {run: progress.mark for run, progress in watch.look().items()}
+    is_timed = is_ready = is_stopping = is_last = False
     say(f"{watch.title} All lines: {watch.log}")
     while not is_last:
         is_last = stop.wait(POLL_SECONDS)
         found = watch.look()
+        if watch.expected is not None and not is_timed:
+            is_timed = True
+            say(f"about {clock(watch.expected)} left, by two seconds of steps")
         if watch.prepared is not None and not is_ready:
             is_ready = True
             say(f"text, vocabulary and floors are ready: {clock(watch.prepared)} gone")

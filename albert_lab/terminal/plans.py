@@ -37,6 +37,8 @@ def in_words(its: prices.Price) -> str:
     took = f"{its.flops:.1e} FLOPs (no speed known for {its.device})"
     if its.seconds is not None:
         took = f"about {duration(its.seconds)} {'of a GPU' if its.device == 'cuda' else 'here'}"
+    if its.speed_of:
+        took += f" (rough: from steps with H = {its.speed_of})"
     return f"{its.runs} run{'s' * (its.runs != 1)}{tuned}, {took}, {decimal(its.disk_bytes)}"
 
 

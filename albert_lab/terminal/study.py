@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
 from albert_lab.machine import busy
-from albert_lab.messages import counted, duration, printable, to_stderr
+from albert_lab.messages import counted, printable, to_stderr
 from albert_lab.report import report
 from albert_lab.studies import prices
 from albert_lab.studies.execute import execute
@@ -34,14 +34,19 @@ def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
     """
     if options.by_hand and plan.to_train:  # stdout has the lines
         return execute(plan, options).code, None
-    with _shown(plan) if options.is_here else nullcontext() as log:
-        outcome = execute(plan, options)
+    with _shown(plan) if options.is_here else nullcontext() as watch:
+
+        def on_timed() -> None:
+            if watch:
+                watch.expected = prices.price([plan]).seconds
+
+        outcome = execute(plan, options, on_timed)
         command = shlex.join(["albert-lab", *sys.argv[1:]])
         analysis = report.write_of(plan, outcome.failures, command)
     for name, reason in outcome.failures.items():
         to_stderr(f"FAILED {_titled(name, plan)}: {_titled(reason, plan)}")
-    if log and outcome.failures:
-        to_stderr(f"all lines: {log}")
+    if watch and outcome.failures:
+        to_stderr(f"all lines: {watch.log}")
     if outcome.code in (INTERRUPTED, STOPPED):
         to_stderr("stopped: everything is kept, and the same command goes on")
         return outcome.code, None
@@ -57,37 +62,34 @@ def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
 
 
 @contextmanager
-def _shown(plan: Plan) -> Iterator[Path | None]:
-    """Shows the runs of a plan within this context, while all other lines go to a log, which is
-    yielded.
+def _shown(plan: Plan) -> Iterator[live.Watch | None]:
+    """Shows the runs of a plan within this context, while all other lines go to the log of the
+    yielded watch.
 
     Warnings of the log are repeated at the end. Without anything to train, nothing is shown and
-    there is no log.
+    there is no watch.
     """
     if not plan.to_train:
         yield None
         return
-    its = prices.price([plan])
-    about = "" if its.seconds is None else f" About {duration(its.seconds)} here."
-    about += f" {busy()}".rstrip()
     rows = {point.row for point in plan.points}
     seeds = {point.config.seed for point in plan.points}
     what = f"{counted(len(rows), 'row')}, {counted(len(seeds), 'seed')}"
     name, config = printable(plan.experiment.title), plan.config
     title = (
         f"{name}{'' if name[-1] in '.?!' else '.'}  {what}, scale {config.scale.name}, "
-        f"corpus {config.corpus.name}."
-    )
+        f"corpus {config.corpus.name}. {busy()}"
+    ).rstrip()
     log = paths.home() / "logs" / f"{plan.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     here = Path(os.path.relpath(log)) if log.is_relative_to(Path.cwd()) else log
-    watch = live.Watch(title + about, _watched(plan, prices.paces(its.device)), here, its.seconds)
+    watch = live.Watch(title, _watched(plan), here)
     with log.open("a", buffering=1, errors="backslashreplace") as lines:
         print(f"\n{datetime.now():%Y-%m-%d %H:%M:%S}  {shlex.join(sys.argv)}", file=lines)
         start = lines.tell()
         try:
             with live.watching(watch, PlainConsole(file=sys.stderr)), redirect_stderr(lines):
-                yield here
+                yield watch
         finally:
             with log.open(errors="replace") as written:
                 written.seek(start)
@@ -95,13 +97,14 @@ def _shown(plan: Plan) -> Iterator[Path | None]:
                     to_stderr(line.rstrip())
 
 
-def _watched(plan: Plan, paces: Mapping[str, float]) -> list[live.WatchedRun]:
+def _watched(plan: Plan) -> list[live.WatchedRun]:
     """The runs of a plan: its rows, and those that are trained for them."""
     watched = []
+    pace = prices.TUNING_PACE[prices.device_of(plan.config)]
     for item in {item.run.name: item for item in (*plan.points, *plan.to_train)}.values():
         files = (record_file(start.folder, task.name, seed) for start, task, seed in item.missing)
-        # in the same order
-        tuned = tuple(zip(files, prices.tunings(item, paces).values(), strict=True))
+        work = (pace * done for done in prices.tunings(item).values())
+        tuned = tuple(zip(files, work, strict=True))  # in the same order
         watched.append(
             live.WatchedRun(
                 printable(item.row), item.config.seed, item.run.folder, prices.work(item), tuned

@@ -5,10 +5,12 @@ A graph launches the hundreds of kernels of a small model's step together. Sourc
 https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs (whole-network capture).
 """
 
+import statistics
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
+from time import perf_counter
 
 import numpy as np
 import torch
@@ -29,6 +31,7 @@ from albert_lab.training.device import (
     peak_memory_bytes,
     synchronize,
 )
+from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.processes import Processes
 
 Sums = dict[str, torch.Tensor]  # of losses and of right answers, by name
@@ -37,6 +40,7 @@ Work = Callable[[], Sums]
 # steps before a graph: in the first, libraries choose their kernels and allocate their workspaces
 WARM_UP = 3
 _RECORDED = ("adamw", "muon")  # optimizers that a graph can have
+TIMED_SECONDS = 2.0
 # Of a run's part of the memory: a graph keeps that of a step for itself, beside what a plain step
 # and an evaluation take.
 _LARGEST_SHARE = 1 / 3
@@ -236,3 +240,42 @@ def has_room(device: torch.device) -> bool:
     peak = peak_memory_bytes(device)
     jobs = machine.whole_number(machine.JOBS_ON_GPU) or 1
     return peak < _LARGEST_SHARE * memory / jobs and peak < free
+
+
+def time_token(config: RunConfig, device: torch.device) -> float:
+    """Seconds of training on a token of a run, before it begins: of steps of random tokens for
+    TIMED_SECONDS, one at least, the median.
+
+    A step is of one micro-batch of the full length.
+    """
+    model = PretrainingModel.from_config(config).to(device).train()
+    optimizer = build_optimizer(model, config.optimizer, config.learning_rate)
+    size = Step(config, model, optimizer, device).micro_batch_size
+    config = config.model_copy(update={"batch_size": size})
+    step, batch = with_graphs(Step(config, model, optimizer, device)), _random_batch(config)
+    seconds: list[float] = []
+    while sum(seconds) < TIMED_SECONDS:
+        start = perf_counter()
+        step.take(batch, len(seconds))
+        synchronize(device)
+        seconds.append(perf_counter() - start)
+    return statistics.median(seconds) / batch.num_tokens
+
+
+def _random_batch(config: RunConfig) -> Batch:
+    """A batch of random tokens without padding, of which as many as may be are masked, at the
+    beginning of each sequence.
+    """
+    size, length = config.batch_size, config.max_sequence_length
+    random = np.random.default_rng(0)
+    ids = random.integers(config.tokenizer.vocab_size, size=(size, length))
+    is_masked = np.arange(length) < config.masking.most_predictions(length)
+    positions = np.flatnonzero(np.tile(is_masked, size))
+    return Batch(
+        input_ids=ids,
+        token_type_ids=np.zeros_like(ids),
+        attention_mask=np.ones_like(ids, dtype=bool),
+        masked_positions=positions,
+        masked_labels=ids.reshape(-1)[positions],
+        pair_labels=np.zeros(size, dtype=np.int64),
+    )

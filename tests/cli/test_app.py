@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,17 @@ def test_a_dry_run_writes_nothing_and_knows_no_speed_before_the_first_run(experi
 def test_a_sweep_says_first_that_an_embedding_size_is_above_the_width(own_home):
     said = here("sweep", "embedding_size=64,128,256,768", "--dry-run").stderr
     assert "embedding_size=128,256,768 above model.hidden_size=72: the layers read 72" in said
+
+
+def test_a_folder_with_a_comma_is_refused_as_two_rows_with_the_form_that_is_one(
+    own_home, corpus, tmp_path
+):
+    (folder := tmp_path / "my texts, 2024").symlink_to(corpus)
+    command = ("sweep", "scale=smoke", "corpus=files", "--dry-run")
+    refused = here(*command, f"corpus.path={folder}")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    (quoted,) = shlex.split(refused.stderr.partition("as one value: ")[2])
+    assert here(*command, quoted).stdout.startswith("sweep: 1 run,")
 
 
 def test_the_parameters_of_three_rows_of_the_paper_fit_a_hundred_columns():

@@ -63,7 +63,7 @@ def sweep(plan, folder):
     """What the process of one of two sweeps does."""
     os.environ["ALBERT_LAB_HOME"] = folder
     with (Path(folder) / f"{os.getpid()}.said").open("w", buffering=1) as sys.stderr:
-        execute.launch = launch_here
+        execute.launch, execute.prices.time_steps = launch_here, Mock()
         sys.exit(execute.execute(plan, execute.Options()).code)
 
 

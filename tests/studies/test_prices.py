@@ -1,18 +1,17 @@
-import os
+import json
 from dataclasses import replace
 
 import pytest
-from records import toy_finetuning, toy_record
 from toy import toy_plan
 
 from albert_lab.model.counts import count, count_training_flops
 from albert_lab.runs.finetunings import Finetuning
-from albert_lab.runs.results import RECORD, write
-from albert_lab.storage import write_atomically
-from albert_lab.studies.prices import last_speed, paces, price, tunings
-from albert_lab.tasks.records import record_file
+from albert_lab.studies import prices
+from albert_lab.studies.prices import price, time_steps
 from albert_lab.tasks.task import load_task
 from albert_lab.terminal.plans import in_words
+
+SECONDS_OF_TOKEN = 1e-5
 
 
 @pytest.mark.parametrize(
@@ -26,44 +25,62 @@ def test_flops_and_disk_are_those_that_the_model_is_counted_to_take(corpus, own_
     assert found.disk_bytes == pytest.approx(24 * count(config).total, rel=0.15)
 
 
-def test_time_is_work_over_the_speed_of_the_newest_run_on_the_device_and_its_evaluations(
+@pytest.fixture
+def instant_timing(monkeypatch):
+    """The timing of steps prints a fixed time, after a line of own code."""
+    printed = f"own code\n{SECONDS_OF_TOKEN}\n"
+    monkeypatch.setattr(prices.subprocess, "check_output", lambda *_, **__: printed)
+
+
+@pytest.mark.usefixtures("instant_timing")
+def test_time_is_that_of_tokens_in_training_evaluation_and_fine_tuning_at_the_timed_speed(
     corpus, own_home
 ):
-    plan = toy_plan(corpus)
+    plan = toy_plan(corpus, "budget.value=1000", "machine.threads=1")
+    config = plan.config
     assert "FLOPs (no speed known for cpu)" in in_words(price([plan]))
-    record = toy_record()
-    for name, tokens, device in (
-        ("old", 500, "cpu"),
-        ("new", 1000, "cpu"),
-        ("gpu", 10_000_000, "cuda"),
-    ):
-        times = {"training_seconds": 10.0, "total_seconds": 14.0}
-        training = record.training.model_copy(update={"tokens": tokens, "steps": 100, **times})
-        provenance = record.provenance.model_copy(update={"device": device, "jobs": 2})
-        (folder := own_home / "runs" / name).mkdir(parents=True)
-        changed = {
-            "name": name,
-            "training": training,
-            "provenance": provenance,
-            "config": plan.config,
-        }
-        write(folder, record.model_copy(update=changed))
-    os.utime(own_home / "runs" / "old" / RECORD, (0, 0))
-    speed = (last_speed("cpu") or (0.0,))[0]
-    of_token = record.train_flops_per_token / plan.config.model.hidden_size
-    assert speed == 2 * (100 / (1 - record.data.padding_share) * of_token), "of two runs at a time"
-    assert (last_speed("cuda") or (0.0,))[0] == pytest.approx(1e4 * speed)
-    evaluations = 2 * count_training_flops(plan.config) / record.train_flops_per_token
-    work = price([plan]).flops / plan.config.model.hidden_size
-    assert price([plan]).seconds == pytest.approx(work / speed + evaluations, rel=0.05)
-    assert in_words(price([plan])).startswith("1 run, about ")
+    time_steps(plan.points, 2)
+    of_training = 1000 * config.batch_size * config.max_sequence_length * SECONDS_OF_TOKEN
+    assert price([plan]).seconds == pytest.approx(of_training / 2, rel=0.05), "two at a time"
+    more = toy_plan(corpus, "budget.value=1000", "evaluation.num_pairs=9000")
+    passes = 6 * 8936 * config.max_sequence_length * SECONDS_OF_TOKEN / 2
+    added = (price([more]).seconds or 0) - (price([plan]).seconds or 0)
+    assert 0.2 * passes < added < 0.5 * passes, "a forward pass, of the three parts of a step"
     task = load_task("mnli")
-    point = replace(plan.points[0], missing=(Finetuning(plan.points[0].run, task, 0),))
-    done = toy_finetuning("new", "mnli", 50.0).model_copy(
-        update={"settings": task.fitted(plan.config)}
-    )
-    write_atomically(record_file(own_home / "runs" / "new", "mnli", 0), done.model_dump_json())
-    assert sum(tunings(point, paces("cpu")).values()) / speed == pytest.approx(
-        done.total_seconds / 2
-    )
+    tuned = replace(plan.points[0], missing=(Finetuning(plan.points[0].run, task, 0),))
+    asked = task.fitted(config)
+    tokens = asked.steps * asked.batch_size * asked.max_sequence_length
+    added = (price([replace(plan, points=(tuned,))]).seconds or 0) - (price([plan]).seconds or 0)
+    assert added == pytest.approx(tokens * SECONDS_OF_TOKEN / 2, rel=0.3)
     assert price([toy_plan(corpus, "machine.device=auto")], "--gres=gpu:1").device == "cuda"
+
+
+@pytest.mark.usefixtures("instant_timing")
+def test_the_speed_is_that_of_the_nearest_width_and_a_price_says_if_it_is_another_one(
+    corpus, own_home
+):
+    wide = toy_plan(corpus, "model.hidden_size=96")
+    for width in (48, 384):
+        time_steps(toy_plan(corpus, f"model.hidden_size={width}").points, 1)
+    assert price([wide]).speed_of == 48
+    assert "rough: from steps with H = 48" in in_words(price([wide]))
+    time_steps(wide.points, 1)
+    assert price([wide]).speed_of is None
+    (own_home / "speeds.json").write_text("{")
+    assert price([wide]).seconds is None, "a damaged file is as none"
+
+
+def test_a_study_is_timed_by_its_own_steps_and_goes_on_where_that_fails(
+    corpus, own_home, monkeypatch
+):
+    plan = toy_plan(corpus, "embedding_size=4,8,16")
+    with monkeypatch.context() as slow:
+        slow.setattr(prices, "_LONGEST_TIMING", 0.01)
+        time_steps(plan.points, 1)
+        assert price([plan]).seconds is None
+    time_steps(plan.points, 1)
+    ((width, (speed, start)),) = json.loads((own_home / "speeds.json").read_text())["cpu"].items()
+    assert (width, speed > 0, start > 2) == ("48", True, True), "two seconds of steps"
+    (folder,) = (own_home / "runs").iterdir()
+    assert folder == plan.points[1].run.folder, "the one in the middle"
+    assert [file.name for file in folder.iterdir()] == ["run.yaml"]
