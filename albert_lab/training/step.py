@@ -244,7 +244,7 @@ def has_room(device: torch.device) -> bool:
 
 def time_token(config: RunConfig, device: torch.device) -> float:
     """Seconds of training on a token of a run, before it begins: of steps of random tokens for
-    TIMED_SECONDS, one at least, the median.
+    TIMED_SECONDS, one at least; the mean of the later half, since the first ones are slower.
 
     A step is of one micro-batch of the full length.
     """
@@ -259,7 +259,7 @@ def time_token(config: RunConfig, device: torch.device) -> float:
         step.take(batch, len(seconds))
         synchronize(device)
         seconds.append(perf_counter() - start)
-    return statistics.median(seconds) / batch.num_tokens
+    return statistics.fmean(seconds[len(seconds) // 2 :]) / batch.num_tokens
 
 
 def _random_batch(config: RunConfig) -> Batch:

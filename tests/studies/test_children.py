@@ -109,5 +109,5 @@ def test_each_signal_is_passed_on_to_the_runs(tmp_path, monkeypatch):
 
 def test_runs_that_share_a_gpu_know_how_many_they_are(monkeypatch):
     monkeypatch.setattr(children, "gpus_of_jobs", lambda _: [["0"], ["1"], ["0"]])
-    environments = [children._Children(3)._environment(slot) for slot in range(3)]
+    environments = [children.environment(3, slot) for slot in range(3)]
     assert [own[machine.JOBS_ON_GPU] for own in environments] == ["2", "1", "2"]
