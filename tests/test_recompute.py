@@ -201,6 +201,15 @@ def on_scoreboard() -> list[Any]:
     return sentences(reports(ROOT / "reports"))
 
 
+def of_encoders() -> list[Any]:
+    """The claims of reports on a trained encoder, which are no claims of the paper."""
+    from albert_lab.analysis.sentences import of_report, reports
+
+    found = reports(ROOT / "reports").items()
+    of_encoder = [item for item in found if item[1].study.is_of_encoder]
+    return [line for item in of_encoder for line in of_report(*item)]
+
+
 def of_verdicts(kind: str, spec: str, page: Path) -> str:
     """What the package says: a table of claims, the list of a report, or a count."""
     from albert_lab.analysis.analysis import read
@@ -217,7 +226,7 @@ def of_verdicts(kind: str, spec: str, page: Path) -> str:
             for claim, by in measured
         ]
         return "\n\n" + "\n".join(lines) + "\n\n"
-    by_name = {line.claim.short: line for line in on_scoreboard()}
+    by_name = {line.claim.short: line for line in (*of_encoders(), *on_scoreboard())}
     lines = ["| the paper says | by loss | by tasks | measured | where |", "|---|---|---|---|---|"]
     for name in re.split(r";\s+", spec):
         found, said = by_name[name].by, wording.words_of(by_name[name])
