@@ -24,7 +24,7 @@ MOST_DOCUMENTS = 128
 LINEAR_PROBE = "linear probe"  # marks a score that does not come from a head of the model
 
 
-class Score(Record, extra="ignore"):  # records from before have an interval of a difference, too
+class Score(Record, extra="ignore"):  # records from before say more
     """An immutable score in percent, or a difference of two in points.
 
     Attributes:
@@ -35,8 +35,6 @@ class Score(Record, extra="ignore"):  # records from before have an interval of 
         lexical_floor: the score of bags of words, of a fine-tuned task (tasks/metrics.py).
         segments_floor: the score of each segment by itself, by a classifier that cannot relate the
             two (see measures/segments_floor.py); None if it does not apply.
-        auc: the area under the ROC curve of the answers in percent, which does not depend on their
-            threshold.
         by: the method that gave the answers, such as "head" or "linear probe".
         loss: mean negative log-likelihood of the right answers in nats; None if the answers have no
             likelihood.
@@ -49,7 +47,6 @@ class Score(Record, extra="ignore"):  # records from before have an interval of 
     floor: _Percent
     lexical_floor: Annotated[_Percent | None, _LeftOut] = None
     segments_floor: Annotated[_Percent | None, _LeftOut] = None
-    auc: Annotated[_Percent | None, _LeftOut] = None
     by: str
     loss: Annotated[float | None, Field(ge=0), _LeftOut] = None
 

@@ -72,8 +72,7 @@ class TokenMeasure(HeldOutPairs):
 
 @dataclass(frozen=True, kw_only=True)
 class PairMeasure(HeldOutPairs):
-    """The share of pairs that are told from consecutive ones, with AUC, and the loss in nats per
-    pair.
+    """The share of pairs that are told from consecutive ones, and the loss in nats per pair.
 
     A model's own head answers, or a linear probe of its pooled output if it has none. Floors are
     the more frequent label and each segment by itself (see segments_floor.py).

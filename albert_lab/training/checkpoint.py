@@ -20,13 +20,11 @@ from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.files import read_bytes
 from albert_lab.storage import PARTIAL, remove, replacing
 
-MODEL, OPTIMIZER, STATE, DIGESTS = (
-    "model.safetensors",
-    "optimizer.safetensors",
-    "state.json",
-    "B2SUMS",
-)
-KEPT = 2
+MODEL = "model.safetensors"
+OPTIMIZER = "optimizer.safetensors"
+STATE = "state.json"
+DIGESTS = "B2SUMS"  # of the three others
+KEPT = 2  # checkpoints of a run: if the last one is damaged, the one before it is used
 NamedTensors = dict[str, Tensor]
 REMEDY = "remove the folder of the run, and make it again"
 
@@ -50,14 +48,13 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
         remove(partial)
     with replacing(final) as partial:
         partial.mkdir()
-        _write_tensors(partial / MODEL, _weights(model))
+        _write_tensors(partial / MODEL, weights_of(model))
         _write_tensors(partial / OPTIMIZER, _moments(model, optimizer))
         (partial / STATE).write_text(
             json.dumps(state, indent=2, allow_nan=False) + "\n", encoding="utf-8"
         )
-        (partial / DIGESTS).write_text(
-            "".join(_digest_line(partial / name) for name in (MODEL, OPTIMIZER, STATE))
-        )
+        lines = [_digest_line(partial / name) for name in (MODEL, OPTIMIZER, STATE)]
+        (partial / DIGESTS).write_bytes(b"".join(lines))
     for old in _checkpoints(folder)[:-KEPT]:
         remove(old)
     return final
@@ -109,16 +106,20 @@ def set_weights(model: nn.Module, tensors: NamedTensors, origin: str) -> None:
     Raises:
         ConfigError: names, shapes or types of the tensors are not those of the model.
     """
-    own = _weights(model)
-    here, there = (
-        {name: f"{x.dtype} {list(x.shape)}" for name, x in of.items()} for of in (own, tensors)
-    )
-    for name in sorted(here.keys() | there.keys()):
-        if here.get(name) != there.get(name):
-            said = f"{name} is {there.get(name)} there, {here.get(name)} in the model"
-            raise ConfigError(f"{origin} does not fit the model: {said}")
+    own = weights_of(model)
+    # All are compared before the first is copied: a model that is refused stays as it is.
+    for name in sorted(own.keys() | tensors.keys()):
+        here, there = _form(own.get(name)), _form(tensors.get(name))
+        if here != there:
+            raise ConfigError(
+                f"{origin} does not fit the model: {name} is {there} there, {here} in the model"
+            )
     for name, tensor in own.items():
         tensor.copy_(tensors[name])
+
+
+def _form(tensor: Tensor | None) -> str:
+    return "missing" if tensor is None else f"{tensor.dtype} {list(tensor.shape)}"
 
 
 def save_weights(path: Path, model: nn.Module) -> None:
@@ -128,7 +129,7 @@ def save_weights(path: Path, model: nn.Module) -> None:
         OSError: the disk is full or fails; an earlier file is unchanged.
     """
     with replacing(path) as partial:
-        _write_tensors(partial, _weights(model))
+        _write_tensors(partial, weights_of(model))
 
 
 def read_weights(path: Path) -> NamedTensors:
@@ -164,6 +165,7 @@ def load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> d
 
 
 def _read_state(path: Path, run_name: str) -> dict[str, Any]:
+    """The state of an undamaged checkpoint; ConfigError if it belongs to another run."""
     state = json.loads((path / STATE).read_text(encoding="utf-8"))
     if state["run_name"] != run_name:
         raise ConfigError(
@@ -172,62 +174,71 @@ def _read_state(path: Path, run_name: str) -> dict[str, Any]:
     return state
 
 
-def _weights(model: nn.Module) -> NamedTensors:
-    """Parameters and buffers of a model by name; a tensor with several names is listed under its
-    first name.
+def weights_of(model: nn.Module) -> NamedTensors:
+    """Parameters and buffers of a model by name, without copies; a tensor with several names is
+    listed under its first name.
     """
-    named = model.state_dict(keep_vars=True)
-    first = {id(tensor): name for name, tensor in reversed(named.items())}
-    return {name: tensor.detach() for name, tensor in named.items() if first[id(tensor)] == name}
+    named: NamedTensors = {}
+    listed: set[int] = set()
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if id(tensor) not in listed:
+            listed.add(id(tensor))
+            named[name] = tensor.detach()
+    return named
 
 
 def _moments(model: nn.Module, optimizer: Optimizer) -> NamedTensors:
     """State of an optimizer as `<parameter>/<entry>`."""
-    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
-    return {
-        f"{names[parameter]}/{key}": t
-        for parameter, entry in optimizer.state.items()
-        for key, t in entry.items()
-    }
+    moments: NamedTensors = {}
+    for name, parameter in model.named_parameters():
+        # of a parameter that was never trained there is none
+        for key, tensor in optimizer.state.get(parameter, {}).items():
+            moments[f"{name}/{key}"] = tensor
+    return moments
 
 
-def _set_moments(tensors: NamedTensors, model: nn.Module, optimizer: Optimizer) -> None:
+def _set_moments(moments: NamedTensors, model: nn.Module, optimizer: Optimizer) -> None:
+    """Set the state of an optimizer to what _moments() returned."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    saved = optimizer.state_dict()
+    # torch numbers the parameters in the order of their groups.
+    grouped = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     entries: dict[str, NamedTensors] = {}
-    for flat_name, tensor in tensors.items():
+    for flat_name, tensor in moments.items():
         name, _, key = flat_name.rpartition("/")
         # A copy, because the tensors are mapped from the file, and vector instructions, and so the
         # bits of a resumed run, may depend on the addresses.
         entries.setdefault(name, {})[key] = tensor.clone()
-    names = {parameter: name for name, parameter in model.named_parameters()}
-    order = (names[parameter] for group in optimizer.param_groups for parameter in group["params"])
-    state = {index: entries[name] for index, name in enumerate(order) if name in entries}
-    optimizer.load_state_dict(
-        {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}
-    )
+    state = {
+        number: entries[names[parameter]]
+        for number, parameter in enumerate(grouped)
+        if names[parameter] in entries
+    }
+    optimizer.load_state_dict(saved | {"state": state})
 
 
 def _checkpoints(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, the oldest first."""
     return sorted(folder.glob("step-" + "[0-9]" * 8))
 
 
 def _damage(path: Path) -> str | None:
     """The damage of a checkpoint; None if every file matches its digest."""
     try:
-        recorded = read_bytes(path / DIGESTS).splitlines()
+        recorded = read_bytes(path / DIGESTS).splitlines(keepends=True)
         for name in (MODEL, OPTIMIZER, STATE):
-            if (
-                not (path / name).is_file()
-                or _digest_line(path / name).strip().encode() not in recorded
-            ):
+            # A pipe in its place would have no end.
+            if not (path / name).is_file() or _digest_line(path / name) not in recorded:
                 return f"{name} does not match its digest in {DIGESTS}"
     except (OSError, DamagedFileError) as error:
         return str(error)
     return None
 
 
-def _digest_line(path: Path) -> str:
+def _digest_line(path: Path) -> bytes:
+    """The line of a file in the format of b2sum."""
     with path.open("rb") as file:
-        return f"{hashlib.file_digest(file, 'blake2b').hexdigest()}  {path.name}\n"
+        return f"{hashlib.file_digest(file, 'blake2b').hexdigest()}  {path.name}\n".encode()
 
 
 def _write_tensors(path: Path, tensors: NamedTensors) -> None:

@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, collate, micro_batches
@@ -32,7 +30,7 @@ from albert_lab.measures.measure import (
 )
 from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
 from albert_lab.score import LINEAR_PROBE, Documents, Score, by_document, loss_name, paired, share
-from albert_lab.training.device import autocast, fetch, inputs_of, synchronize, tensor_on
+from albert_lab.training.device import Clock, autocast, fetch, inputs_of, tensor_on
 
 if TYPE_CHECKING:  # it takes a second to import, and only probes need it
     from sklearn.pipeline import Pipeline
@@ -51,13 +49,21 @@ class Evaluation:
     documents: dict[str, Documents] = field(default_factory=dict)
 
 
+@dataclass
 class Evaluator:
     """Scores a model, which is then in evaluation mode, on fixed sets that do not depend on a run's
     seed or objective.
 
     Every set is masked like the training batches ("the same procedure", section 4.1), at its use.
+    A set that cannot be made from the text is a ConfigError.
 
     Attributes:
+        config: lengths, masking, sizes, the labels of the model's head, and the precision.
+        train: the training text without added text, for probes.
+        dev: the held-out text.
+        floors: whether each segment by itself answers each pair correctly [pairs] bool, by measure
+            (see measures/segments_floor.py); empty if unknown.
+        is_stopped: called before every forward pass; if true, StoppedError ends the evaluation.
         pairs: the held-out pairs of each measure; pair measures of which the text has none are left
             out.
         probes: pairs of training documents, by measure, on which its linear probe is fitted.
@@ -65,46 +71,26 @@ class Evaluator:
             without a head.
     """
 
-    def __init__(
-        self,
-        config: RunConfig,
-        train: Shards,
-        dev: Shards,
-        tokenizer: Tokenizer,
-        floors: Mapping[str, np.ndarray],
-        device: torch.device,
-        is_stopped: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """Plans the sets.
+    config: RunConfig
+    train: Shards
+    dev: Shards
+    tokenizer: Tokenizer
+    floors: Mapping[str, np.ndarray]
+    device: torch.device
+    is_stopped: Callable[[], bool] = lambda: False
 
-        Args:
-            config: lengths, masking, sizes, the labels of the model's head, and the precision.
-            train: the training text without added text, for probes.
-            dev: the held-out text.
-            floors: whether each segment by itself answers each pair correctly [pairs] bool, by
-                measure (see measures/segments_floor.py); empty if unknown.
-            is_stopped: called before every forward pass; if true, StoppedError ends the evaluation.
-
-        Raises:
-            ConfigError: a set cannot be made from the text.
-        """
-        self.config, self.train, self.dev, self.tokenizer, self.floors = (
-            config,
-            train,
-            dev,
-            tokenizer,
-            floors,
-        )
-        self.device, self.is_stopped = device, is_stopped
-        self.autocast = autocast(config.machine.precision, device)
+    def __post_init__(self) -> None:
+        config = self.config
+        self.autocast = autocast(config.machine.precision, self.device)
         self.kinds = [label.kind for label in config.inter_sentence.labels]
-        self.pairs = self._made(dev, catalog.of_kind(HeldOutPairs), config.evaluation.num_pairs)
+        held_out = catalog.of_kind(HeldOutPairs)
+        self.pairs = self._made(self.dev, held_out, config.evaluation.num_pairs)
         probed = [
             measure
             for measure in catalog.of_kind(PairMeasure)
             if measure.probe and measure.name in self.pairs
         ]
-        self.probes = self._made(train, probed, config.evaluation.num_probe_pairs)
+        self.probes = self._made(self.train, probed, config.evaluation.num_probe_pairs)
         self._masked_once: dict[str, Batch] = {}
 
     def _made(
@@ -134,7 +120,8 @@ class Evaluator:
         return self._masked(self.train, self.probes[measure.name])
 
     def _masked(self, shards: Shards, pairs: Pairs) -> Batch:
-        config, rng = self.config, generator(Stream.MASKING, self.config.evaluation.seed, 0)
+        config = self.config
+        rng = generator(Stream.MASKING, config.evaluation.seed, 0)
         return collate(
             shards, pairs, self.tokenizer, config.masking, config.max_sequence_length, rng
         )
@@ -173,19 +160,18 @@ class Evaluator:
         so many seconds.
         """
         batch = self.batch(catalog.MLM)
-        tokens, spent = 0, 0.0
+        clock = Clock(self.device)
+        tokens = 0
         model.eval()
         with torch.inference_mode(), self.autocast():
             for part in cycle(micro_batches(batch, self.config.evaluation.batch_size)):
                 inputs = inputs_of(part, self.device)
-                synchronize(self.device)
-                start = perf_counter()
-                model(**inputs)
-                synchronize(self.device)
-                tokens, spent = tokens + part.num_tokens, spent + perf_counter() - start
-                if spent >= seconds:
+                with clock.training():
+                    model(**inputs)
+                tokens += part.num_tokens
+                if clock.training_seconds >= seconds:
                     break
-        return tokens / spent
+        return tokens / clock.training_seconds
 
     def _evaluate(
         self,
@@ -197,37 +183,40 @@ class Evaluator:
         """The scores of a model in some measures, on the first num_pairs pairs of each, or on
         all.
         """
-        done = Evaluation()
+        result = Evaluation()
+        # Whether each answer is right, by score [pairs] bool.
         right: dict[str, np.ndarray] = {}
         # What single segments answer is known of all pairs only.
         floors = self.floors if num_pairs is None else {}
         for measure in measures:  # differences come after what they are of
-            if isinstance(measure, OwnTextMeasure):
-                with torch.inference_mode():
-                    score, documents = measure.taken(model, self.tokenizer, self.device)
-                done.scores[measure.name] = score
-                done.documents[measure.name] = documents
-            elif isinstance(measure, TokenMeasure) and measure.name in self.pairs:
-                self._take_tokens(done, model, measure, self.batch(measure, num_pairs))
-            elif isinstance(measure, PairMeasure) and measure.name in self.pairs:
-                probe = probes.get(measure.fitted_as or measure.name)
-                if probe or self.kinds:
-                    batch = self.batch(measure, num_pairs)
-                    floor = floors.get(measure.name)
-                    right |= self._take_pairs(done, model, measure, batch, probe, floor)
-            elif isinstance(measure, Difference) and {measure.of, measure.minus} <= right.keys():
-                by = done.scores[measure.of].by
-                done.scores[measure.name] = _difference(measure, right, floors, by)
-                minuend = done.documents.get(measure.of)
-                subtrahend = done.documents.get(measure.minus)
-                if minuend and subtrahend:
-                    done.documents[measure.name] = minuend.minus(subtrahend)
-            elif isinstance(measure, Baseline) and measure.pairs_of in self.probes:
-                self._take_baseline(done, model, measure)
-        return done
+            name = measure.name
+            match measure:
+                case OwnTextMeasure():
+                    with torch.inference_mode():
+                        score, documents = measure.taken(model, self.tokenizer, self.device)
+                    result.scores[name] = score
+                    result.documents[name] = documents
+                case TokenMeasure():
+                    self._take_tokens(result, model, measure, self.batch(measure, num_pairs))
+                case PairMeasure() if name in self.pairs:
+                    probe = probes.get(measure.fitted_as or name)
+                    if probe or self.kinds:
+                        batch = self.batch(measure, num_pairs)
+                        floor = floors.get(name)
+                        right |= self._take_pairs(result, model, measure, batch, probe, floor)
+                case Difference() if {measure.of, measure.minus} <= right.keys():
+                    by = result.scores[measure.of].by
+                    result.scores[name] = _difference(measure, right, floors, by)
+                    minuend = result.documents.get(measure.of)
+                    subtrahend = result.documents.get(measure.minus)
+                    if minuend and subtrahend:
+                        result.documents[name] = minuend.minus(subtrahend)
+                case Baseline() if measure.pairs_of in self.probes:
+                    self._take_baseline(result, model, measure)
+        return result
 
     def _take_tokens(
-        self, done: Evaluation, model: PretrainingModel, measure: TokenMeasure, batch: Batch
+        self, result: Evaluation, model: PretrainingModel, measure: TokenMeasure, batch: Batch
     ) -> None:
         correct, losses = [], []
         for part, output in self._outputs(model, batch, mlm=True):
@@ -239,19 +228,17 @@ class Evaluator:
         right = fetch(correct)
         loss = fetch(losses).astype(np.float64)
         n = len(right)
-        mean = _finite(float(loss.sum()) / n)
-        _, counts = np.unique(batch.masked_labels, return_counts=True)
-        most_frequent = 100 * float(counts.max()) / n
-        done.scores[measure.name] = share(
-            int(right.sum()), n, floor=most_frequent, by=HEAD, loss=mean
+        most_frequent = 100 * float(np.bincount(batch.masked_labels).max()) / n
+        result.scores[measure.name] = share(
+            int(right.sum()), n, floor=most_frequent, by=HEAD, loss=_finite(float(loss.sum()) / n)
         )
         source = self._sources(measure.name)[batch.masked_positions // batch.input_ids.shape[1]]
-        done.documents[measure.name] = by_document(source, right)
-        done.documents[loss_name(measure.name)] = by_document(source, loss)
+        result.documents[measure.name] = by_document(source, right)
+        result.documents[loss_name(measure.name)] = by_document(source, loss)
 
     def _take_pairs(
         self,
-        done: Evaluation,
+        result: Evaluation,
         model: PretrainingModel,
         measure: PairMeasure,
         batch: Batch,
@@ -261,53 +248,46 @@ class Evaluator:
         """Scores the answers of the head, and of a probe; whether each is right [pairs] bool, by
         score.
         """
-        margins, pooled = self._read(model, batch, measure.negative)
+        log_odds, pooled = self._read(model, batch, measure.negative)
         answers: dict[str, tuple[np.ndarray, str]] = {}
         if probe is not None:
-            of_probe = probe.decision_function(pooled), LINEAR_PROBE
-            answers[measure.name] = of_probe
-            if measure.probe:
-                answers[measure.probe] = of_probe
-        if self.kinds:
-            answers[measure.name] = margins, HEAD
-        segments = None if floor is None else 100 * float(floor.mean())
-        for name, (log_odds, by) in answers.items():
-            score = _score(log_odds, batch.pair_labels, by)
-            done.scores[name] = score.model_copy(update={"segments_floor": segments})
-        right = {
-            name: (log_odds > 0) == batch.pair_labels for name, (log_odds, _) in answers.items()
-        }
+            by_probe = probe.decision_function(pooled), LINEAR_PROBE
+            answers = dict.fromkeys((measure.name, measure.probe or measure.name), by_probe)
+        if log_odds is not None:
+            answers[measure.name] = log_odds, HEAD
         # Changed pairs belong to the documents of those that they were made of, if they are as
         # many.
         made_of = measure.fitted_as if measure.changed and measure.fitted_as in self.pairs else None
         source = self._sources(made_of or measure.name)
-        for name, is_right in right.items():
-            if len(is_right) == len(source):
-                done.documents[name] = by_document(source, is_right)
+        segments = None if floor is None else 100 * float(floor.mean())
+        right: dict[str, np.ndarray] = {}
+        for name, (odds, by) in answers.items():
+            score = _score(odds, batch.pair_labels, by)
+            result.scores[name] = score.model_copy(update={"segments_floor": segments})
+            right[name] = (odds > 0) == batch.pair_labels
+            if len(right[name]) == len(source):
+                result.documents[name] = by_document(source, right[name])
         return right
 
-    def _take_baseline(self, done: Evaluation, model: PretrainingModel, measure: Baseline) -> None:
-        pair_measure = next(
-            other for other in catalog.of_kind(PairMeasure) if other.name == measure.pairs_of
-        )
-        held_out = self.pairs[pair_measure.name]
+    def _take_baseline(
+        self, result: Evaluation, model: PretrainingModel, measure: Baseline
+    ) -> None:
+        compared = catalog.MEASURES[measure.pairs_of]
+        assert isinstance(compared, PairMeasure)
+        held_out = self.pairs[compared.name]
         if isinstance(measure, RandomProbe):
-            random = (
-                PretrainingModel(model.encoder.shape, len(self.kinds), self.config.seed)
-                .to(self.device)
-                .eval()
-            )
-            _, pooled = self._read(random, self.batch(pair_measure), pair_measure.negative)
-            log_odds = self._fit_probes(random, [pair_measure])[
-                pair_measure.name
-            ].decision_function(pooled)
+            random = PretrainingModel(model.encoder.shape, len(self.kinds), self.config.seed)
+            random.to(self.device).eval()
+            _, pooled = self._read(random, self.batch(compared), compared.negative)
+            probe = self._fit_probes(random, [compared])[compared.name]
+            log_odds = probe.decision_function(pooled)
         else:
             log_odds = word_overlap.log_odds(
-                self.train, self.probes[pair_measure.name], self.dev, held_out
+                self.train, self.probes[compared.name], self.dev, held_out
             )
-        done.scores[measure.name] = _score(log_odds, held_out.label, measure.by)
+        result.scores[measure.name] = _score(log_odds, held_out.label, measure.by)
         is_right = (log_odds > 0) == held_out.label
-        done.documents[measure.name] = by_document(self._sources(pair_measure.name), is_right)
+        result.documents[measure.name] = by_document(self._sources(compared.name), is_right)
 
     def _sources(self, measure: str) -> np.ndarray:
         """The source document of the first segment of each pair of a measure [pairs]."""
@@ -332,21 +312,22 @@ class Evaluator:
 
     def _read(
         self, model: PretrainingModel, batch: Batch, negative: str
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The log-odds of a negative kind by the head [pairs], empty without a head; pooled output
+    ) -> tuple[np.ndarray | None, np.ndarray]:
+        """The log-odds of a negative kind by the head [pairs], None without a head; pooled output
         [pairs, hidden].
         """
-        margins, pooled = [torch.empty(0)], []
+        log_odds, pooled = [], []
         for _, output in self._outputs(model, batch, mlm=False):
             if self.kinds:
                 assert output.pair_logits is not None
-                margins.append(margin(output.pair_logits.float(), self.kinds, negative))
+                log_odds.append(margin(output.pair_logits.float(), self.kinds, negative))
             pooled.append(output.pooled.float())
-        return fetch(margins[1:] or margins), fetch(pooled)
+        return fetch(log_odds) if log_odds else None, fetch(pooled)
 
     def _outputs(
         self, model: PretrainingModel, batch: Batch, *, mlm: bool
     ) -> Iterator[tuple[Batch, PretrainingOutput]]:
+        """The outputs of a model for each part of a batch; without `mlm`, no token is predicted."""
         for part in micro_batches(batch, self.config.evaluation.batch_size):
             if self.is_stopped():
                 raise StoppedError
@@ -361,12 +342,14 @@ def _difference(
     measure: Difference, right: Mapping[str, np.ndarray], floors: Mapping[str, np.ndarray], by: str
 ) -> Score:
     """The difference of two measures; its floor is that of the floors' answers."""
-    value, low, high = paired(right[measure.of], right[measure.minus])
+    minuend = right[measure.of]
+    value, low, high = paired(minuend, right[measure.minus])
     segments = None
-    if measure.of in floors and measure.minus in floors:
+    if {measure.of, measure.minus} <= floors.keys():
         segments = 100 * float(floors[measure.of].mean() - floors[measure.minus].mean())
-    n = len(right[measure.of])
-    return Score(value=value, n=n, low=low, high=high, floor=0, by=by, segments_floor=segments)
+    return Score(
+        value=value, n=len(minuend), low=low, high=high, floor=0, by=by, segments_floor=segments
+    )
 
 
 def margin(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.Tensor:
@@ -378,13 +361,12 @@ def margin(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.T
     on SOP as trained.
 
     Args:
+        logits: [batch, kinds].
         negative: the kind of pair in the set that is not consecutive.
     """
     others = [negative] if negative in kinds else [kind for kind in kinds if kind != CONSECUTIVE]
-    return (
-        logits[:, [kinds.index(kind) for kind in others]].logsumexp(-1)
-        - logits[:, kinds.index(CONSECUTIVE)]
-    )
+    chosen = logits[:, [kinds.index(kind) for kind in others]].logsumexp(-1)
+    return chosen - logits[:, kinds.index(CONSECUTIVE)]
 
 
 def _finite(loss: float) -> float:
@@ -395,29 +377,14 @@ def _finite(loss: float) -> float:
     return loss
 
 
-def _score(margins: np.ndarray, labels: np.ndarray, by: str) -> Score:
+def _score(log_odds: np.ndarray, labels: np.ndarray, by: str) -> Score:
     """The score of answers to pairs by their log-odds of label 1 [pairs]."""
-    positive, right = float(np.mean(labels)), (margins > 0) == labels
-    signed = np.where(labels == 1, margins, -margins).astype(np.float64)
-    loss, constant = (
-        _finite(float(np.mean(np.logaddexp(0, -signed)))),
-        100 * max(positive, 1 - positive),
-    )
-    score = share(int(right.sum()), len(right), floor=constant, by=by, loss=loss)
-    return score.model_copy(update={"auc": auc_of(margins, labels)})
-
-
-def auc_of(margins: np.ndarray, labels: np.ndarray) -> float | None:
-    """The share of pairs of a positive and a negative that the margins order correctly, in percent
-    (ties: half).
-    """
-    ranks, positive = rankdata(margins), labels == 1
-    n, others = int(positive.sum()), int((~positive).sum())
-    return (
-        100 * float(ranks[positive].sum() - n * (n + 1) / 2) / (n * others)
-        if n and others
-        else None
-    )
+    right = (log_odds > 0) == labels
+    positive = float(np.mean(labels))
+    signed = np.where(labels == 1, log_odds, -log_odds).astype(np.float64)
+    loss = _finite(float(np.mean(np.logaddexp(0, -signed))))
+    constant = 100 * max(positive, 1 - positive)
+    return share(int(right.sum()), len(right), floor=constant, by=by, loss=loss)
 
 
 class StoppedError(Exception):

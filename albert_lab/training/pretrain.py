@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -31,7 +31,6 @@ from albert_lab.training.step import GraphedStep, Step, Sums, total, with_graphs
 INFERENCE_SECONDS = 2.0  # that a run measures inference for, at its end
 PAIR_HEAD = "pair_head."  # in the names of its parameters
 FINAL_STEPS = 100  # whose mean loss is the recorded final loss
-_KEPT = ("tokens", "last_losses", "curve_points")
 
 
 @dataclass(frozen=True)
@@ -77,29 +76,47 @@ class Progress:
         self.pairs += len(batch)
 
     def state_dict(self) -> dict[str, Any]:
-        """All but seconds, which the clock keeps."""
-        shown = {"masked": self.masked, "pairs": self.pairs}
-        state = {"step": self.steps, "shown": shown} | {key: getattr(self, key) for key in _KEPT}
-        return state if self.unexplained is None else state | {"unexplained": self.unexplained}
+        """All but seconds, which the clock keeps; the names of the keys are those of checkpoints on
+        disk.
+        """
+        return {
+            "step": self.steps,
+            "shown": {"masked": self.masked, "pairs": self.pairs},
+            "tokens": self.tokens,
+            "last_losses": self.last_losses,
+            "curve_points": self.curve_points,
+            "unexplained": self.unexplained,
+        }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        for key, value in (state["shown"] | {key: state[key] for key in _KEPT}).items():
-            setattr(self, key, value)
-        self.steps, self.seconds = state["step"], state["clock"]["training_seconds"]
-        self.unexplained = state.get("unexplained")
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> "Progress":
+        """The progress in the state of a checkpoint."""
+        return cls(
+            **state["shown"],
+            steps=state["step"],
+            tokens=state["tokens"],
+            seconds=state["clock"]["training_seconds"],
+            last_losses=state["last_losses"],
+            curve_points=state["curve_points"],
+            unexplained=state.get("unexplained"),
+        )
 
 
 def means_of(steps: Sequence[Sums], masked: int, pairs: int) -> dict[str, float]:
-    """Means over steps of what Step.take() returned, accuracies in percent; waits for the
-    device.
+    """Means over steps of what Step.take() returned, accuracies in percent; waits for the device.
+
+    Args:
+        masked, pairs: the number of predicted tokens and of pairs in all these steps.
     """
-    sums = {key: float(sum(step[key] for step in steps)) for key in steps[0]}
-    means = {"loss": (sums["mlm_loss"] + sums.get("pair_loss", 0.0)) / len(steps)}
-    for name, number in (("mlm", masked), ("pair", pairs)):
-        if f"{name}_loss" in sums:
-            means[f"{name}_loss"] = sums[f"{name}_loss"] / len(steps)
-            means[f"{name}_accuracy"] = 100 * sums[f"{name}_correct"] / number
-    return means | {"gradient_norm": sums["gradient_norm"] / len(steps)}
+    answers = {"mlm_correct": masked, "pair_correct": pairs}
+    means: dict[str, float] = {}
+    for key in steps[0]:
+        summed = float(sum(step[key] for step in steps))
+        if key in answers:
+            means[key.replace("correct", "accuracy")] = 100 * summed / answers[key]
+        else:
+            means[key] = summed / len(steps)
+    return means | {"loss": means["mlm_loss"] + means.get("pair_loss", 0.0)}
 
 
 @dataclass(frozen=True)
@@ -148,11 +165,11 @@ class Pretrainer:
         self.step = Step(config, self.model, self.optimizer, self.device, self.processes)
         self.clock = Clock(self.device)
         self.progress = Progress()
-        # The step of the last checkpoint. Before a step there is nothing to save, but for a run
-        # without steps.
-        self.saved_at: int | None = 0 if config.budget.value else None
-        self.next_save = 0.0  # its time
-        self.earlier_peak = 0
+        # The step and the time of the last checkpoint. Before a step there is nothing to save, but
+        # for a run without steps.
+        self.saved_step: int | None = 0 if config.budget.value else None
+        self.saved_time = perf_counter()
+        self.earlier_peak = 0  # of memory, of the processes that trained this run before
 
     @property
     def untrained(self) -> tuple[str, ...]:
@@ -228,7 +245,6 @@ class Pretrainer:
     def _train(self) -> None:
         """Take steps to the end of the budget, and do what is due between them."""
         steps = with_graphs(self.step)
-        self.next_save = perf_counter() + self.config.machine.checkpoint_seconds
         with closing(self.batches.prefetch(self.progress.steps, lambda: self.share)) as stream:
             while True:
                 decision = self._decide()
@@ -240,39 +256,34 @@ class Pretrainer:
                     return
                 if decision.is_save_due:
                     self._save()
-                    self.next_save = perf_counter() + self.config.machine.checkpoint_seconds
                 self._take_steps(steps, stream)
 
     def _take_steps(self, steps: Step | GraphedStep, stream: Iterator[Batch]) -> None:
         """Take steps until something else is due, and log their means; the training clock runs
         meanwhile.
         """
-        config, progress, taken = self.config, self.progress, list[Sums]()
-        masked, pairs = progress.masked, progress.pairs
+        progress = self.progress
+        before = replace(progress)
+        taken: list[Sums] = []
+        is_due = False
         self.model.train()
         with self.clock.training():
-            is_due = False
             while not is_due:
-                batch = next(stream)
-                factor = learning_rate_factor(
-                    self.share, config.optimizer.warmup, config.optimizer.decay
-                )
-                set_learning_rate(self.optimizer, config.learning_rate * factor)
-                taken.append(steps.take(batch, progress.steps))
-                progress.add(batch)
+                taken.append(self._take_step(steps, next(stream)))
                 decision = self._decide()
                 is_due = (
-                    progress.steps % config.machine.log_every_steps == 0
-                    or self.share >= config.budget.stop_at
+                    decision.is_stopped
+                    or decision.is_save_due
+                    or self._is_point_due()
+                    or progress.steps % self.config.machine.log_every_steps == 0
+                    or self.share >= self.config.budget.stop_at
                 )
-                is_due |= decision.is_stopped or decision.is_save_due or self._is_point_due()
-        means = means_of(taken, progress.masked - masked, progress.pairs - pairs)
+        means = means_of(taken, progress.masked - before.masked, progress.pairs - before.pairs)
         if not math.isfinite(means["loss"]):
-            said = (
-                f"the loss is {means['loss']} at step {progress.steps:,}; a lower learning "
-                "rate may help"
+            raise DivergedError(
+                f"the loss is {means['loss']} at step {progress.steps:,}; a lower learning rate "
+                "may help"
             )
-            raise DivergedError(said)
         losses = torch.stack([total(sums) for sums in taken]).tolist()
         progress.last_losses = [*progress.last_losses, *losses][-FINAL_STEPS:]
         seconds = self.clock.training_seconds
@@ -281,15 +292,25 @@ class Pretrainer:
             "tokens": progress.tokens,
             "tokens_per_second": progress.tokens / max(seconds, 1e-9),
             "training_seconds": seconds,
-            "seconds_left": seconds / self.share * max(0.0, config.budget.stop_at - self.share),
+            "seconds_left": seconds * max(0.0, self.config.budget.stop_at / self.share - 1),
         }
         self._write("training", means | speed)
 
+    def _take_step(self, steps: Step | GraphedStep, batch: Batch) -> Sums:
+        """Take one step, at the learning rate of the used share of the budget before it."""
+        optimizer = self.config.optimizer
+        factor = learning_rate_factor(self.share, optimizer.warmup, optimizer.decay)
+        set_learning_rate(self.optimizer, self.config.learning_rate * factor)
+        sums = steps.take(batch, self.progress.steps)
+        self.progress.add(batch)
+        return sums
+
     def _decide(self) -> Decision:
         """The common decision of all processes; each process calls it at the same places."""
+        unsaved_seconds = perf_counter() - self.saved_time
         decision = self.processes.decide(
             is_stopped=self.is_stopped(),
-            is_save_due=perf_counter() >= self.next_save,
+            is_save_due=unsaved_seconds >= self.config.machine.checkpoint_seconds,
             seconds=self.clock.training_seconds,
         )
         self.progress.seconds = decision.seconds
@@ -310,11 +331,10 @@ class Pretrainer:
             "tokens": self.progress.tokens,
             "training_seconds": self.clock.training_seconds,
         }
-        columns |= {name: score.value for name, score in scores.items()}
-        columns |= {f"{name}_n": score.n for name, score in scores.items()}
-        columns |= {
-            loss_name(name): score.loss for name, score in scores.items() if score.loss is not None
-        }
+        for name, score in scores.items():
+            columns |= {name: score.value, f"{name}_n": score.n}
+            if score.loss is not None:
+                columns[loss_name(name)] = score.loss
         self._write("evaluation", columns)
 
     def _write(self, event: str, columns: dict[str, Any]) -> None:
@@ -333,12 +353,12 @@ class Pretrainer:
                 self.checkpoints, self.model, self.optimizer, self.run_name, self.say
             )
         if state:
-            self.saved_at = state["step"]
-        if state is None and self.start:
+            self.saved_step = state["step"]
+        elif self.start:
             # None if only weights are kept: then they are set already
             state = self._inherit(self.start)
         if state:
-            self.progress.load_state_dict(state)
+            self.progress = Progress.from_state(state)
             self.clock.load_state_dict(state["clock"])
             self.earlier_peak = state["peak_memory_bytes"]
             self.batches.load_state_dict(state["epochs"], state["step"])
@@ -362,25 +382,25 @@ class Pretrainer:
             self.say(f"continues where {start.run_name} ended")
             return state
         weights = checkpoint.read_weights(checkpoint.last_weights(checkpoints, start.run_name))
-        shape = self.model.encoder.shape
+        own = checkpoint.weights_of(self.model)
         converted = convert(
-            weights, start.shape, shape, self.config.conversion, self.batches.first_tokens
+            weights,
+            start.shape,
+            self.model.encoder.shape,
+            self.config.conversion,
+            self.batches.first_tokens,
         )
         self.progress.unexplained = converted.unexplained
-        tensors = converted.tensors
-        head = {
-            name: tensor.detach()
-            for name, tensor in self.model.named_parameters()
-            if name.startswith(PAIR_HEAD)
+        tensors = {
+            name: tensor
+            for name, tensor in converted.tensors.items()
+            if name in own or not name.startswith(PAIR_HEAD)
         }
-        is_new = head and not any(name.startswith(PAIR_HEAD) for name in tensors)
-        if is_new or not head:
-            tensors = {
-                name: tensor for name, tensor in tensors.items() if not name.startswith(PAIR_HEAD)
-            } | head
-        checkpoint.set_weights(self.model, tensors, f"the state of {start.run_name}")
+        new_head = {name: own[name] for name in own.keys() - tensors if name.startswith(PAIR_HEAD)}
+        checkpoint.set_weights(self.model, tensors | new_head, f"the state of {start.run_name}")
         self.say(
-            f"starts from the weights of {start.run_name}" + ", with a new pair head" * bool(is_new)
+            f"starts from the weights of {start.run_name}"
+            + ", with a new pair head" * bool(new_head)
         )
         return None
 
@@ -390,7 +410,8 @@ class Pretrainer:
         return {"changes": changed, "unexplained": self.progress.unexplained} if changed else None
 
     def _save(self) -> None:
-        if self.log and self.saved_at != self.progress.steps:
+        """Write a checkpoint, as the leader; nothing if this step has one."""
+        if self.log and self.saved_step != self.progress.steps:
             state = {
                 **self.progress.state_dict(),
                 "log_bytes": self.log.flush(),
@@ -400,7 +421,9 @@ class Pretrainer:
                 "epochs": self.batches.state_dict(),
             }
             checkpoint.save(self.checkpoints, self.model, self.optimizer, state)
-        self.saved_at = self.progress.steps
+        self.saved_step = self.progress.steps
+        self.saved_time = perf_counter()
 
     def _peak_memory(self) -> int:
+        """Peak in bytes, of this process and of those that trained this run before."""
         return max(self.earlier_peak, peak_memory_bytes(self.device))

@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from albert_lab.measures.measure import HeldOutPairs, OwnTextMeasure, PairMeasur
 from albert_lab.model.encoder import PretrainingModel, PretrainingOutput
 from albert_lab.score import Documents, share
 from albert_lab.training import evaluate
-from albert_lab.training.device import inputs_of
+from albert_lab.training.device import Clock, inputs_of
 from albert_lab.training.evaluate import Evaluator, StoppedError, margin
 
 CPU = torch.device("cpu")
@@ -171,7 +172,7 @@ def test_inference_is_timed_pass_by_pass_until_its_seconds_are_over(corpus, monk
         corpus, "inter_sentence=none", "evaluation.num_pairs=40", "evaluation.batch_size=16"
     )
     ticks = iter(range(10_000))
-    monkeypatch.setattr(evaluate, "perf_counter", lambda: next(ticks))
+    monkeypatch.setattr(evaluate, "Clock", partial(Clock, time=lambda: next(ticks)))
     result = evaluator(config)
     batch = result.batch(catalog.MLM)
     speed = result.tokens_per_second(PretrainingModel.from_config(config), 4.0)
@@ -199,9 +200,7 @@ def test_a_probe_finds_information_in_the_pooled_output(corpus):
                 output.mlm_logits, None, torch.cat([labels[:, None], output.pooled[:, 1:]], 1)
             )
 
-    score = sets.evaluate(Telling.from_config(config)).scores["sop_probe"]
-    assert score.value > 90
-    assert (score.auc or 0) > 95
+    assert sets.evaluate(Telling.from_config(config)).scores["sop_probe"].value > 90
 
 
 def test_a_stop_ends_the_evaluation_before_the_next_forward_pass(corpus):
@@ -226,13 +225,3 @@ def test_losses_are_the_cross_entropies_of_the_answers(corpus):
     assert scores["sop_accuracy"].loss == pytest.approx(
         float(F.cross_entropy(pair_logits, labels[1])), rel=1e-5
     )
-
-
-def test_the_area_under_the_curve_is_that_of_scikit_learn():
-    from sklearn.metrics import roc_auc_score
-
-    rng = np.random.default_rng(0)
-    labels = rng.integers(2, size=300)
-    margins = np.round(rng.normal(size=300) + labels, 1)  # with ties
-    result = evaluate.auc_of(margins, labels)
-    assert result == pytest.approx(100 * roc_auc_score(labels, margins))
