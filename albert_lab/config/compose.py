@@ -121,6 +121,48 @@ def content_of(settings: Settings) -> dict[str, Any]:
     Raises:
         ConfigError: see compose().
     """
+    options, values = _options_and_values(settings)
+    composed = DictConfig({})
+    choices: dict[str, str] = {}
+    try:
+        pickled, choices = _of_options(tuple(sorted(options.items())))
+        composed = pickle.loads(pickled)
+        for key, value in values.items():
+            OmegaConf.update(composed, key, value, merge=True)
+        content: Any = OmegaConf.to_container(composed, resolve=True)
+    except (ConfigAttributeError, ConfigKeyError) as error:
+        key = str(error.full_key)
+        group = key.rpartition(".")[0]
+        option = f" of {group}={choices[group]}" if group in choices else ""
+        raise ConfigError(
+            f"unknown key {key}{option}; {_nearest(key, composed)}`albert-lab config show` prints "
+            "every key of the chosen options"
+        ) from error
+    # Of Hydra: `defaults` that are no list, or of an option that name the option.
+    except (HydraException, OmegaConfBaseException, ValueError, RecursionError) as error:
+        key = str(getattr(error, "full_key", ""))
+        remedy = ""
+        if "${" in str(settings.get(key, "")):
+            remedy = f"; if ${{ is text: {_as_one_value(f'{key}={settings[key]}')}"
+        raise ConfigError(_in_one_line(error) + remedy) from error
+    for group, choice in choices.items():
+        content[group].setdefault("name", choice)
+    if missing := sorted(OmegaConf.missing_keys(composed)):
+        raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
+    tokenizer = content["tokenizer"]
+    if tokenizer["model_file"] and "tokenizer.vocab_size" not in values:
+        size = vocabulary_size(str(tokenizer["model_file"]))
+        tokenizer["vocab_size"] = size or tokenizer["vocab_size"]
+    added = content["added_corpus"]
+    if added["source"] == "none" and added["path"] and "added_corpus" not in options:
+        raise ConfigError(
+            f"added_corpus.path={added['path']}: not read without added_corpus=files: give both"
+        )
+    return content
+
+
+def _options_and_values(settings: Settings) -> tuple[dict[str, str], dict[str, Value]]:
+    """The option of each group that settings choose, and the values of their other keys."""
     options: dict[str, str] = {}
     values: dict[str, Value] = {}
     for key, value in settings.items():
@@ -133,41 +175,7 @@ def content_of(settings: Settings) -> dict[str, Any]:
             file = f"{key}/{value}.yaml"
             remedy = own_code.missing_option(key, str(value), file) if key in own_code.DICTS else ""
             raise ConfigError(f"{key}={value} is unknown (allowed: {', '.join(allowed)}){remedy}")
-    composed = DictConfig({})
-    choices: dict[str, str] = {}
-    try:
-        pickled, choices = _of_options(tuple(sorted(options.items())))
-        composed = pickle.loads(pickled)
-        for key, value in values.items():
-            OmegaConf.update(composed, key, value, merge=True)
-        content: Any = OmegaConf.to_container(composed, resolve=True)
-    except (ConfigAttributeError, ConfigKeyError) as error:
-        key, remedy = (
-            str(error.full_key),
-            "`albert-lab config show` prints every key of the chosen options",
-        )
-        of = f" of {group}={choices[group]}" if (group := key.rpartition(".")[0]) in choices else ""
-        raise ConfigError(f"unknown key {key}{of}; {_nearest(key, composed)}{remedy}") from error
-    # Of Hydra: `defaults` that are no list, or of an option that name the option.
-    except (HydraException, OmegaConfBaseException, ValueError, RecursionError) as error:
-        key = str(getattr(error, "full_key", ""))
-        is_text = "${" in str(settings.get(key, ""))
-        remedy = f"; if ${{ is text: {_as_one_value(f'{key}={settings[key]}')}" if is_text else ""
-        raise ConfigError(_in_one_line(error) + remedy) from error
-    for group, choice in choices.items():
-        content[group].setdefault("name", choice)
-    if missing := sorted(key for key, value in _items(content) if value == "???"):
-        raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))
-    tokenizer, added = content["tokenizer"], content["added_corpus"]
-    if tokenizer["model_file"] and "tokenizer.vocab_size" not in values:
-        tokenizer["vocab_size"] = (
-            vocabulary_size(str(tokenizer["model_file"])) or tokenizer["vocab_size"]
-        )
-    if added["source"] == "none" and added["path"] and "added_corpus" not in options:
-        raise ConfigError(
-            f"added_corpus.path={added['path']}: not read without added_corpus=files: give both"
-        )
-    return content
+    return options, values
 
 
 @paths.cache_until_use_conf  # Hydra takes 40 ms, and the runs of a table have the same options
@@ -234,19 +242,19 @@ def validate(content: Any) -> RunConfig:
 
 
 def _nearest(key: str, composed: DictConfig) -> str:
-    known = [name for name, _ in _items(OmegaConf.to_container(composed))]
-    near = [name for name in known if name.endswith(f".{key}")] or difflib.get_close_matches(
-        key, known, n=1
-    )
+    """The question whether the key that is most alike was meant; empty if none is."""
+    known = [*_keys(OmegaConf.to_container(composed))]
+    same_name = [name for name in known if name.endswith(f".{key}")]
+    near = same_name or difflib.get_close_matches(key, known, n=1)
     return f"did you mean {near[0]}? " if near else ""
 
 
-def _items(content: Any, prefix: str = "") -> Iterator[tuple[str, Value]]:
-    """The keys of a configuration, those of groups before those in them, with their values."""
+def _keys(content: Any, prefix: str = "") -> Iterator[str]:
+    """The keys of a configuration, those of groups before those in them."""
     for name, value in content.items():
-        yield f"{prefix}{name}", value
+        yield f"{prefix}{name}"
         if isinstance(value, dict):
-            yield from _items(value, f"{prefix}{name}.")
+            yield from _keys(value, f"{prefix}{name}.")
 
 
 def _in_one_line(error: Exception) -> str:

@@ -100,6 +100,11 @@ class _Text(Section):
     text_field: str
     datasets: tuple[()] = ()  # in all records, and so in the names of runs
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of a source that has some."""
+        return self.path if isinstance(self.path, tuple) else (str(self.path),)
+
 
 class CorpusConfig(_Text):
     """The source of the text, its split into documents and sentences, and its cleaning.

@@ -203,9 +203,8 @@ class StagedBatches:
         self._shards = shards
         self._vocabulary = vocabulary
         self._config = config
-        self._schedule = [stage.model_dump() for stage in config.length_schedule.stages]
         self._passed: list[StageData] = []
-        self._number = -1  # no stage has begun
+        self._enter(0, 0)
 
     def prefetch(self, step: int, share: Callable[[], float]) -> Generator[Batch, None, None]:
         """The batches from a step on, prefetched by a thread that ends when the generator is
@@ -238,9 +237,9 @@ class StagedBatches:
         """The tokens of the first batches, special ones and those of masked positions too; at least
         `count`.
         """
-        batches, tokens = self._enter_stage(0, 0.0), list[np.ndarray]()
+        tokens: list[np.ndarray] = []
         while sum(map(len, tokens)) < count:
-            batch = batches.batch(len(tokens))
+            batch = self._batches.batch(len(tokens))
             tokens.append(batch.input_ids[batch.attention_mask])
         return np.concatenate(tokens)
 
@@ -248,13 +247,10 @@ class StagedBatches:
         """The data of each stage that began before this number of steps, in order; of no step, that
         of the first.
         """
-        self._begin()
         return (*self._passed, self._data(steps))
 
     def state_dict(self) -> dict[str, Any]:
-        self._begin()
         return {
-            "schedule": self._schedule,
             "number": self._number,
             "first_step": self._first_step,
             "counted_from": self._counted_from,
@@ -263,19 +259,18 @@ class StagedBatches:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], step: int) -> None:
-        """Restores the state before a step; ignores that of another schedule, and plans of other
-        text or other pairs.
+        """Restores the state before a step, of the same schedule; ignores plans of other text or
+        other pairs.
 
         What the stage has read of another text is counted as that.
         """
-        if state["schedule"] == self._schedule:
-            self._passed = [StageData(**stage) for stage in state["passed"]]
-            self._enter(state["number"], state["first_step"])
-            self._counted_from = state.get("counted_from", self._first_step)
-            is_restored = self._batches.load_state_dict(state["current"])
-            if not is_restored and state["current"]["stats"] and step > self._counted_from:
-                self._passed.append(self._data(step, state["current"]["stats"]))
-                self._counted_from = step
+        self._passed = [StageData(**stage) for stage in state["passed"]]
+        self._enter(state["number"], state["first_step"])
+        self._counted_from = state.get("counted_from", self._first_step)
+        is_restored = self._batches.load_state_dict(state["current"])
+        if not is_restored and state["current"]["stats"] and step > self._counted_from:
+            self._passed.append(self._data(step, state["current"]["stats"]))
+            self._counted_from = step
 
     def _enter_stage(self, step: int, share: float) -> Batches:
         """The batches at a step; if it is the first of a stage, notes the one before and enters
@@ -283,21 +278,13 @@ class StagedBatches:
         """
         number = bisect.bisect_right(self._config.stage_starts, share + _TOLERANCE) - 1
         if number != self._number:
-            if self._number >= 0:
-                self._passed.append(self._data(step))
+            self._passed.append(self._data(step))
             budget = self._config.budget
-            first = step if number else 0
-            # In steps, the schedule says where a stage begins, also if the run starts in the middle
-            # of it.
+            # In steps, the schedule says where a stage begins, also if it is read from its middle.
             if budget.unit == "steps":
-                first = math.ceil((self._config.stage_starts[number] - _TOLERANCE) * budget.value)
-            self._enter(number, first)
+                step = math.ceil((self._config.stage_starts[number] - _TOLERANCE) * budget.value)
+            self._enter(number, step)
         return self._batches
-
-    def _begin(self) -> None:
-        """Enter the first stage, of a run of no steps, which no batch has entered."""
-        if self._number < 0:
-            self._enter(0, 0)
 
     def _enter(self, number: int, first_step: int) -> None:
         # What the stage read before the step counted_from, of another text, is counted already.

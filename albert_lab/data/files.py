@@ -33,14 +33,14 @@ _REMEDY = (
     "iconv -t UTF-8"
 )
 # Suffixes of common formats that are not read, and what makes text of such a file.
-_PANDOC = "pandoc FILE -t plain --wrap=none -o FILE.txt makes text of it"
+_PANDOC = "pandoc {file} -t plain --wrap=none -o {file}.txt makes text of it"
 _CONVERTERS = {
     ".arrow": "datasets saved it: "
     "datasets.load_from_disk('{folder}').to_parquet('{name}.parquet') makes a table",
-    ".pdf": "pdftotext FILE makes text of it",
+    ".pdf": "pdftotext {file} makes text of it",
     **dict.fromkeys((".docx", ".odt", ".epub", ".rtf"), _PANDOC),
     **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar"), "unpack it, and give the folder"),
-    ".zst": "zstd -d FILE unpacks it",
+    ".zst": "zstd -d {file} unpacks it",
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as .csv"),
 }
 
@@ -61,20 +61,22 @@ def files_of(corpus: CorpusConfig) -> Named:
         MissingDataError: the path does not exist or cannot be read, or its package is not
             installed.
     """
-    key = f"{corpus.section}.path"
     files: Named = []
-    for path in corpus.path if isinstance(corpus.path, tuple) else [str(corpus.path)]:
+    for path in corpus.paths:
+        setting = f"{corpus.section}.path={path[:200]}"
         root = _in_package(corpus, path) if corpus.source == "package" else paths.expanded(path)
         try:
             named = _text_below(root) if root.is_dir() else _matches(root)
         except OSError as error:  # a path that is too long, or a folder that may not be read
-            message = f"{key}={path[:200]}: {error.filename or ''} {error.strerror}"
+            message = f"{setting}: {error.filename or ''} {error.strerror}"
             raise MissingDataError(message) from error
         for _, file in named:
-            if suffixes(file)[0] in _CONVERTERS:
-                raise ConfigError(f"{key}={path}: {_how_to_convert(file)}")
+            remedy = _CONVERTERS.get(suffixes(file)[0])
+            if remedy:
+                remedy = remedy.format(file=file.name, folder=file.parent, name=file.parent.name)
+                raise ConfigError(f"{setting}: {file} is not read as text; {remedy}")
         if not named:
-            message = f"{key}={path}: there is no text at {root.absolute()}"
+            message = f"{setting}: there is no text at {root.absolute()}"
             if root.is_dir():
                 read = f"names with no suffix, .txt or {', '.join(READERS)} are read"
                 message += f"; {read}, any name by a glob ('{path}/*.md')"
@@ -98,12 +100,8 @@ def _text_below(folder: Path) -> Named:
     return []
 
 
-def _how_to_convert(file: Path) -> str:
-    remedy = _CONVERTERS[suffixes(file)[0]].format(folder=file.parent, name=file.parent.name)
-    return f"{file} is not read as text; {remedy.replace('FILE', file.name)}"
-
-
 def _in_package(corpus: CorpusConfig, path: str) -> Path:
+    """The folder or file of an installed package, which need not be there."""
     package, _, inside = path.partition("/")
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
@@ -115,24 +113,24 @@ def _in_package(corpus: CorpusConfig, path: str) -> Path:
 
 
 def _matches(pattern: Path) -> Named:
-    if pattern.exists() or not has_magic(str(pattern)):
-        return [(pattern.name, checked(pattern))] if pattern.exists() else []
-    first = next(place for place, part in enumerate(pattern.parts) if has_magic(part))
-    root = Path(*pattern.parts[:first])
-    magic = pattern.parts[first:]
-    if any("**" in part and part != "**" for part in magic):
+    """The file of this name, or the files that match a glob; hidden ones only by a name."""
+    if pattern.exists():
+        return [(pattern.name, checked(pattern))]
+    root = pattern
+    while has_magic(str(root)):
+        root = root.parent
+    magic = pattern.relative_to(root)
+    if any("**" in part and part != "**" for part in magic.parts):
         raise ConfigError(
             f"{pattern}: ** stands for any folders, so it stands alone between slashes"
         )
+    files: list[Path] = []
     # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or out
     # of the folder.
-    matches = sorted(set(root.glob("/".join(magic))))
-    shown = [
-        file
-        for file in matches
-        if not any(part.startswith(".") for part in file.relative_to(root).parts)
-    ]
-    files = [checked(file) for file in shown if not file.is_dir()]
+    for match in {*root.glob(str(magic))} if magic.parts else ():
+        is_hidden = any(part.startswith(".") for part in match.relative_to(root).parts)
+        if not is_hidden and not match.is_dir():
+            files.append(checked(match))
     top = os.path.commonpath([file.parent for file in files]) if files else root
     return sorted((file.relative_to(top).as_posix(), file) for file in files)
 
@@ -146,17 +144,18 @@ def walk(folder: Path) -> Named:
             socket.
         OSError: a folder below it may not be read.
     """
-    top = folder.absolute()
-    files: list[Path] = []
-    folders = [top]
-    while folders:
-        visible = [entry for entry in os.scandir(folders.pop()) if not entry.name.startswith(".")]
-        for entry in visible:
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(Path(entry))
-            elif not os.path.isdir(entry):  # a link to a folder could lead back or out of it
-                files.append(checked(Path(entry)))
-    return sorted((file.relative_to(top).as_posix(), file) for file in files)
+    named: Named = []
+    for parent, folders, names in os.walk(folder, onerror=_fail):  # which follows no links
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            if not name.startswith("."):
+                file = Path(parent, name)
+                named.append((file.relative_to(folder).as_posix(), checked(file)))
+    return sorted(named)
+
+
+def _fail(error: OSError) -> None:
+    raise error
 
 
 def checked(file: Path) -> Path:
@@ -204,8 +203,9 @@ def digest_path(path: Path) -> str:
     MissingDataError.
     """
     if path not in known_digests:
+        is_folder = path.is_dir()
         known_digests[path] = (
-            _digest_files(walk(path)) if path.is_dir() else _digest_file(checked(path))
+            _digest_files(walk(path)) if is_folder else _digest_file(checked(path))
         )
     return known_digests[path]
 
@@ -261,12 +261,11 @@ def _split_lines(content: Iterable[bytes]) -> Iterator[bytes]:
     for line in content:
         if line.endswith(b"\n"):
             yield line[:-1]
-        else:
-            # the last line; or a whole file, whose lines end as on old Macs or, unless it is JSON,
-            # mainframes
-            yield from (
-                line if line.lstrip()[:1] in b"{[" else line.replace("\x85".encode(), b"\r")
-            ).splitlines()
+            continue
+        # The last line; or a whole file, whose lines end as on old Macs or mainframes. In JSON, the
+        # sign of the latter is a part of texts.
+        is_json = line.lstrip()[:1] in b"{["
+        yield from (line if is_json else line.replace("\x85".encode(), b"\r")).splitlines()
 
 
 # ---- records ----
@@ -358,10 +357,12 @@ def reader_of(file: Path) -> Callable[[Path], Records] | None:
 
 
 def _first_line(file: Path) -> str:
+    """The first line with text; empty if there is none."""
     return next((line.strip() for _, line in lines_of(file) if line.strip()), "")
 
 
 def _parse(text: str) -> Any:
+    """The content of a JSON array or object; None if it is none."""
     try:
         return json.loads(text) if text.lstrip().startswith(("[", "{")) else None
     except (ValueError, RecursionError):

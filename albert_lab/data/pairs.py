@@ -158,17 +158,15 @@ def check_kinds(spec: InterSentenceConfig, shards: Shards | None = None) -> None
     more documents.
     """
     kinds = {kind for _, kind, _ in _mix(spec)} | {spec.single_sentence_chunks} - {"drop"}
-    unknown = kinds - KINDS.keys()
-    if unknown:
+    for kind in kinds - KINDS.keys():
         raise ConfigError(
-            f"inter_sentence.labels: kind={min(unknown)} is unknown (allowed: {', '.join(KINDS)})"
+            f"inter_sentence.labels: kind={kind} is unknown (allowed: {', '.join(KINDS)})"
         )
     if shards and len(shards.source_offsets) <= 2 and any(KINDS[kind].is_across for kind in kinds):
         raise NoPairsError(
             f"inter_sentence={spec.name} pairs text of different source documents, and the "
-            f"{shards.split} text is one:"
-            " give more text, another share, blank lines between documents, or "
-            "corpus.document_characters=N to cut it"
+            f"{shards.split} text is one: give more text, another share, blank lines between "
+            "documents, or corpus.document_characters=N to cut it"
         )
 
 
@@ -211,14 +209,11 @@ def make_pairs(
     ]
     if missing or not len(pairs):
         raise NoPairsError(
-            f"inter_sentence={spec.name}: the {shards.split} text gives {len(pairs):,} pairs, "
-            "and none of kind"
-            f" {' or '.join(missing) or 'consecutive'}: {counts['dropped_chunks']:,} of "
-            f"{counts['chunks']:,} chunks of"
-            f" {config.max_sequence_length} tokens have one sentence. Give more text, a larger "
-            "max_sequence_length (a"
-            " stage of length_schedule has a shorter one), or for single sentences "
-            "inter_sentence=none"
+            f"inter_sentence={spec.name}: the {shards.split} text gives {len(pairs):,} pairs, and "
+            f"none of kind {' or '.join(missing) or 'consecutive'}: {counts['dropped_chunks']:,} "
+            f"of {counts['chunks']:,} chunks of {config.max_sequence_length} tokens have one "
+            "sentence. Give more text, a larger max_sequence_length (a stage of length_schedule "
+            "has a shorter one), or for single sentences inter_sentence=none"
         )
     order = generator(Stream.ORDER, seed, epoch).permutation(len(pairs))
     return replace(pairs.take(order), stats=_stats(pairs, counts, shards))

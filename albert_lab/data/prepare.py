@@ -92,18 +92,18 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
     last_message = time.monotonic()
     for split, text, sources in _batches(corpora, counts, skipped):
         tokens, lengths = _encode(sources, text, tokenizer, threads, counts)
-        counts[f"unknown {split}"] += int(np.count_nonzero(tokens == tokenizer.unk_id))
         writers[split].append(tokens, *lengths)
+        counts[split] += int(np.count_nonzero(tokens == tokenizer.unk_id))
         if time.monotonic() - last_message >= 10:  # seconds
             last_message = time.monotonic()
             say(f"encoding text: {counts['documents']:,} documents")
 
     written = {split: writers[split].counts for split in SPLITS}
-    num_documents = sum(count["documents"] for count in written.values())
-    for split, count in written.items():
-        if not count["documents"]:
+    num_documents = sum(part["documents"] for part in written.values())
+    for split, part in written.items():
+        if not part["documents"]:
             raise texts.empty_split(split, num_documents, corpus, skipped, counts[texts.REPEATED])
-        count["unknown_share"] = counts[f"unknown {split}"] / count["tokens"]
+        part["unknown_share"] = counts[split] / part["tokens"]
     known_digests.clear()  # to look at the files again
     if [fingerprint(source) for source in corpora] != fingerprints:
         raise ConfigError(
@@ -133,32 +133,25 @@ def _say_what_was_prepared(
     train, dev = meta["train"], meta["dev"]
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in meta["dropped"].items())
     say(
-        f"prepared {train['documents'] + dev['documents']:,} documents ({dev['documents']:,} "
-        "held out),"
-        f" {train['tokens'] + dev['tokens']:,} tokens; dropped: {dropped or 'nothing'}"
+        f"prepared {train['documents'] + dev['documents']:,} documents ({dev['documents']:,} held "
+        f"out), {train['tokens'] + dev['tokens']:,} tokens; dropped: {dropped or 'nothing'}"
     )
     unknown_share = max(train["unknown_share"], dev["unknown_share"])
     if unknown_share > _MANY_UNKNOWN:
         say(
-            f"warning: {100 * unknown_share:.1f} % of the tokens are unknown, <unk>: a larger "
-            "tokenizer.vocab_size or"
-            " tokenizer.character_coverage=1 knows more characters"
+            f"warning: {unknown_share:.1%} of the tokens are unknown, <unk>: a larger "
+            "tokenizer.vocab_size or tokenizer.character_coverage=1 knows more characters"
         )
     if skipped:
-        say(
-            f"warning: corpus.on_error=skip left {len(skipped):,} records out, such as "
-            f"{'; '.join(skipped[:5])}"
-        )
-    if corpus.source != "files":
-        return
-    for path in corpus.path if isinstance(corpus.path, tuple) else [str(corpus.path)]:
+        examples = "; ".join(skipped[:5])
+        say(f"warning: corpus.on_error=skip left {len(skipped):,} records out, such as {examples}")
+    for path in corpus.paths if corpus.source == "files" else ():
         folder = paths.expanded(path)
         others = sorted({*walk(folder)} - {*files_of(corpus)}) if folder.is_dir() else []
         if others:
-            first = others[0][0]
             say(
-                f"warning: {len(others):,} files of {folder} are not read, such as {first}: a "
-                "glob reads any name"
+                f"warning: {len(others):,} files of {folder} are not read, such as "
+                f"{others[0][0]}: a glob reads any name"
             )
 
 
@@ -173,32 +166,27 @@ def _batches(
     """
     seen: set[int] = set()
     held_out: set[int] = set()
-    parts: list[tuple[Split, CorpusConfig]] = [
-        ("dev", corpora[0]),
-        *(("train", corpus) for corpus in corpora),
-    ]
+    parts: list[tuple[Split, CorpusConfig]] = [("dev", corpora[0])]
+    parts.extend(("train", corpus) for corpus in corpora)
     for split, corpus in parts:
+        batch: list[list[str]] = []
         # Each record is read once for each split, and is counted once.
-        sources_of_split = _sources(corpus, split, skipped if split == "train" else [])
-        while sources := list(islice(sources_of_split, _BATCH)):
+        for source in texts.iterate(corpus, skipped if split == "train" else []):
+            text = "\n".join(source)
+            if texts.split_of(text, corpus.dev_share, corpus.split_seed) != split:
+                continue
+            documents: Iterable[texts.Document] = texts.documents_of(source, corpus)
             if split == "dev":
-                held_out.update(*(ngrams("\n".join(source)) for source in sources))
-            batch = []
-            for source in sources:
-                documents: Iterable[texts.Document] = texts.documents_of(source, corpus)
-                if split == "train" and corpus.repeats == "drop":
-                    documents = texts.without_repeated(documents, held_out, counts)
-                batch.append(
-                    ["\n".join(document) for document in texts.distinct(documents, counts, seen)]
-                )
+                held_out.update(ngrams(text))
+            elif corpus.repeats == "drop":
+                documents = texts.without_repeated(documents, held_out, counts)
+            distinct = texts.distinct(documents, counts, seen)
+            batch.append(["\n".join(document) for document in distinct])
+            if len(batch) == _BATCH:
+                yield split, corpus, batch
+                batch = []
+        if batch:
             yield split, corpus, batch
-
-
-def _sources(corpus: CorpusConfig, split: Split, skipped: list[str]) -> Iterator[texts.Document]:
-    """The source documents of one split."""
-    for source in texts.iterate(corpus, skipped):
-        if texts.split_of("\n".join(source), corpus.dev_share, corpus.split_seed) == split:
-            yield source
 
 
 def _encode(

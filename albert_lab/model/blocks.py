@@ -9,11 +9,11 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import nn
+from torch import Tensor, nn
 
 from albert_lab.model.shape import EncoderShape
 
-Activation = Callable[[torch.Tensor], torch.Tensor]
+Activation = Callable[[Tensor], Tensor]
 
 ACTIVATIONS: dict[str, Activation] = {
     "gelu_new": partial(F.gelu, approximate="tanh"),
@@ -35,7 +35,7 @@ class PositionEncoding(nn.Module):
     def __init__(self, shape: EncoderShape) -> None:
         super().__init__()
 
-    def rotate(self, query: torch.Tensor, key: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def rotate(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Query and key, both [batch, heads, sequence, head size], before their product."""
         return query, key
 
@@ -56,11 +56,11 @@ class Rope(PositionEncoding):
         self.register_buffer("cos", angles.cos(), persistent=False)
         self.register_buffer("sin", angles.sin(), persistent=False)
 
-    def rotate(self, query: torch.Tensor, key: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def rotate(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """See PositionEncoding; the first half of a head and the second are the pairs."""
         return self._turned(query), self._turned(key)
 
-    def _turned(self, states: torch.Tensor) -> torch.Tensor:
+    def _turned(self, states: Tensor) -> Tensor:
         places = states.shape[2]
         cos, sin = self.get_buffer("cos")[:places], self.get_buffer("sin")[:places]
         first, second = states.float().chunk(2, dim=-1)
@@ -81,7 +81,7 @@ class LayerScale(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(shape.hidden_size))
 
-    def forward(self, states: torch.Tensor) -> torch.Tensor:
+    def forward(self, states: Tensor) -> Tensor:
         """States [batch, sequence, hidden], scaled."""
         return self.weight * states
 
@@ -105,10 +105,10 @@ class Block(nn.Module, ABC):
 
     def add(
         self,
-        hidden_states: torch.Tensor,
-        compute: Callable[[torch.Tensor], torch.Tensor],
+        hidden_states: Tensor,
+        compute: Callable[[Tensor], Tensor],
         scale: nn.Module,
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Hidden states [batch, sequence, hidden] plus what the block computes of them, scaled.
 
         The LayerNorm is after the residual, as in ALBERT and BERT (modeling.py), or before the
@@ -134,11 +134,11 @@ class AttentionBlock(Block):
 
     def forward(
         self,
-        hidden_states: torch.Tensor,
-        attention_mask: torch.Tensor | None,
+        hidden_states: Tensor,
+        attention_mask: Tensor | None,
         positions: PositionEncoding,
         scale: nn.Module = UNSCALED,
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Hidden states [batch, sequence, hidden] after attention; see compute() and LayerScale."""
         return self.add(
             hidden_states, lambda states: self.compute(states, attention_mask, positions), scale
@@ -146,10 +146,10 @@ class AttentionBlock(Block):
 
     def compute(
         self,
-        hidden_states: torch.Tensor,
-        attention_mask: torch.Tensor | None,
+        hidden_states: Tensor,
+        attention_mask: Tensor | None,
         positions: PositionEncoding,
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Attention over hidden states [batch, sequence, hidden], without residual, dropout and
         LayerNorm.
 
@@ -168,7 +168,7 @@ class AttentionBlock(Block):
         )
         return self.output(context.transpose(1, 2).flatten(2))
 
-    def split_heads(self, states: torch.Tensor) -> torch.Tensor:
+    def split_heads(self, states: Tensor) -> Tensor:
         """[batch, heads, sequence, head size] of [batch, sequence, hidden]."""
         return states.unflatten(-1, (-1, self.head_size)).transpose(1, 2)
 
@@ -181,11 +181,11 @@ class FfnBlock(Block):
         self.output = nn.Linear(shape.intermediate_size, shape.hidden_size)
         self.activation = ACTIVATIONS[shape.hidden_act]
 
-    def forward(self, hidden_states: torch.Tensor, scale: nn.Module = UNSCALED) -> torch.Tensor:
+    def forward(self, hidden_states: Tensor, scale: nn.Module = UNSCALED) -> Tensor:
         """Hidden states [batch, sequence, hidden] after the feed-forward network."""
         return self.add(hidden_states, self.compute, scale)
 
-    def compute(self, hidden_states: torch.Tensor) -> torch.Tensor:
+    def compute(self, hidden_states: Tensor) -> Tensor:
         """The network on hidden states [batch, sequence, hidden], without residual, dropout and
         LayerNorm.
         """
@@ -203,7 +203,7 @@ class Glu(FfnBlock):
         # A matrix of its own, since LAMB and Muon use the norm of each.
         self.gate = nn.Linear(shape.hidden_size, size)
 
-    def compute(self, hidden_states: torch.Tensor) -> torch.Tensor:
+    def compute(self, hidden_states: Tensor) -> Tensor:
         """See FfnBlock."""
         return self.output(
             self.activation(self.gate(hidden_states)) * self.intermediate(hidden_states)
@@ -216,12 +216,12 @@ POSITION_ENCODINGS: dict[str, type[PositionEncoding]] = {"learned": PositionEnco
 
 
 def attend(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
     dropout: float,
-) -> torch.Tensor:
+) -> Tensor:
     """Scaled dot-product attention of [batch, heads, sequence, head size] with a mask
     (AttentionBlock.compute).
     """

@@ -9,11 +9,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from scipy.linalg import helmert
+from torch import Tensor
 
 from albert_lab.config.schema import ConversionConfig
 from albert_lab.model.shape import EncoderShape, changes
 
-Tensors = dict[str, torch.Tensor]
+Tensors = dict[str, Tensor]
 Tokens = Callable[[int], np.ndarray]
 WORDS = "encoder.embeddings.word_embeddings.weight"
 POSITIONS = "encoder.embeddings.position_embeddings.weight"
@@ -263,14 +264,12 @@ def _convert_embeddings(
     )
 
 
-def _draw_sums(
-    tables: Tensors, token_ids: torch.Tensor, generator: torch.Generator
-) -> torch.Tensor:
+def _draw_sums(tables: Tensors, token_ids: Tensor, generator: torch.Generator) -> Tensor:
     """Sums of embeddings [SAMPLED, size] of tokens of the text, at any position and in either
     segment.
     """
 
-    def draw(count: int) -> torch.Tensor:
+    def draw(count: int) -> Tensor:
         return torch.randint(count, (SAMPLED,), generator=generator)
 
     sums = tables[WORDS][token_ids[draw(len(token_ids))]]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import nn
+from torch import Tensor, nn
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.model.blocks import (
@@ -41,7 +41,7 @@ class Embeddings(nn.Module):
             else nn.Identity()
         )
 
-    def forward(self, input_ids: torch.Tensor, token_type_ids: torch.Tensor) -> torch.Tensor:
+    def forward(self, input_ids: Tensor, token_type_ids: Tensor) -> Tensor:
         """Embeddings [batch, sequence, hidden] of input_ids and token_type_ids, both [batch,
         sequence].
         """
@@ -59,8 +59,8 @@ class EncoderOutput(NamedTuple):
     layer's output.
     """
 
-    last_hidden_state: torch.Tensor
-    hidden_states: tuple[torch.Tensor, ...] | None
+    last_hidden_state: Tensor
+    hidden_states: tuple[Tensor, ...] | None
 
 
 class Encoder(nn.Module):
@@ -90,9 +90,9 @@ class Encoder(nn.Module):
 
     def forward(
         self,
-        input_ids: torch.Tensor,
-        token_type_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None,
+        input_ids: Tensor,
+        token_type_ids: Tensor,
+        attention_mask: Tensor | None,
         output_hidden_states: bool = False,
     ) -> EncoderOutput:
         """Hidden states of a batch.
@@ -145,7 +145,7 @@ class MlmHead(nn.Module):
         self.layer_norm = nn.LayerNorm(shape.embedding_size, eps=shape.layer_norm_eps)
         self.bias = nn.Parameter(torch.zeros(shape.vocab_size))
 
-    def forward(self, hidden_states: torch.Tensor, word_embeddings: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden_states: Tensor, word_embeddings: Tensor) -> Tensor:
         """Logits [masked, vocab] of hidden states [masked, hidden], decoded by word_embeddings
         [vocab, embedding].
         """
@@ -160,7 +160,7 @@ class Pooler(nn.Module):
         super().__init__()
         self.dense = nn.Linear(shape.hidden_size, shape.hidden_size)
 
-    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden_states: Tensor) -> Tensor:
         """Pooled output [batch, hidden] of hidden states [batch, sequence, hidden]."""
         return torch.tanh(self.dense(hidden_states[:, 0]))
 
@@ -170,12 +170,12 @@ class PretrainingOutput(NamedTuple):
     [batch, hidden].
     """
 
-    mlm_logits: torch.Tensor
-    pair_logits: torch.Tensor | None
-    pooled: torch.Tensor
+    mlm_logits: Tensor
+    pair_logits: Tensor | None
+    pooled: Tensor
 
 
-def likeliest(logits: torch.Tensor) -> torch.Tensor:
+def likeliest(logits: Tensor) -> Tensor:
     """The index [rows] of the largest of the logits [rows, labels], the first if several are equal;
     no gradients.
     """
@@ -203,10 +203,10 @@ class PretrainingModel(nn.Module):
 
     def forward(
         self,
-        input_ids: torch.Tensor,
-        token_type_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None,
-        masked_positions: torch.Tensor,
+        input_ids: Tensor,
+        token_type_ids: Tensor,
+        attention_mask: Tensor | None,
+        masked_positions: Tensor,
     ) -> PretrainingOutput:
         """Logits of both losses for a batch.
 

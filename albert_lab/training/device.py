@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 import torch
 from rich.filesize import decimal
+from torch import Tensor
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch
@@ -20,8 +21,8 @@ from albert_lab.errors import ConfigError
 from albert_lab.machine import ALONE, Rank, gpus
 from albert_lab.model.counts import count
 
-Tensors = dict[str, torch.Tensor | None]
-Targets = dict[str, torch.Tensor]
+Tensors = dict[str, Tensor | None]
+Targets = dict[str, Tensor]
 
 _FLOAT32_BYTES = 4
 # Bytes per token of a batch before it is on the device: ids, mask, segments and labels from the
@@ -139,7 +140,7 @@ def labels_of(batch: Batch, device: torch.device) -> Targets:
     }
 
 
-def tensor_on(array: np.ndarray, device: torch.device) -> torch.Tensor:
+def tensor_on(array: np.ndarray, device: torch.device) -> Tensor:
     """An array as a tensor; a copy to a GPU is asynchronous, from pinned memory."""
     tensor = torch.from_numpy(array)
     if device.type == "cuda":
@@ -147,7 +148,7 @@ def tensor_on(array: np.ndarray, device: torch.device) -> torch.Tensor:
     return tensor.to(device, non_blocking=True)
 
 
-def fetch(parts: Sequence[torch.Tensor]) -> np.ndarray:
+def fetch(parts: Sequence[Tensor]) -> np.ndarray:
     """Concatenates the parts of a result on the CPU; this is where an evaluation waits for its
     device.
     """

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch, collate, micro_batches
@@ -352,7 +353,7 @@ def _difference(
     )
 
 
-def margin(logits: torch.Tensor, kinds: Sequence[str], negative: str) -> torch.Tensor:
+def margin(logits: Tensor, kinds: Sequence[str], negative: str) -> Tensor:
     """Log-odds of a set's negative kind against consecutive [batch]: positive if the head chooses
     negative.
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from albert_lab.errors import LostProcessError
 from albert_lab.machine import Rank
@@ -49,7 +50,7 @@ class Processes(Rank):
             dist.all_gather_object(names, name)
         return names
 
-    def add_up(self, tensors: Sequence[torch.Tensor]) -> None:
+    def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor (all of one type and device) by its sum over the processes, in one
         message.
         """

@@ -15,6 +15,7 @@ from time import perf_counter
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
 from torch.optim import Optimizer
 
 from albert_lab import machine
@@ -34,7 +35,7 @@ from albert_lab.training.device import (
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.processes import Processes
 
-Sums = dict[str, torch.Tensor]  # of losses and of right answers, by name
+Sums = dict[str, Tensor]  # of losses and of right answers, by name
 Work = Callable[[], Sums]
 
 # steps before a graph: in the first, libraries choose their kernels and allocate their workspaces
@@ -46,7 +47,7 @@ TIMED_SECONDS = 2.0
 _LARGEST_SHARE = 1 / 3
 
 
-def total(sums: Sums) -> torch.Tensor:
+def total(sums: Sums) -> Tensor:
     """The loss to minimise; its terms have equal weights, as released."""
     return sums["mlm_loss"] + sums["pair_loss"] if "pair_loss" in sums else sums["mlm_loss"]
 
@@ -112,7 +113,7 @@ class Step:
         return sums | {"gradient_norm": self.update()}
 
     def backward(
-        self, inputs: Tensors, labels: Targets, num_masked: int | torch.Tensor, num_pairs: int
+        self, inputs: Tensors, labels: Targets, num_masked: int | Tensor, num_pairs: int
     ) -> Sums:
         """Add the gradients of a micro-batch to those of the parameters; returns its losses and its
         right answers.
@@ -134,7 +135,7 @@ class Step:
         total(sums).backward()
         return {key: value.detach() for key, value in sums.items()}
 
-    def update(self) -> torch.Tensor:
+    def update(self) -> Tensor:
         """Update the weights by their gradients, which end; returns the norm of the gradients."""
         norm = torch.nn.utils.clip_grad_norm_(
             self.model.parameters(), self.config.optimizer.max_grad_norm
@@ -184,7 +185,7 @@ class GraphedStep:
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
         self._shape: tuple[int, ...] | None = None
         self._num_warm = 0
-        self._memory: list[torch.Tensor] = []
+        self._memory: list[Tensor] = []
         self._num_masked = torch.zeros((), device=self._device)
         self._replay: Work | None = None
         for group in step.optimizer.param_groups:
