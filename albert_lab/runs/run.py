@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter
 
 from albert_lab import files, own_code, paths, storage
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
+from albert_lab.config.section import BUILT_IN
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import Name, Record
 from albert_lab.machine import ALONE, JOBS, THREADS, Rank, cores, gpus, whole_number
@@ -28,6 +29,8 @@ LOCK = "lock"
 TRACEBACK = "traceback.txt"
 REMEDY = "remove the folder, and run its command again"
 _NO_LINK = "put a copy of what it leads to in its place, or remove it"
+# The settings that name what computes a model, and that own code can add values to.
+_MODEL_PARTS = ("attention_block", "ffn_block", "position_encoding", "model.hidden_act")
 _WANDB = "wandb"  # the folder of Weights & Biases, which has links of its own
 
 
@@ -213,10 +216,14 @@ def is_trained(folder: Path) -> bool:
 
 
 def config_here(run: Run) -> RunConfig:
-    """The configuration for work with the weights of a run on this machine; raises what
-    with_tokenizer() raises.
+    """The configuration for work with the weights of a run on this machine.
+
+    Raises:
+        ConfigError: a part of its model is of own code that is not included; see with_tokenizer().
     """
-    own_code.check(run.own_code, run.name)
+    # Its optimizer and its measures made its weights and scores, and are not needed for either.
+    if any(run.config.value(part) not in BUILT_IN[part] for part in _MODEL_PARTS):
+        own_code.check(run.own_code, run.name)
     config, machine = with_tokenizer(run.config, run), run.config.machine
     if machine.device != "cuda" or gpus():
         return config

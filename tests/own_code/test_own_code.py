@@ -1,3 +1,4 @@
+from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -94,11 +95,16 @@ def here_of(folder, *arguments):
         return worker.command([str(folder), *arguments])
 
 
-def test_work_with_a_model_needs_exactly_the_file_that_it_was_made_with(own):
+def test_work_with_weights_needs_exactly_the_file_that_a_part_of_their_model_is_of(own, corpus):
     file = own(ACTIVATION)
+    run = runs.plan(toy_config(corpus, "model.hidden_act=squared-relu"))
+    assert runs.config_here(run) == run.config
+    changed = replace(run, own_code={file.name: "0" * 12})
     with pytest.raises(ConfigError, match="--include FILE, with own.py"):
-        own_code.check({file.name: "0" * 12}, "the model")
-    own_code.check(own_code.included(), "the model")
+        runs.config_here(changed)
+    # Such a file has only the optimizer, a mask or a measure.
+    built_in = replace(changed, config=toy_config(corpus))
+    assert runs.config_here(built_in) == built_in.config
 
 
 def test_text_in_a_setting_or_an_own_option_is_never_own_code(tmp_path):
