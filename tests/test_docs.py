@@ -76,7 +76,7 @@ def test_the_examples_in_the_help_exist_accept_their_options_and_compose(line):
     check_command(line)
 
 
-@pytest.mark.parametrize("name", ["pretrain", "sweep", "evaluate", ONE_STUDY])
+@pytest.mark.parametrize("name", ["pretrain", "sweep", ONE_STUDY])
 def test_each_setting_in_the_help_composes(name):
     (argument,) = [param for param in HELPS[name].params if param.name == "overrides"]
     named = re.findall(r"([a-z_.]+=[\w.,-]*\w)", argument.help)

@@ -1,4 +1,4 @@
-"""Commands on configurations and single models: show, count, export, import, score."""
+"""Commands on configurations and single models: show, count, export, import."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from albert_lab.cli.options import MODELS, Json, Overrides, RunOrFolder, option, settings, shown
+from albert_lab.cli.options import MODELS, Json, Overrides, RunOrFolder, option, shown
 from albert_lab.messages import to_stderr, to_stdout
 
 app = typer.Typer()
@@ -143,33 +143,3 @@ def import_(
     from albert_lab.interop.loading import import_folder
 
     to_stdout(str(import_folder(source, overrides or [], name, to_stderr)))
-
-
-_OF_TEXT = (
-    "Settings of the text and its scoring, such as corpus.dev_share=0.5, "
-    "evaluation.num_pairs=500 or"
-    " max_sequence_length=64; settings that the model determines cannot be changed."
-)
-
-
-@app.command(
-    **shown(
-        MODELS,
-        "albert-lab evaluate RUN corpus=files corpus.path=my-texts",
-        "albert-lab evaluate exported corpus=sotu --json",
-    )
-)
-def evaluate(
-    run: RunOrFolder,
-    overrides: Annotated[list[str] | None, settings(text=_OF_TEXT)] = None,
-    as_json: Json = False,
-) -> None:
-    """Score a run or model folder on held-out text: MLM, NSP and SOP accuracy.
-
-    By default on that of the run. Prints a table with intervals; writes only the prepared text,
-    below lab/cache/.
-    """
-    from albert_lab.interop.evaluation import evaluate
-
-    scored = evaluate(run, overrides or [], to_stderr)
-    to_stdout(scored.model_dump_json(indent=2) if as_json else scored.as_text())
