@@ -4,11 +4,10 @@ record.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -35,7 +34,7 @@ from albert_lab.tasks.records import (
     FinetuningRecord,
     output_folder,
 )
-from albert_lab.tasks.task import SPLITS, TaskConfig, load_start
+from albert_lab.tasks.task import TaskConfig, load_start
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, autocast, choose_device
 from albert_lab.training.evaluate import DivergedError, StoppedError
@@ -78,37 +77,35 @@ def finetune(
         OSError: a file cannot be written.
         DamagedFileError: the weights are damaged.
     """
-    outputs, name = output_folder(start.folder, task.name, seed), f"{task.title}, seed {seed}"
-    record = records.current(start.folder, start.name, start.config, task, seed, data)
+    folder = start.folder
+    outputs = output_folder(folder, task.name, seed)
+    name = f"{task.title}, seed {seed}"
+    record = records.current(folder, start.name, start.config, task, seed, data)
     if record and (not keep_weights or (outputs / WEIGHTS).exists()):
         return record
     before = load_start(task)
     if before:
         finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True)
-    if records.read_record(start.folder, task.name, seed):
+    if records.read_record(folder, task.name, seed):
         say(
             f"{name}: its settings or its data have changed, or its weights are needed, so it "
             "runs again"
         )
-        records.remove_record(start.folder, task.name, seed)
+        records.remove_record(folder, task.name, seed)
     tuning = _Finetuning(start, task, seed, data, say)
-    attempts: list[Attempt] = []
-    while not attempts or (attempts[-1].diverged and len(attempts) <= tuning.settings.retries):
-        if attempts:
-            # Differs from the paper, which mentions no fine-tuning that does not learn.
-            say(f"{name}: {'; '.join(attempts[-1].diverged)}; again at half the learning rate")
-        attempts.append(
-            tuning.train(
-                tuning.settings.learning_rate / 2 ** len(attempts), is_stopped, keep_weights
-            )
-        )
-    if attempts[-1].end_loss is None:
-        raise DivergedError(f"{name}: {'; '.join(attempts[-1].diverged)}")
-    best, values, scores, model = tuning.best
-    if model is not None:
-        checkpoint.save_weights(outputs / WEIGHTS, model)
+    rate = tuning.settings.learning_rate
+    attempts = [tuning.train(rate, is_stopped, keep_weights)]
+    while attempts[-1].diverged and len(attempts) <= tuning.settings.retries:
+        # Differs from the paper, which mentions no fine-tuning that does not learn.
+        say(f"{name}: {'; '.join(attempts[-1].diverged)}; again at half the learning rate")
+        rate /= 2
+        attempts.append(tuning.train(rate, is_stopped, keep_weights))
+    last = attempts[-1]
+    if last.end_loss is None:
+        raise DivergedError(f"{name}: {'; '.join(last.diverged)}")
+    best = tuning.best
     with replacing(outputs / SCORES) as partial, partial.open("wb") as file:
-        np.savez_compressed(file, **scores)  # pyright: ignore[reportArgumentType]
+        np.savez_compressed(file, **best.scores)  # pyright: ignore[reportArgumentType]
     record = FinetuningRecord(
         task=task.name,
         title=task.title,
@@ -119,17 +116,17 @@ def finetune(
         seed=seed,
         scale=start.config.scale.name,
         settings=tuning.settings,
-        **tuning.sets,
-        best=best,
+        train=tuning.train_set.record,
+        dev=tuning.dev_set.record,
+        best=best.evaluation,
         last=tuning.evaluations[-1],
-        documents=by_block(values),
+        documents=by_block(best.values),
         attempts=tuple(attempts),
-        diverged=attempts[-1].diverged,
+        diverged=last.diverged,
         total_seconds=tuning.clock.total_seconds,
     )
-    write_atomically(
-        records.record_file(start.folder, task.name, seed), record.model_dump_json(indent=1) + "\n"
-    )
+    file = records.record_file(folder, task.name, seed)
+    write_atomically(file, record.model_dump_json(indent=1) + "\n")
     return record
 
 
@@ -142,19 +139,11 @@ def build_optimizer(model: nn.Module, name: str, learning_rate: float) -> Optimi
     """
     adapted, excluded = split_parameters(model)
     groups = [{"params": adapted}, {"params": excluded, "weight_decay": 0.0}]
+    released: dict[str, Any] = {"betas": BETAS, "eps": EPS, "weight_decay": WEIGHT_DECAY}
     if name == "adam-release":
-        return Lamb(
-            groups,
-            lr=learning_rate,
-            betas=BETAS,
-            eps=EPS,
-            weight_decay=WEIGHT_DECAY,
-            trust_ratio=False,
-        )
+        return Lamb(groups, lr=learning_rate, trust_ratio=False, **released)
     # Differs from the release: AdamW corrects the bias of the moments.
-    return PlainAdamW(
-        groups, lr=learning_rate, betas=BETAS, eps=EPS, weight_decay=WEIGHT_DECAY, fused=True
-    )
+    return PlainAdamW(groups, lr=learning_rate, fused=True, **released)
 
 
 def take_step(
@@ -172,14 +161,32 @@ def take_step(
     return loss.detach()
 
 
+class _Examples(NamedTuple):
+    """The used examples of a split in order, their sequences, and what the record has of them."""
+
+    examples: list[Any]
+    features: Features
+    record: ExampleSet
+
+
+class _Evaluated(NamedTuple):
+    """An evaluation on dev: the scores of every example as they are saved, its answer before the
+    threshold of no answer, and its share of the main score, or value of the jackknife.
+    """
+
+    evaluation: Evaluation
+    scores: Scores
+    answers: Sequence[Any]
+    values: Sequence[float]
+
+
 class _Finetuning:
-    """What all attempts of a fine-tuning share; the evaluations of the last, the best, its scores
-    and kept model.
+    """What all attempts of a fine-tuning share; the evaluations of the last attempt, and the best
+    of them.
     """
 
     evaluations: list[Evaluation]
-    # with the share or value of each answer
-    best: tuple[Evaluation, Sequence[float], Scores, TaskModel | None]
+    best: _Evaluated
 
     def __init__(
         self, start: InitialModel, task: TaskConfig, seed: int, data: Path, say: Say
@@ -191,114 +198,140 @@ class _Finetuning:
         self.device = choose_device(machine.device)
         self.autocast = autocast(machine.precision, self.device)
         self.clock = Clock(self.device)
-        self.examples: dict[str, list[Any]] = {}  # by split, the used ones in order
-        self.features: dict[str, Features] = {}  # their sequences
-        self.sets: dict[str, ExampleSet] = {}
-        for split in SPLITS:
-            file = task.file(data, split)
-            usable, issues = task.read(data, split)
-            if issues:
-                say(f"{file}: {issues}")
-            examples = subsample(usable, getattr(self.settings, f"{split}_examples"))
-            fingerprint = digest([asdict(example) for example in examples])
-            features = self.kind.make_features(examples, start.tokenizer, training=split == "train")
-            if features.cut:
-                longest = self.settings.max_sequence_length
-                say(
-                    f"{file}: {features.cut:,} of {len(examples):,} examples are cut to "
-                    f"{longest} tokens"
-                )
-            self.examples[split] = examples
-            self.features[split] = features
-            self.sets[split] = ExampleSet(
-                used=len(examples),
-                fingerprint=fingerprint,
-                digest=digest_path(file),
-                issues=issues,
-                cut=features.cut,
-            )
-        dev = self.examples["dev"]
-        # by metric, in percent
+        self.train_set = self._read("train", self.settings.train_examples, data, say)
+        self.dev_set = self._read("dev", self.settings.dev_examples, data, say)
+        dev = self.dev_set.examples
+        # In percent: by metric of constant answers, of bags of words the main one, None for spans.
         self.constant = self.kind.score(dev, self.kind.constant(dev)).values
-        words = bag_of_words(self.examples["train"], dev)  # None for spans
+        words = bag_of_words(self.train_set.examples, dev)
         self.words = None if words is None else task.main_score(self.kind.score(dev, words).values)
 
+    def _read(self, split: str, size: int | None, data: Path, say: Say) -> _Examples:
+        task = self.kind.task
+        file = task.file(data, split)
+        usable, issues = task.read(data, split)
+        if issues:
+            say(f"{file}: {issues}")
+        examples = subsample(usable, size)
+        features = self.kind.make_features(
+            examples, self.start.tokenizer, training=split == "train"
+        )
+        if features.cut:
+            longest = self.settings.max_sequence_length
+            say(
+                f"{file}: {features.cut:,} of {len(examples):,} examples are cut to "
+                f"{longest} tokens"
+            )
+        record = ExampleSet(
+            used=len(examples),
+            fingerprint=digest([asdict(example) for example in examples]),
+            digest=digest_path(file),
+            issues=issues,
+            cut=features.cut,
+        )
+        return _Examples(examples, features, record)
+
     def train(self, rate: float, is_stopped: Callable[[], bool], keep_weights: bool) -> Attempt:
+        """Trains at a learning rate from the start, and evaluates every checkpoint_steps; the best
+        weights are written, if they are kept.
+        """
         settings, kind = self.settings, self.kind
         model = build_model(self.start, kind, self.seed)
         # what passes from one task to another
         without_head = TaskModel(model.encoder, model.pooler, nn.Identity())
-        if before := kind.task.start_from:
-            checkpoint.load_weights(
-                output_folder(self.start.folder, before, self.seed) / WEIGHTS, without_head
-            )
-        model, losses, answers = model.to(self.device), [], []
-        chance_loss = kind.chance_loss(self.features["train"])
+        if kind.task.start_from:
+            checkpoint.load_weights(self._weights_of(kind.task.start_from), without_head)
+        model.to(self.device)
+        chance_loss = kind.chance_loss(self.train_set.features)
         steps = self._steps(model, rate, is_stopped)
+        losses: list[float] = []
+        answers: Sequence[Any] = []
         self.evaluations = []
+
         while len(losses) < settings.steps:
             count = min(settings.checkpoint_steps, settings.steps - len(losses))
             with self.clock.training():
-                # waits for the device once
-                taken = [float(loss) for loss in [*islice(steps, count)]]
-            losses += taken
+                taken = [*islice(steps, count)]
+                losses += [float(loss) for loss in taken]  # waits for the device once
             # The loss of a step is that of the weights before it.
-            if not math.isfinite(sum(taken)) or not all(
-                weights.isfinite().all() for weights in model.parameters()
-            ):
-                signs = (f"loss or weights are not finite at step {len(losses):,}",)
+            is_finite = all(weights.isfinite().all() for weights in model.parameters())
+            if not is_finite or not math.isfinite(sum(losses)):
+                sign = f"loss or weights are not finite at step {len(losses):,}"
                 return Attempt(
-                    learning_rate=rate, end_loss=None, chance_loss=chance_loss, diverged=signs
+                    learning_rate=rate, chance_loss=chance_loss, end_loss=None, diverged=(sign,)
                 )
-            evaluation, shares, scores, answers = self._evaluate(model, len(losses))
-            if all(evaluation.main.value > earlier.main.value for earlier in self.evaluations):
-                self.best = (
-                    evaluation,
-                    shares,
-                    scores,
-                    deepcopy(without_head) if keep_weights else None,
-                )
-            self.evaluations.append(evaluation)
+            evaluated = self._evaluate(model, len(losses))
+            score = evaluated.evaluation.main.value
+            if all(score > earlier.main.value for earlier in self.evaluations):
+                self.best = evaluated
+                if keep_weights:
+                    checkpoint.save_weights(self._weights_of(kind.task.name), without_head)
+            self.evaluations.append(evaluated.evaluation)
+            answers = evaluated.answers
         end_loss = float(np.mean(losses[-max(1, math.floor(END_SHARE * settings.steps)) :]))
         signs = signs_of(end_loss, chance_loss, self.evaluations[-1].main, answers)
         return Attempt(
-            learning_rate=rate, end_loss=end_loss, chance_loss=chance_loss, diverged=signs
+            learning_rate=rate, chance_loss=chance_loss, end_loss=end_loss, diverged=signs
         )
+
+    def _weights_of(self, task: str) -> Path:
+        return output_folder(self.start.folder, task, self.seed) / WEIGHTS
 
     def _steps(
         self, model: TaskModel, rate: float, is_stopped: Callable[[], bool]
     ) -> Iterator[torch.Tensor]:
         """The loss of each step on the device, as it is taken; StoppedError if stopped."""
-        settings, features = self.settings, self.features["train"]
+        settings, features = self.settings, self.train_set.features
         optimizer = build_optimizer(model, settings.optimizer, rate)
+        warmup = settings.warmup_steps / settings.steps
         model.train()
-        for step, items in enumerate(
-            training_items(features.lengths, settings.batch_size, self.seed)
-        ):
+        batches = training_items(features.lengths, settings.batch_size, self.seed)
+        for step, items in enumerate(batches):
             if is_stopped():
                 raise StoppedError
-            factor = learning_rate_factor(
-                step / settings.steps, settings.warmup_steps / settings.steps
-            )
             for group in optimizer.param_groups:
-                group["lr"] = rate * factor
+                group["lr"] = rate * learning_rate_factor(step / settings.steps, warmup)
             # Dropout depends only on seed and step, not on what was computed in between.
             torch.manual_seed(int(np.random.SeedSequence([self.seed, step]).generate_state(1)[0]))
             yield take_step(model, optimizer, features.batch(items, self.device), self.autocast)
 
-    def _evaluate(
-        self, model: TaskModel, step: int
-    ) -> tuple[Evaluation, Sequence[float], Scores, Sequence[Any]]:
-        """The metrics of dev after `step` steps; share (or jackknife value), scores and answer of
-        each.
-        """
-        task, dev, features, outputs = (
-            self.kind.task,
-            self.examples["dev"],
-            self.features["dev"],
-            [],
+    def _evaluate(self, model: TaskModel, step: int) -> _Evaluated:
+        """The scores of the model on dev after `step` steps."""
+        task, kind = self.kind.task, self.kind
+        dev, features, _ = self.dev_set
+        scores = kind.collect(dev, features, self._outputs(model))
+        answers, na_probs = kind.predict(dev, scores)
+        scored = kind.score(dev, answers, na_probs)
+        # A share of each example, if the main score is a mean over examples.
+        columns = [scored.shares.get(name, []) for name in task.main]
+        shares = [sum(parts) / len(parts) for parts in zip(*columns, strict=True)]
+
+        def score(value: float, shares: Sequence[float], floor: float) -> Score:
+            low, high = wilson(sum(shares), len(shares)) if shares else (None, None)
+            n = len(shares) or len(dev)
+            return Score(value=value, n=n, low=low, high=high, floor=floor, by="fine-tuned")
+
+        main = score(task.main_score(scored.values), shares, task.main_score(self.constant))
+        evaluation = Evaluation(
+            step=step,
+            main=main.model_copy(update={"lexical_floor": self.words}),
+            scores={
+                name: score(value, scored.shares.get(name, []), self.constant[name])
+                for name, value in scored.values.items()
+            },
+            threshold=scored.threshold,
         )
+        values = shares or jackknife(
+            lambda *sides: task.main_score(kind.score(*sides).values), dev, answers
+        )
+        return _Evaluated(evaluation, scores, answers, values)
+
+    def _outputs(self, model: TaskModel) -> dict[str, np.ndarray]:
+        """The scores of the model's head for every item of dev, in order."""
+        features = self.dev_set.features
+        # Items of one length stand together, so that batches have little padding.
         places = np.argsort(features.lengths, kind="stable")
+        outputs: list[dict[str, torch.Tensor]] = []
         model.eval()
         for items in np.split(places, range(_BATCH_ITEMS, len(places), _BATCH_ITEMS)):
             with torch.no_grad(), self.autocast():
@@ -306,36 +339,10 @@ class _Finetuning:
                 outputs.append(model.head.scores(*model(batch), batch))
         model.train()
         back = np.argsort(places)
-        gathered = {
-            name: torch.cat([of[name] for of in outputs]).cpu().numpy()[back] for name in outputs[0]
+        return {
+            name: torch.cat([output[name] for output in outputs]).cpu().numpy()[back]
+            for name in outputs[0]
         }
-        scores = self.kind.collect(dev, features, gathered)
-        predictions, floor = self.kind.predict(dev, scores), self.constant
-        scored = self.kind.score(dev, *predictions)
-        columns = zip(*(scored.shares.get(name, []) for name in task.main), strict=True)
-        shares = [sum(column) / len(column) for column in columns]
-        main = _score(
-            task.main_score(scored.values), shares, len(dev), task.main_score(floor), self.words
-        )
-        of = {
-            name: _score(of, scored.shares.get(name), len(dev), floor[name])
-            for name, of in scored.values.items()
-        }
-        evaluation = Evaluation(step=step, main=main, scores=of, threshold=scored.threshold)
-        values = shares or jackknife(
-            lambda *of: task.main_score(self.kind.score(*of).values), dev, predictions[0]
-        )
-        return evaluation, values, scores, predictions[0]
-
-
-def _score(
-    value: float, shares: Sequence[float] | None, n: int, floor: float, words: float | None = None
-) -> Score:
-    low, high = wilson(sum(shares), len(shares)) if shares else (None, None)
-    n = len(shares) if shares else n
-    return Score(
-        value=value, n=n, low=low, high=high, floor=floor, lexical_floor=words, by="fine-tuned"
-    )
 
 
 def signs_of(
@@ -352,13 +359,11 @@ def signs_of(
         last: the main score after the last step; its floor is the score of constant answers.
         answers: those to the dev examples after the last step, no-answer thresholds aside.
     """
-    is_constant = (
-        len({round(answer, 2) if isinstance(answer, float) else answer for answer in answers}) == 1
-    )
-    signs = (
-        ["it gives every dev example the same answer"] if is_constant and len(answers) > 1 else []
-    )
-    # of a correlation near zero
+    signs = []
+    different = {round(answer, 2) if isinstance(answer, float) else answer for answer in answers}
+    if len(different) == 1 < len(answers):
+        signs.append("it gives every dev example the same answer")
+    # Without an interval: two standard errors of a correlation near zero.
     low = last.value - 196 / math.sqrt(last.n) if last.low is None else last.low
     if end_loss >= NEAR_CHANCE * chance_loss and low <= last.floor:
         signs.append(

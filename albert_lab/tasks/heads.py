@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import nn
+from torch import Tensor, nn
 
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.batches import TaskBatch
@@ -33,9 +33,7 @@ class PooledHead(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(hidden_size, num_outputs)
 
-    def loss(
-        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
-    ) -> torch.Tensor:
+    def loss(self, hidden_states: Tensor, pooled: Tensor, batch: TaskBatch) -> Tensor:
         """Cross-entropy of the labels; mean squared error if they are numbers."""
         logits = self._logits(pooled, batch)
         labels = batch.targets["labels"]
@@ -43,18 +41,15 @@ class PooledHead(nn.Module):
             return F.mse_loss(logits[:, 0], labels)
         return F.cross_entropy(logits, labels)
 
-    def scores(
-        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
-    ) -> dict[str, torch.Tensor]:
+    def scores(self, hidden_states: Tensor, pooled: Tensor, batch: TaskBatch) -> dict[str, Tensor]:
         """values: probabilities [items, labels], 0 for options that an item lacks; or the number
         [items, 1].
         """
         logits = self._logits(pooled, batch)
-        return {
-            "values": logits if batch.targets["labels"].is_floating_point() else logits.softmax(-1)
-        }
+        is_number = batch.targets["labels"].is_floating_point()
+        return {"values": logits if is_number else logits.softmax(-1)}
 
-    def _logits(self, pooled: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
+    def _logits(self, pooled: Tensor, batch: TaskBatch) -> Tensor:
         logits = self.output(self.dropout(pooled)).float()
         counts = batch.targets.get("options")
         if counts is None:
@@ -73,17 +68,13 @@ class SpanHead(nn.Module):
         self.settings = settings
         self.output = nn.Linear(shape.hidden_size, 2)
 
-    def loss(
-        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
-    ) -> torch.Tensor:
+    def loss(self, hidden_states: Tensor, pooled: Tensor, batch: TaskBatch) -> Tensor:
         """Mean cross-entropy of start and end among all tokens of the row."""
         start_logits, end_logits = self._logits(hidden_states, batch)
         starts, ends = batch.targets["start"], batch.targets["end"]
         return (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
 
-    def scores(
-        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
-    ) -> dict[str, torch.Tensor]:
+    def scores(self, hidden_states: Tensor, pooled: Tensor, batch: TaskBatch) -> dict[str, Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their
         logits).
 
@@ -91,13 +82,14 @@ class SpanHead(nn.Module):
         """
         logits = self._logits(hidden_states, batch)
         count = min(self.settings.n_best, hidden_states.shape[1])
-        starts, ends = (
-            values.masked_fill(~_in_context(batch), _MASKED).topk(count) for values in logits
-        )
-        best = _best_spans(starts, [of[:, None] for of in ends], batch, self.settings)
+        elsewhere = ~_in_context(batch)
+        starts, ends = (values.masked_fill(elsewhere, _MASKED).topk(count) for values in logits)
+        # The same ends for every start.
+        ends = [end[:, None] for end in ends]
+        best = _best_spans(starts, ends, batch, self.settings)
         return best | {"norms": torch.stack([values.logsumexp(-1) for values in logits], dim=-1)}
 
-    def _logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> list[torch.Tensor]:
+    def _logits(self, hidden_states: Tensor, batch: TaskBatch) -> list[Tensor]:
         # Differs from the release: padding cannot be chosen, since the loss would depend on its
         # length.
         logits = self.output(hidden_states).float()
@@ -122,9 +114,7 @@ class SpanOrNothingHead(nn.Module):
         self.dropout = nn.Dropout(settings.classifier_dropout)
         self.no_answer = nn.Linear(size, 1, bias=False)
 
-    def loss(
-        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
-    ) -> torch.Tensor:
+    def loss(self, hidden_states: Tensor, pooled: Tensor, batch: TaskBatch) -> Tensor:
         """Mean cross-entropy of start and end, the end given the true start, plus half that of
         answerability.
         """
@@ -132,15 +122,12 @@ class SpanOrNothingHead(nn.Module):
         start_logits = self._start_logits(hidden_states, batch)
         end_logits = self.end_logits(hidden_states, starts[:, None], batch)[:, 0]
         no_answer = self._no_answer_logits(hidden_states, start_logits)
-        span_loss = (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
-        return (
-            span_loss
-            + F.binary_cross_entropy_with_logits(no_answer, batch.targets["is_impossible"]) / 2
-        )
+        span_loss = F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)
+        is_impossible = batch.targets["is_impossible"]
+        answer_loss = F.binary_cross_entropy_with_logits(no_answer, is_impossible)
+        return span_loss / 2 + answer_loss / 2
 
-    def scores(
-        self, hidden_states: torch.Tensor, pooled: torch.Tensor, batch: TaskBatch
-    ) -> dict[str, torch.Tensor]:
+    def scores(self, hidden_states: Tensor, pooled: Tensor, batch: TaskBatch) -> dict[str, Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their
         log-probabilities).
 
@@ -153,16 +140,11 @@ class SpanOrNothingHead(nn.Module):
         best = _best_spans(starts, ends, batch, self.settings)
         return best | {"no_answer": self._no_answer_logits(hidden_states, start_logits)}
 
-    def _start_logits(self, hidden_states: torch.Tensor, batch: TaskBatch) -> torch.Tensor:
-        return (
-            self.start(hidden_states)[..., 0]
-            .float()
-            .masked_fill(~_in_context(batch, or_none=True), _MASKED)
-        )
+    def _start_logits(self, hidden_states: Tensor, batch: TaskBatch) -> Tensor:
+        logits = self.start(hidden_states)[..., 0].float()
+        return logits.masked_fill(~_in_context(batch, or_none=True), _MASKED)
 
-    def end_logits(
-        self, hidden_states: torch.Tensor, starts: torch.Tensor, batch: TaskBatch
-    ) -> torch.Tensor:
+    def end_logits(self, hidden_states: Tensor, starts: Tensor, batch: TaskBatch) -> Tensor:
         """[rows, starts, sequence] for starts [rows, starts]."""
         at_start = hidden_states.gather(
             1, starts[:, :, None].expand(-1, -1, hidden_states.shape[-1])
@@ -171,29 +153,29 @@ class SpanOrNothingHead(nn.Module):
         logits = self.end(self.end_layer_norm(torch.tanh(joined)))[..., 0].float()
         return logits.masked_fill(~_in_context(batch, or_none=True)[:, None], _MASKED)
 
-    def _no_answer_logits(
-        self, hidden_states: torch.Tensor, start_logits: torch.Tensor
-    ) -> torch.Tensor:
+    def _no_answer_logits(self, hidden_states: Tensor, start_logits: Tensor) -> Tensor:
         summary = torch.einsum("rs,rsh->rh", start_logits.softmax(-1), hidden_states.float())
         features = torch.cat([summary, hidden_states[:, 0].float()], dim=-1)
         return self.no_answer(self.dropout(torch.tanh(self.answerability(features))))[:, 0].float()
 
 
-def _in_context(batch: TaskBatch, *, or_none: bool = False) -> torch.Tensor:
+def _in_context(batch: TaskBatch, *, or_none: bool = False) -> Tensor:
     """[rows, sequence] bool: True at tokens of the context, between the last two [SEP], and at
     NO_SPAN if allowed.
     """
     positions = torch.arange(batch.input_ids.shape[1], device=batch.input_ids.device)
-    first, end = (batch.targets[name][:, None] for name in ("context_first", "context_end"))
-    return (positions >= first) & (positions < end) | (positions == NO_SPAN) & or_none
+    first = batch.targets["context_first"][:, None]
+    end = batch.targets["context_end"][:, None]
+    is_none = (positions == NO_SPAN) & or_none
+    return (positions >= first) & (positions < end) | is_none
 
 
 def _best_spans(
-    of_starts: Sequence[torch.Tensor],
-    of_ends: Sequence[torch.Tensor],
+    of_starts: Sequence[Tensor],
+    of_ends: Sequence[Tensor],
     batch: TaskBatch,
     settings: Any,
-) -> dict[str, torch.Tensor]:
+) -> dict[str, Tensor]:
     """The best spans; those that cannot be answers have a score of minus infinity.
 
     Args:
@@ -201,16 +183,20 @@ def _best_spans(
         of_ends: scores and positions of the ends, [rows, starts or 1, ends].
     """
     scores = of_starts[0][:, :, None] + of_ends[0]
-    starts, ends = of_starts[1][:, :, None].expand_as(scores), of_ends[1].expand_as(scores)
+    starts = of_starts[1][:, :, None].expand_as(scores)
+    ends = of_ends[1].expand_as(scores)
+    bounds = {name: values[:, None, None] for name, values in batch.targets.items()}
     # A token of two windows counts in the window where it has more context.
-    first, end = (batch.targets[name][:, None, None] for name in ("best_first", "best_end"))
-    context_end = batch.targets["context_end"][:, None, None]
+    possible = (starts >= bounds["best_first"]) & (starts < bounds["best_end"])
+    possible &= ends < bounds["context_end"]
     lengths = ends - starts + 1
-    possible = (starts >= first) & (starts < end) & (ends < context_end)
     possible &= (lengths > 0) & (lengths <= settings.answer_length)
     scores = scores.masked_fill(~possible, -math.inf).flatten(1)
     scores, places = scores.topk(min(settings.n_best, scores.shape[1]))
-    # in a short row; all rows have the same number
+    # A short row has fewer spans; all batches have the same number of columns.
     lacking = (0, settings.n_best - scores.shape[1])
-    start, end = (F.pad(of.flatten(1).gather(1, places), lacking) for of in (starts, ends))
-    return {"start": start, "end": end, "score": F.pad(scores, lacking, value=-math.inf)}
+    return {
+        "start": F.pad(starts.flatten(1).gather(1, places), lacking),
+        "end": F.pad(ends.flatten(1).gather(1, places), lacking),
+        "score": F.pad(scores, lacking, value=-math.inf),
+    }

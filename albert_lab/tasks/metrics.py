@@ -9,8 +9,7 @@ missing.
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any
 
@@ -21,9 +20,12 @@ from albert_lab.score import by_block
 from albert_lab.tasks.examples import ChoiceExample, SpanExample, subsample
 
 Answers = Sequence[Sequence[str]]  # gold texts of each question; none of an unanswerable one
-# Of training a bag of words: a few seconds of one core.
-MOST_EXAMPLES, _EPOCHS, _MOST_FITS = 10_000, 20, 400
-_MOST_WORDS, _MOST_WEIGHTS = 1 << 20, 1 << 23  # into which words are hashed; of all labels
+# Bounds of training a bag of words, which takes a few seconds of one core.
+MOST_EXAMPLES = 10_000
+_EPOCHS = 20
+_MOST_FITS = 400  # epochs of all labels, which are fitted one by one
+_MOST_WORDS = 1 << 20  # into which words are hashed
+_MOST_WEIGHTS = 1 << 23  # of all labels
 # \w lacks the vowel signs and other marks of Hebrew, Arabic, and the scripts of South and
 # South-East Asia.
 _WORD = (
@@ -36,16 +38,22 @@ def of_glue(name: str, labels: Sequence[float], predictions: Sequence[float]) ->
     """A score of GLUE in percent: one of OF_CLASSES, whose F1 is that of class 1 of two, or one of
     OF_NUMBERS.
     """
-    from scipy.stats import pearsonr, spearmanr
-    from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+    from scipy import stats
+    from sklearn import metrics
 
-    if name not in ("accuracy", "f1") and 0 in (np.ptp(labels), np.ptp(predictions)):
-        return 0.0
-    f1: Any = f1_score
-    scores: dict[str, Any] = {"accuracy": accuracy_score, "f1": partial(f1, zero_division=0.0)}
-    scores |= {"matthews": matthews_corrcoef, "pearson": pearsonr, "spearman": spearmanr}
-    score = scores[name](labels, predictions)
-    return 100 * float(getattr(score, "statistic", score))
+    both: Any = (labels, predictions)
+    if name == "accuracy":
+        score = metrics.accuracy_score(*both)
+    elif name == "f1":
+        score = metrics.f1_score(*both, zero_division=0.0)  # pyright: ignore[reportArgumentType]
+    elif np.ptp(labels) == 0 or np.ptp(predictions) == 0:
+        score = 0.0
+    elif name == "matthews":
+        score = metrics.matthews_corrcoef(*both)
+    else:
+        correlation: Any = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}[name]
+        score = correlation(*both).statistic
+    return 100 * float(score)
 
 
 def jackknife(score: Callable[..., float], *sides: Sequence[Any]) -> list[float]:
@@ -55,12 +63,19 @@ def jackknife(score: Callable[..., float], *sides: Sequence[Any]) -> list[float]
     They are pseudo-values of the jackknife that leaves out a block (Efron and Tibshirani 1993,
     chapter 11). score gives percents of some of the sides, such as examples and answers.
     """
-    sizes, whole = np.array(by_block([0.0] * len(sides[0])).n), score(*sides)
-    block = np.repeat(np.arange(len(sizes)), sizes)
-    kept = [block != number for number in range(len(sizes))] if len(sizes) > 1 else [block == 0]
-    without = np.array([score(*([*compress(side, places)] for side in sides)) for places in kept])
-    moved = ((len(block) / sizes - 1) * (whole - without))[block]
-    return ((whole + moved - moved.mean()) / 100).tolist()
+    whole = score(*sides)
+    sizes = np.array(by_block([0.0] * len(sides[0])).n)
+    if len(sizes) == 1:
+        return [whole / 100] * len(sides[0])
+    blocks = np.arange(len(sizes))
+    block_of = np.repeat(blocks, sizes)
+    without = []  # the score without each block
+    for block in blocks:
+        kept = block_of != block
+        without.append(score(*([*compress(side, kept)] for side in sides)))
+    effects = (len(block_of) / sizes - 1) * (whole - np.array(without))
+    effects = effects[block_of]
+    return ((whole + effects - effects.mean()) / 100).tolist()
 
 
 def normalize_answer(text: str) -> str:
@@ -82,18 +97,19 @@ def match_squad(
     golds = [[normalize_answer(text) for text in gold] for gold in answers]
     if unanswerable:  # a gold text that consists of articles and punctuation is ignored
         golds = [[text for text in gold if text] or [""] for gold in golds]
-    pairs = zip(golds, map(normalize_answer, predictions), strict=True)
-    exact, f1 = zip(*(_match(gold, text, float(unanswerable)) for gold, text in pairs), strict=True)
+    exact, f1 = [], []
+    for gold, prediction in zip(golds, predictions, strict=True):
+        is_exact, overlap = _match(gold, normalize_answer(prediction), float(unanswerable))
+        exact.append(is_exact)
+        f1.append(overlap)
     if not unanswerable:
-        return {"f1": [*f1], "exact_match": [*exact]}
-    shares = {}
-    for part, has_answer in (("", None), ("HasAns_", True), ("NoAns_", False)):
-        chosen = [place for place, gold in enumerate(answers) if has_answer in (None, bool(gold))]
-        if chosen:
-            shares |= {
-                f"{part}f1": [f1[at] for at in chosen],
-                f"{part}exact": [exact[at] for at in chosen],
-            }
+        return {"f1": f1, "exact_match": exact}
+    shares = {"f1": f1, "exact": exact}
+    has_answer = [*map(bool, answers)]
+    for part, chosen in (("HasAns", has_answer), ("NoAns", [not it for it in has_answer])):
+        if any(chosen):
+            shares[f"{part}_f1"] = [*compress(f1, chosen)]
+            shares[f"{part}_exact"] = [*compress(exact, chosen)]
     return shares
 
 
@@ -101,13 +117,17 @@ def _match(gold: Sequence[str], prediction: str, f1_of_none: float) -> tuple[flo
     """Exact match and word F1 with the best normalized gold text; f1_of_none if both texts have no
     word.
     """
-    predicted, exact, f1 = prediction.split(), 0.0, 0.0
-    for words in (text.split() for text in gold):
-        same = (Counter(words) & Counter(predicted)).total()
+    predicted = prediction.split()
+    exact = f1 = 0.0
+    for text in gold:
+        words = text.split()
+        shared = (Counter(words) & Counter(predicted)).total()
         if words == predicted:
-            exact, f1 = 1.0, max(f1, float(bool(same)) or f1_of_none)
-        elif same:
-            precision, recall = same / len(predicted), same / len(words)
+            exact = 1.0
+            f1 = max(f1, 1.0 if words else f1_of_none)
+        elif shared:
+            precision = shared / len(predicted)
+            recall = shared / len(words)
             f1 = max(f1, 2 * precision * recall / (precision + recall))
     return exact, f1
 
@@ -137,57 +157,67 @@ def bag_of_words(train: Sequence[Any], examples: Sequence[Any]) -> list[Any] | N
     The words of each text (characters, where a script has no spaces between them) count by
     themselves; of an option, also those that its passage and question have.
     """
+    if isinstance(examples[0], SpanExample):
+        return None
+    rows, targets = _table(subsample(train, MOST_EXAMPLES))
+    if len(set(targets)) == 1:  # in a small subsample
+        return [targets[0]] * len(examples)
+    model = _linear_model(targets).fit(rows, targets)
+    asked, _ = _table(examples)
+    if not isinstance(examples[0], ChoiceExample):
+        return model.predict(asked).tolist()
+    ends = np.cumsum([len(example.options) for example in examples])[:-1]
+    return [int(scores.argmax()) for scores in np.split(model.decision_function(asked), ends)]
+
+
+def _linear_model(targets: Sequence[Any]) -> Any:
+    """A model of counts of words, which are hashed; that of labels depends on their number."""
     from sklearn.feature_extraction import FeatureHasher
     from sklearn.linear_model import Ridge, SGDClassifier
     from sklearn.pipeline import make_pipeline
 
-    if isinstance(examples[0], SpanExample):
-        return None
-    asked = [row for example in examples for row, _ in _rows(example)]
-    rows, targets = zip(
-        *(one for example in subsample(train, MOST_EXAMPLES) for one in _rows(example)), strict=True
-    )
-    num_labels = len(set(targets))
-    if num_labels == 1:  # in a small subsample
-        return [targets[0]] * len(examples)
     width = _MOST_WORDS
-    model: Any = Ridge()
-    if not isinstance(targets[0], float):
+    if isinstance(targets[0], float):
+        model = Ridge()
+    else:
         # Every label has weights of its own, which are fitted apart: many labels have fewer, and
         # fewer epochs.
+        num_labels = len(set(targets))
         width = min(width, _MOST_WEIGHTS // num_labels)
         epochs = max(1, min(_EPOCHS, _MOST_FITS // num_labels))
         # Averaged weights need no search for a rate; L-BFGS takes ten times as long on pairs of
-        # texts.
-        fixed: Any = {"tol": None, "max_iter": epochs, "alpha": 1e-4}  # all epochs are made
-        model = SGDClassifier(loss="log_loss", average=True, random_state=0, **fixed)
-    model = make_pipeline(FeatureHasher(width, alternate_sign=False), model).fit(rows, targets)
-    if not isinstance(examples[0], ChoiceExample):
-        return model.predict(asked).tolist()
-    ends = np.cumsum([len(example.options) for example in examples])[:-1]
-    return [int(of.argmax()) for of in np.split(model.decision_function(asked), ends)]
+        # texts. All epochs are made (tol).
+        fixed: Any = {"tol": None, "max_iter": epochs, "alpha": 1e-4, "random_state": 0}
+        model = SGDClassifier(loss="log_loss", average=True, **fixed)
+    return make_pipeline(FeatureHasher(width, alternate_sign=False), model)
 
 
-def _rows(example: Any) -> Iterator[tuple[Counter[str], Any]]:
-    """The words of an example and its label, or those of each of its options and whether it is
+def _table(examples: Sequence[Any]) -> tuple[list[Counter[str]], list[Any]]:
+    """The words and the label of each example; of options, the words of each and whether it is
     right.
     """
-    if not isinstance(example, ChoiceExample):
-        yield _counted(*example.texts), example.label
-        return
-    around = _words(f"{example.passage} {example.question}")
-    for place, option in enumerate(example.options):
-        yield (
-            _counted(option) + Counter(shared=len(around & _words(option))),
-            place == example.label,
-        )
+    rows: list[Counter[str]] = []
+    targets: list[Any] = []
+    for example in examples:
+        if not isinstance(example, ChoiceExample):
+            rows.append(_counted(*example.texts))
+            targets.append(example.label)
+            continue
+        around = _words(f"{example.passage} {example.question}")
+        for place, option in enumerate(example.options):
+            num_shared = len(around & _words(option))
+            rows.append(_counted(option) + Counter(shared=num_shared))
+            targets.append(place == example.label)
+    return rows, targets
 
 
 def _counted(*texts: str) -> Counter[str]:
-    # Sorted, so that sums are the same in every process.
-    return Counter(
-        f"{n} {word}" for n, text in enumerate(texts) for word in sorted(_words(text))
-    ) or Counter(nothing=1)
+    """The words of each text, marked by the number of the text."""
+    counts = Counter[str]()
+    for number, text in enumerate(texts):
+        # Sorted, so that sums are the same in every process.
+        counts.update(f"{number} {word}" for word in sorted(_words(text)))
+    return counts or Counter(nothing=1)
 
 
 def _words(text: str) -> set[str]:
