@@ -125,7 +125,7 @@ def content_of(settings: Settings) -> dict[str, Any]:
     composed = DictConfig({})
     choices: dict[str, str] = {}
     try:
-        pickled, choices = _of_options(tuple(sorted(options.items())))
+        pickled, choices = _composed_of(tuple(sorted(options.items())))
         composed = pickle.loads(pickled)
         for key, value in values.items():
             OmegaConf.update(composed, key, value, merge=True)
@@ -179,7 +179,7 @@ def _options_and_values(settings: Settings) -> tuple[dict[str, str], dict[str, V
 
 
 @paths.cache_until_use_conf  # Hydra takes 40 ms, and the runs of a table have the same options
-def _of_options(options: tuple[tuple[str, str], ...]) -> tuple[bytes, dict[str, str]]:
+def _composed_of(options: tuple[tuple[str, str], ...]) -> tuple[bytes, dict[str, str]]:
     """conf/ with options of groups, composed by Hydra, and the option of each group.
 
     The composed DictConfig is pickled: it is changed for every run, and a copy of it takes seven

@@ -54,9 +54,8 @@ class InterSentenceConfig(Section):
     @model_validator(mode="after")
     def _labels_fit(self) -> "InterSentenceConfig":
         kinds = [label.kind for label in self.labels]
-        if kinds and not math.isclose(
-            total := sum(label.share for label in self.labels), 1.0, abs_tol=1e-6
-        ):
+        total = sum(label.share for label in self.labels)
+        if kinds and not math.isclose(total, 1.0, abs_tol=1e-6):
             raise ValueError(f"the shares of labels sum to {total:g}, not to 1")
         if kinds and (
             len(kinds) == 1 or len(set(kinds)) < len(kinds) or "consecutive" not in kinds

@@ -44,7 +44,7 @@ Keep = Literal["training", "weights"]
 PAPER_LEARNING_RATE = 0.00176
 PAPER_BATCH_SIZE = 4096
 
-MAX_LAYERS = 10_000
+MAX_LAYERS = 1_000  # a mistyped number would take all memory, even to count the parameters
 
 
 class ModelConfig(Section):

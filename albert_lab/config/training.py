@@ -92,7 +92,8 @@ class LengthScheduleConfig(Section):
 
     @model_validator(mode="after")
     def _shares_fit(self) -> "LengthScheduleConfig":
-        if (total := sum(stage.share for stage in self.stages)) > 1 + 1e-9:
+        total = sum(stage.share for stage in self.stages)
+        if total > 1 + 1e-9:
             raise ValueError(f"the shares of the stages sum to {total:g}, more than 1")
         return self
 

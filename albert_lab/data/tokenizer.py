@@ -124,12 +124,12 @@ class Tokenizer:
         self.fingerprint = digest_of(model)
         vocabulary = self._aligned.get_vocab()
         self.vocab_size = 1 + max(vocabulary.values())  # ids may have gaps
-        ids = [
-            next((vocabulary[name] for name in names if name in vocabulary), -1)
-            for names in _JSON_SPECIAL
-        ]
-        if -1 in ids:
-            raise ConfigError(f"{origin} has no token {' or '.join(_JSON_SPECIAL[ids.index(-1)])}")
+        ids: list[int] = []
+        for names in _JSON_SPECIAL:
+            known = [vocabulary[name] for name in names if name in vocabulary]
+            if not known:
+                raise ConfigError(f"{origin} has no token {' or '.join(names)}")
+            ids.append(known[0])
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
 
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
@@ -161,15 +161,13 @@ class Tokenizer:
         nor an English letter. In WordPiece, every token without `##` (create_pretraining_data.py of
         BERT, whole word masking).
         """
-        continues = [token.startswith(self._continuation) for token in self.tokens()]
-        return (
-            ~np.array(continues)
-            if any(continues)
-            else np.array([starts_word(token) for token in self.tokens()])
-        )
+        tokens = self.tokens()
+        continues = np.array([token.startswith(self._continuation) for token in tokens])
+        return ~continues if continues.any() else np.array([*map(starts_word, tokens)])
 
 
 def starts_word(token: str) -> bool:
+    """Whether a token of a SentencePiece model starts a word; see word_starts."""
     return (
         token.startswith(("▁", "<"))
         or token in _PUNCTUATION

@@ -6,7 +6,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -107,14 +107,14 @@ def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
     )
     counts = Counter[str]()
     skipped: list[str] = []
-    documents = map("\n".join, texts.distinct(texts.iterate(corpus, skipped), counts, set()))
-    training = (
-        text
-        for text in documents
-        if texts.split_of(text, corpus.dev_share, corpus.split_seed) == "train"
-    )
-    sentences = chain.from_iterable(texts.raw_sentences(text, corpus) for text in training)
-    sampled = sample(sentences, settings.training_sentences)
+
+    def sentences() -> Iterator[str]:
+        for document in texts.distinct(texts.iterate(corpus, skipped), counts, set()):
+            text = "\n".join(document)
+            if texts.split_of(text, corpus.dev_share, corpus.split_seed) == "train":
+                yield from texts.raw_sentences(text, corpus)
+
+    sampled = sample(sentences(), settings.training_sentences)
     if not sampled:
         num_documents = counts["documents"] - counts[texts.DUPLICATES]
         raise texts.empty_split("train", num_documents, corpus, skipped)

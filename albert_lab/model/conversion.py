@@ -105,15 +105,13 @@ def _convert_blocks(
     converted: Tensors = {}
     for number, layers in enumerate(layers_of_blocks):
         blocks = [block_of_layer[layer] for layer in layers]
-        if len({*blocks}) > 1 and rules.sharing == "stepwise":
-            blocks = [block_of_layer[stepwise[number]]]
-        elif len({*blocks}) == 1 or rules.sharing == "lower":
+        if len({*blocks}) == 1 or rules.sharing == "lower":
             blocks = blocks[:1]
+        elif rules.sharing == "stepwise":
+            blocks = [block_of_layer[stepwise[number]]]
         for parameter in parameters:
             values = [tensors[f"{prefix}.{block}.{parameter}"] for block in blocks]
-            converted[f"{prefix}.{number}.{parameter}"] = (
-                values[0] if len(values) == 1 else torch.stack(values).mean(0)
-            )
+            converted[f"{prefix}.{number}.{parameter}"] = torch.stack(values).mean(0)
     return converted
 
 

@@ -7,10 +7,7 @@ from functools import cache
 from typing import Any
 
 from albert_lab.config.schema import RunConfig
-from albert_lab.errors import ConfigError
 from albert_lab.model.shape import EncoderShape
-
-MOST_LAYERS = 1_000  # a mistyped number would take all memory, even on the meta device
 
 
 @dataclass(frozen=True)
@@ -94,11 +91,7 @@ class Products:
 
 
 def count(config: RunConfig) -> Counts:
-    """The counts of the model that a configuration describes.
-
-    Raises:
-        ConfigError: it has more than MOST_LAYERS layers.
-    """
+    """The counts of the model that a configuration describes."""
     length = config.max_sequence_length
     masked = config.masking.most_predictions(length)
     return _count(
@@ -120,9 +113,6 @@ def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Co
     from torch.overrides import TorchFunctionMode
 
     from albert_lab.model.encoder import PretrainingModel
-
-    if shape.num_layers > MOST_LAYERS:
-        raise ConfigError(f"model.num_layers={shape.num_layers}: at most {MOST_LAYERS:,}")
 
     # random numbers on the meta device load torch's compiler: seconds
     class Uninitialized(TorchFunctionMode):

@@ -125,18 +125,20 @@ def inputs_of(batch: Batch, device: torch.device, *, needs_mask: bool = False) -
     Unless a mask is needed, it is None if no sequence is padded, since fused attention is faster
     without. On a CPU it is never None.
     """
-    names = ("input_ids", "token_type_ids", "attention_mask", "masked_positions")
     is_masked = needs_mask or device.type == "cpu" or not batch.attention_mask.all()
-    unused = () if is_masked else ("attention_mask",)
     return {
-        name: None if name in unused else tensor_on(getattr(batch, name), device) for name in names
+        "input_ids": tensor_on(batch.input_ids, device),
+        "token_type_ids": tensor_on(batch.token_type_ids, device),
+        "attention_mask": tensor_on(batch.attention_mask, device) if is_masked else None,
+        "masked_positions": tensor_on(batch.masked_positions, device),
     }
 
 
 def labels_of(batch: Batch, device: torch.device) -> Targets:
     """The model's targets: masked_labels [masked], pair_labels [batch]."""
     return {
-        name: tensor_on(getattr(batch, name), device) for name in ("masked_labels", "pair_labels")
+        "masked_labels": tensor_on(batch.masked_labels, device),
+        "pair_labels": tensor_on(batch.pair_labels, device),
     }
 
 

@@ -135,8 +135,6 @@ class Evaluator:
             DivergedError: a loss that is not a finite number.
         """
         measures = [measure for measure in catalog.measures() if measure.in_curves]
-        if not self.kinds:
-            measures = [measure for measure in measures if not isinstance(measure, PairMeasure)]
         return self._evaluate(model.eval(), measures, {}, num_pairs).scores
 
     def evaluate(self, model: PretrainingModel, untrained: Collection[str] = ()) -> Evaluation:

@@ -94,25 +94,31 @@ def measure_layers(
     Raises:
         ConfigError: a state that is zero or not finite.
     """
-    counts: dict[int, int] = {}
-    means: dict[int, torch.Tensor] = {}
+    n = 0
+    sums: dict[int, torch.Tensor] = {}  # over tokens, in double precision
     for states, mask in batches:
+        n += int(mask.sum())
         for layer, (before, after) in enumerate(pairwise(states), 1):
-            values = _changes(before[mask], after[mask])
-            n = counts.get(layer, 0) + values.shape[1]
-            shift = values.mean(1).cpu() - means.get(layer, 0.0)
-            means[layer], counts[layer] = means.get(layer, 0.0) + shift * (values.shape[1] / n), n
+            sums[layer] = _changes(before[mask], after[mask]).sum(1).cpu() + sums.get(layer, 0)
     layers = []
-    for layer, mean in means.items():
-        if not mean.isfinite().all():
+    for layer, summed in sums.items():
+        if not summed.isfinite().all():
             raise ConfigError(
                 f"layer {layer}: a hidden state is zero or not finite, so that its angle is "
                 "undefined"
             )
-        numbers = dict(
-            zip(("l2_distance", "cosine_similarity", "degrees"), mean.tolist(), strict=True)
+        distance, cosine, degrees = (summed / n).tolist()
+        layers.append(
+            Layer(
+                corpus=corpus,
+                layer=layer,
+                token=TOKEN,
+                l2_distance=distance,
+                cosine_similarity=cosine,
+                degrees=degrees,
+                n=n,
+            )
         )
-        layers.append(Layer(corpus=corpus, layer=layer, token=TOKEN, n=counts[layer], **numbers))
     return tuple(layers)
 
 
@@ -125,9 +131,8 @@ def _changes(before: "torch.Tensor", after: "torch.Tensor") -> "torch.Tensor":
     # Not the arc cosine, which turns the rounding error of the cosine of equal vectors into an
     # angle.
     radians = 2 * torch.atan2((end - start).norm(dim=-1), (end + start).norm(dim=-1))
-    return torch.stack(
-        [(after - before).norm(dim=-1), (start * end).sum(-1), radians * (180 / math.pi)]
-    )
+    cosine = (start * end).sum(-1)
+    return torch.stack([(after - before).norm(dim=-1), cosine, radians.rad2deg()])
 
 
 def hidden_states_of(

@@ -55,18 +55,16 @@ def tracked(
                     to_files = import_module("torch.utils.tensorboard").SummaryWriter
                     writer = stack.enter_context(to_files(str(folder / "tensorboard")))
                 if "wandb" in trackers:
-                    project = os.environ.get("WANDB_PROJECT") or "albert-lab"
-                    kept = {
-                        "project": project,
-                        "id": run,
-                        "name": run,
-                        "dir": folder,
-                        "config": dict(config),
-                    }
-                    settings = {"silent": True, "console": "off"}
-                    wandb = stack.enter_context(
-                        import_module("wandb").init(resume="allow", settings=settings, **kept)
+                    opened = import_module("wandb").init(
+                        project=os.environ.get("WANDB_PROJECT") or "albert-lab",
+                        id=run,
+                        name=run,
+                        dir=folder,
+                        config=dict(config),
+                        resume="allow",
+                        settings={"silent": True, "console": "off"},
                     )
+                    wandb = stack.enter_context(opened)
         except Exception as error:  # of a package and a service that are not ours
             raise ConfigError(
                 f"machine.report_to={','.join(trackers)}: {' '.join(str(error).split())}"
@@ -79,8 +77,9 @@ def tracked(
                 for key, x in line.items()
                 if key != "step" and isinstance(x, int | float)
             }
-            for name, value in numbers.items() if writer else ():
-                writer.add_scalar(name, value, step)
+            if writer:
+                for name, value in numbers.items():
+                    writer.add_scalar(name, value, step)
             if wandb:
                 wandb.log(numbers, step=step)
 

@@ -96,20 +96,12 @@ class Step:
             torch.manual_seed(int(entropy.generate_state(1)[0]))
             inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
             own = self.backward(inputs, labels, max(1, len(batch.masked_labels)), len(batch))
-            sums = {key: sums[key] + value if key in sums else value for key, value in own.items()}
-        if self.processes.total > 1:  # a count is exact in float32 up to 2**24
-            # All processes have the same parameters without a gradient.
-            gradients = [
-                parameter.grad
-                for parameter in self.model.parameters()
-                if parameter.grad is not None
-            ]
-            values = torch.stack([value.float() for value in sums.values()])
-            self.processes.add_up([*gradients, values])
-            sums = {
-                key: value.to(sums[key].dtype)
-                for key, value in zip(sums, values.unbind(), strict=True)
-            }
+            sums = {key: value + sums.get(key, 0) for key, value in own.items()}
+        # All processes have the same parameters without a gradient.
+        gradients = [
+            parameter.grad for parameter in self.model.parameters() if parameter.grad is not None
+        ]
+        self.processes.add_up([*gradients, *sums.values()])
         return sums | {"gradient_norm": self.update()}
 
     def backward(
@@ -131,7 +123,8 @@ class Step:
             for name, (logits, targets, number) in answers.items():
                 logits = logits.float()
                 sums[f"{name}_loss"] = F.cross_entropy(logits, targets, reduction="sum") / number
-                sums[f"{name}_correct"] = (likeliest(logits) == targets).sum()
+                # A float, as what processes add up is of one type: exact up to 2**24 answers.
+                sums[f"{name}_correct"] = (likeliest(logits) == targets).sum(dtype=torch.float32)
         total(sums).backward()
         return {key: value.detach() for key, value in sums.items()}
 

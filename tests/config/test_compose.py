@@ -126,6 +126,7 @@ def test_the_default_learning_rate_is_the_papers_scaled_by_the_root_of_the_batch
             "labels.0.share",
         ),
         ("machine.micro_batch_size=7", "batch_size=32"),
+        ("machine.processes=3", "batch_size=32"),
         ("max_sequence_length=1024", "max_position_embeddings=512"),
         ("sharing.ffn_groups=4", "num_layers=2"),
         ("corpus=files", "corpus.path"),

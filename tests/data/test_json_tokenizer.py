@@ -31,6 +31,7 @@ TOKENS = [
     "##ido",
 ]
 TOKENS += [f"[unused{number}]" for number in range(20)]
+TOKENS += ["[", "]", "mask"]
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,7 @@ def file(tmp_path_factory):
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = tokenizers.decoders.WordPiece()
+    tokenizer.add_special_tokens(TOKENS[:5])
     tokenizer.enable_truncation(3)
     tokenizer.enable_padding(length=20)
     path = tmp_path_factory.mktemp("json") / "tokenizer.json"
@@ -55,14 +57,8 @@ def test_it_is_recognized_by_its_suffix_and_adds_and_truncates_nothing(file):
     tokenizer = load_model(file)
     assert not isinstance(tokenizer, SentencePieceTokenizer)
     assert tokenizer.encode(["Red cats, red CAFÉ", ""]) == [[7, 5, 6, 8, 7, 9], []]
-    special = (
-        tokenizer.pad_id,
-        tokenizer.unk_id,
-        tokenizer.cls_id,
-        tokenizer.sep_id,
-        tokenizer.mask_id,
-    )
-    assert special == (0, 1, 2, 3, 4)
+    special = [getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "cls", "sep", "mask")]
+    assert special == [0, 1, 2, 3, 4]
     assert tokenizer.vocab_size == len(TOKENS)
     assert tokenizer.tokens() == TOKENS
 
@@ -85,18 +81,11 @@ def test_offsets_refer_to_the_raw_text(file):
     assert ids == [7, 5, 6, 8, 9]
 
 
-def test_the_name_of_a_special_token_in_a_text_is_text(tmp_path):
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[", "]", "mask", "cat"]
-    tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece({token: n for n, token in enumerate(vocabulary)})
-    )
-    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-    tokenizer.add_special_tokens(vocabulary[:5])
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    tokenizer = load_model(tmp_path / "tokenizer.json")
-    assert tokenizer.encode(["[MASK] cat"]) == [[5, 7, 6, 8]]
-    assert tokenizer.encode_with_offsets("[MASK] cat")[0] == [5, 7, 6, 8]
+def test_the_name_of_a_special_token_in_a_text_is_text(file):
+    tokenizer = load_model(file)
+    expected = [TOKENS.index(token) for token in ("[", "mask", "]", "cat")]
+    assert tokenizer.encode(["[MASK] cat"]) == [expected]
+    assert tokenizer.encode_with_offsets("[MASK] cat")[0] == expected
 
 
 def test_wordpieces_with_the_prefix_continue_a_word_and_other_pieces_by_their_letters(
@@ -118,7 +107,7 @@ def test_wordpieces_with_the_prefix_continue_a_word_and_other_pieces_by_their_le
 def test_a_file_without_a_tokenizer_or_a_special_token_is_refused(file, tmp_path):
     (tmp_path / "bad.json").write_text("{}")
     content = json.loads(file.read_text())
-    del content["model"]["vocab"]["[MASK]"]
+    del content["model"]["vocab"]["[MASK]"], content["added_tokens"]
     (tmp_path / "lacking.json").write_text(json.dumps(content))
     for name in ("bad.json", "lacking.json"):
         with pytest.raises(ConfigError, match=name):

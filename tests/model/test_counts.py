@@ -41,17 +41,6 @@ def test_all_counts_that_the_paper_prints_are_ours_but_for_six_that_no_way_of_co
     assert sorted(unexplained) == ["1270M", "225M", "235M", "499M", "60M", "60M"]
 
 
-def test_sharing_saves_parameters_but_no_flops():
-    shared, own = (
-        count(load([*SMALL, f"sharing={sharing}"])) for sharing in ("all-shared", "not-shared")
-    )
-    assert shared.total < own.total
-    assert (shared.training_flops, shared.inference_flops) == (
-        own.training_flops,
-        own.inference_flops,
-    )
-
-
 @pytest.mark.parametrize(
     "overrides",
     [

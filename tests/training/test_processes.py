@@ -13,7 +13,7 @@ from command import own_signals
 from safetensors.torch import load_file
 from toy import toy_config
 
-from albert_lab.errors import STOPPED, UNWRITTEN, ConfigError
+from albert_lab.errors import STOPPED, UNWRITTEN
 from albert_lab.runs import results, states, together, worker
 from albert_lab.runs import run as runs
 
@@ -113,16 +113,3 @@ def test_threads_are_divided_among_processes_and_again_if_their_number_changes(
     two = toy_config(corpus, "machine.threads=null", "machine.processes=2")
     assert runs.use_threads(folder, two) == 1
     assert os.environ["OMP_NUM_THREADS"] == "1"
-
-
-def test_the_number_of_processes_divides_the_batch_and_does_not_change_the_name(corpus):
-    with pytest.raises(ConfigError, match=r"machine\.processes=3"):
-        toy_config(corpus, "machine.processes=3")
-    assert (
-        runs.plan(toy_config(corpus, "machine.processes=2")).name
-        == runs.plan(toy_config(corpus)).name
-    )
-    clock = ["budget=wall-clock", "machine.processes=2"]
-    assert (
-        runs.plan(toy_config(corpus, *clock)).name != runs.plan(toy_config(corpus, clock[0])).name
-    )

@@ -1,10 +1,6 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from albert_lab.training.optimizer import learning_rate_factor
-
-SHARES = st.floats(0, 1)
 
 
 def test_the_schedule_of_the_paper_peaks_just_before_the_end_of_its_warm_up_and_then_drops():
@@ -35,14 +31,3 @@ def test_a_budget_without_warm_up_starts_at_the_peak_and_ends_at_zero(share, war
 )
 def test_with_a_decay_the_rate_stays_at_its_peak_until_that_share_is_left(share, factor):
     assert learning_rate_factor(share, warmup=0.1, decay=0.4) == pytest.approx(factor)
-
-
-@given(first=SHARES, second=SHARES, warmup=SHARES)
-def test_the_rate_rises_in_the_warm_up_and_falls_after_it(
-    first: float, second: float, warmup: float
-):
-    early, late = sorted((first, second))
-    if late < warmup:
-        assert learning_rate_factor(early, warmup) <= learning_rate_factor(late, warmup)
-    if early >= warmup:
-        assert learning_rate_factor(early, warmup) >= learning_rate_factor(late, warmup)
