@@ -29,7 +29,7 @@ CARD = "README.md"
 # Float32 on both sides, in another order of sums.
 _TOLERANCE = 1e-3
 _SENTENCES = 1000
-SPECIAL_WORDS = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
+_PROBLEM = "nothing was written; please report it"
 
 
 def export(text: str, target: Path, say: Say) -> str:
@@ -92,14 +92,14 @@ def write_tokenizer(config: RunConfig, folder: Path) -> None:
         "digit_commas": config.tokenizer.digit_commas,
     }
     for name, content in written.items():
-        (folder / name).write_text(
-            json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        text = json.dumps(content, indent=2, ensure_ascii=False)
+        (folder / name).write_text(f"{text}\n", encoding="utf-8")
 
 
 def _card(folder: Path, opened: Opened, model_class: str) -> str:
     """The text of a model card: what the Hub reads, then usage, origin and scores."""
-    config, record = opened.run.config, results.read(folder, opened.run.name)
+    config = opened.run.config
+    record = results.read(folder, opened.run.name)
     parts = [
         "---\nlibrary_name: transformers\npipeline_tag: fill-mask\nlanguage: "
         f"{config.corpus.language}\n---",
@@ -111,33 +111,33 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
         "special tokens, unless the"
         " tokenizer is called with `split_special_tokens=True`, which gives the ids of training.",
     ]
-    if record:
-        scores = [{"score": name, **score.model_dump()} for name, score in record.scores.items()]
-        if record.conversion:
-            text = record.conversion.as_text(config.conversion)
-            origin = record.start_from.run if record.start_from else ""
-            parts.append(
-                f"Not trained from scratch: made of the weights of {origin}; converted: {text}."
-            )
-        training = (
-            f"{config.inter_sentence.name}, {record.training.steps:,} steps, seed {config.seed}"
+    if not record:  # of an imported model
+        return "\n\n".join(parts) + "\n"
+    if record.conversion:
+        text = record.conversion.as_text(config.conversion)
+        origin = record.start_from.run if record.start_from else ""
+        parts.append(
+            f"Not trained from scratch: made of the weights of {origin}; converted: {text}."
         )
-        trained = (
-            f"Trained on {config.corpus.name} ({training})"
-            if record.training.steps
-            else "Not trained after that,"
-        )
-        parts += [
-            f"{trained} and exported by albert-lab {__version__}."
-            f" Scores on held-out documents of {config.corpus.name}:",
-            tabulate(scores, headers="keys", tablefmt="github", floatfmt=".2f"),
-        ]
+    steps = record.training.steps
+    trained = (
+        f"Trained on {config.corpus.name} ({config.inter_sentence.name}, {steps:,} steps, "
+        f"seed {config.seed})"
+        if steps
+        else "Not trained after that,"
+    )
+    scores = [{"score": name, **score.model_dump()} for name, score in record.scores.items()]
+    parts += [
+        f"{trained} and exported by albert-lab {__version__}."
+        f" Scores on held-out documents of {config.corpus.name}:",
+        tabulate(scores, headers="keys", tablefmt="github", floatfmt=".2f"),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
 def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     """Compares ids of sentences of the run's text, and outputs for random ids, here and in
-    transformers; says which.
+    transformers; says what was compared.
 
     Raises:
         ConfigError: they differ; names the part.
@@ -146,52 +146,46 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     config = opened.run.config
     ours = load_tokenizer(find_tokenizer(config), cleaning_of(config.corpus))
     theirs = layout.load(transformers.AutoTokenizer, folder)
-    remedy = "nothing was written; please report it"
-    # These words are text here, and special tokens in transformers unless its tokenizer is told
-    # otherwise.
-    plain, with_special = [], []
-    for sentence in _sentences(config, ours):
-        (with_special if any(word in sentence for word in SPECIAL_WORDS) else plain).append(
-            sentence
-        )
-    for compared, splits in ((plain, False), (with_special, True)):
-        if not compared:
-            continue
-        ids = theirs(compared, add_special_tokens=False, split_special_tokens=splits)["input_ids"]
-        for sentence, expected, actual in zip(compared, ours.encode(compared), ids, strict=True):
-            if expected != actual:
-                raise ConfigError(f"ids of {sentence!r} differ in transformers: {remedy}")
-    shape = (2, opened.model.encoder.shape.max_position_embeddings)
-    ids = torch.randint(ours.vocab_size, shape, generator=torch.Generator().manual_seed(0))
+    compared = _sentences(config, ours)
+    # Names of special tokens in a sentence are text here.
+    ids = theirs(compared, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    for sentence, expected, actual in zip(compared, ours.encode(compared), ids, strict=True):
+        if expected != actual:
+            raise ConfigError(f"ids of {sentence!r} differ in transformers: {_PROBLEM}")
+    loader = getattr(transformers, model_class)
+    _compare_outputs(opened, layout.load(loader, folder, attn_implementation="eager").eval())
+    return (
+        f"compared with transformers {transformers.__version__}: ids of {len(compared):,} "
+        "sentences, and outputs"
+    )
+
+
+def _compare_outputs(opened: Opened, theirs: Any) -> None:
+    """Raises ConfigError if a model of transformers gives other outputs for random ids."""
+    model = opened.model
+    shape = (2, model.encoder.shape.max_position_embeddings)
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(opened.tokenizer.vocab_size, shape, generator=generator)
     types = (torch.arange(shape[1]) >= shape[1] // 2).long().expand(shape)
-    model = layout.load(
-        getattr(transformers, model_class), folder, attn_implementation="eager"
-    ).eval()
     with torch.inference_mode():
-        state = opened.model.encoder(ids, types, None).last_hidden_state
-        output = opened.model(ids, types, None, torch.arange(ids.numel()))
-        expected = model(ids, token_type_ids=types)
+        states = model.encoder(ids, types, None).last_hidden_state
+        output = model(ids, types, None, torch.arange(ids.numel()))
+        expected = theirs(ids, token_type_ids=types)
     mlm_logits = output.mlm_logits.unflatten(0, shape)
-    ours_by_name = {
+    ours = {
         "prediction_logits": mlm_logits,
         "logits": mlm_logits,
-        "last_hidden_state": state,
+        "last_hidden_state": states,
         "sop_logits": output.pair_logits,
         "seq_relationship_logits": output.pair_logits,
     }
-    for part in [name for name in ours_by_name if name in expected]:
-        error = (ours_by_name[part] - expected[part]).abs().max() / expected[part].abs().max()
-        if not error <= _TOLERANCE:  # also where it is not a number
-            raise ConfigError(
-                f"{part} differ in transformers by {error:.2g} of their largest: {remedy}"
-            )
-    number = f"{len(plain) + len(with_special):,} sentences"
-    if with_special:
-        number += (
-            f" ({len(with_special):,} name special tokens: split_special_tokens=True gives "
-            "their ids)"
-        )
-    return f"compared with transformers {transformers.__version__}: ids of {number}, and outputs"
+    for part, values in expected.items():
+        if part in ours:
+            error = (ours[part] - values).abs().max() / values.abs().max()
+            if not error <= _TOLERANCE:  # also where it is not a number
+                raise ConfigError(
+                    f"{part} differ in transformers by {error:.2g} of their largest: {_PROBLEM}"
+                )
 
 
 def _sentences(config: RunConfig, tokenizer: Tokenizer) -> list[str]:
@@ -203,6 +197,4 @@ def _sentences(config: RunConfig, tokenizer: Tokenizer) -> list[str]:
         of_each = (islice(sentences(document, config.corpus), 10) for document in documents)
         return list(islice(chain.from_iterable(of_each), _SENTENCES))
     except (ConfigError, MissingDataError):
-        words = [token.replace("▁", " ") for token in tokenizer.tokens()]
-        # The special tokens themselves, each of which would name one.
-        return [word for word in words if word not in SPECIAL_WORDS]
+        return [token.replace("▁", " ") for token in tokenizer.tokens()]

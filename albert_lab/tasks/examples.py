@@ -105,16 +105,14 @@ def collect(
         try:
             example: Any = make(number, content)
             json.dumps(asdict(example), ensure_ascii=False).encode()
-            examples.append(example)
-        except ConfigError:  # of the whole file
-            raise
+        except ConfigError as error:  # of the whole file
+            raise ConfigError(f"{place}: {error}") from error
+        except UnicodeError:
+            issues.add("text that is not UTF-8, as of a cut emoji", place)
         except ValueError as error:
-            reason = (
-                "text that is not UTF-8, as of a cut emoji"
-                if isinstance(error, UnicodeError)
-                else str(error)
-            )
-            issues.add(reason, place)
+            issues.add(str(error), place)
+        else:
+            examples.append(example)
     return examples, str(issues)
 
 

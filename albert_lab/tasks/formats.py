@@ -42,6 +42,9 @@ SQUAD = (
     "it has data: [{paragraphs: [{context, qas}]}], or rows of id, context, question, "
     "answers: {text, answer_start}"
 )
+_ELSEWHERE = (
+    "answer found by its text, not where it says (places in UTF-16, or before white space was cut?)"
+)
 ALL_PASSAGES = "all.txt"
 FEWEST, MOST = 2, len(LETTERS)  # options of a question
 # Labels as written in the file; a whole number is read as its digits.
@@ -72,76 +75,74 @@ def read_rows(
             f"{file}: format.columns are those of a table without a header line, not of {suffix}"
         )
     try:
-        read = _table(file, suffix == ".csv", columns) if is_table else READERS[suffix](file)
-        rows: Any = [
-            (number, json.loads(row) if isinstance(row, str) else row) for number, row in read
-        ]
-        if (
-            len(rows) == 1
-            and isinstance(rows[0][1], dict)
-            and isinstance(rows[0][1].get("data"), list)
-        ):
-            rows = [*enumerate(rows[0][1]["data"], 1)]
+        read: Any = _table(file, suffix == ".csv", columns) if is_table else READERS[suffix](file)
+        lines = [(number, json.loads(row) if isinstance(row, str) else row) for number, row in read]
     except ConfigError:
         raise
     except (ValueError, RecursionError, csv.Error) as error:
         raise ConfigError(f"{file} cannot be read as {suffix or 'a table'}: {error}") from error
-    if not rows:
+    match lines:
+        case [(_, {"data": list() as rows})]:  # one object with all rows
+            lines = [*enumerate(rows, 1)]
+    if not lines:
         raise ConfigError(f"{file} has no examples")
-    rows = [(f"{file.name}:{number}", row if isinstance(row, dict) else {}) for number, row in rows]
-    names = dict.fromkeys(name for _, cells in rows for name in cells)
-    if lacking := [name for name in wanted if name and name not in names]:
+    placed = [
+        (f"{file.name}:{number}", row if isinstance(row, dict) else {}) for number, row in lines
+    ]
+    names = dict.fromkeys(name for _, cells in placed for name in cells)
+    missing = [name for name in wanted if name and name not in names]
+    if missing:
         raise ConfigError(
-            f"{file}: no column {', '.join(lacking)}; its columns: {', '.join(map(repr, names))}"
+            f"{file}: no column {', '.join(missing)}; its columns: {', '.join(map(repr, names))}"
         )
-    return rows
+    return placed
 
 
 def _table(
     file: Path, is_csv: bool, columns: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """The cells of each line by column, none if it has more or fewer of them."""
-    table: Iterator[tuple[int, list[str]]] = (
-        (number, line.split("\t")) for number, line in lines_of(file)
-    )
     if is_csv:
         first = next((line for _, line in lines_of(file)), "")
-        table = csv_rows(file, ";" if first.count(";") > first.count(",") else ",")
-    names, number, broken = columns or next(table, (0, []))[1], 0, list[int]()
-    for number, cells in table:
-        if (
-            not is_csv
-            and len(cells) != len(names)
-            and cells[-1].startswith('"')
-            and cells[-1].count('"') % 2
-        ):
+        rows = csv_rows(file, ";" if first.count(";") > first.count(",") else ",")
+    else:
+        rows = ((number, line.split("\t")) for number, line in lines_of(file))
+    names = columns or next(rows, (0, []))[1]
+    number = 0
+    broken: list[int] = []  # lines that end in a quoted cell
+    for number, cells in rows:
+        if len(cells) == len(names):
+            yield number, dict(zip(names, cells, strict=True))
+            continue
+        if not is_csv and cells[-1].startswith('"') and cells[-1].count('"') % 2:
             broken.append(number)
-        yield number, dict(zip(names, cells, strict=True)) if len(cells) == len(names) else {}
+        yield number, {}
     if 1000 * len(broken) > number:  # QQP's official file has 11 in 364,000
         raise ConfigError(f"{file}:{broken[0]}: a quoted cell of several lines; write it as CSV")
 
 
-def _as_text(value: Any) -> str | None:
-    """A cell as text: a whole number without a decimal point; None for anything but text, numbers
+def _as_text(value: Any) -> str:
+    """A cell as text: a whole number without a decimal point; empty for anything but text, numbers
     and booleans.
     """
+    if isinstance(value, str):
+        return value
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
-    return (
-        value
-        if isinstance(value, str)
-        else json.dumps(value)
-        if isinstance(value, int | float)
-        else None
-    )
+    return json.dumps(value) if isinstance(value, int | float) else ""
+
+
+def _texts(values: Any) -> list[str]:
+    return [_as_text(value) for value in values] if isinstance(values, list | tuple) else []
 
 
 def _text(cells: dict[str, Any], name: str) -> str:
     if not cells:
         raise ValueError("more or fewer columns than in the first line")
-    if not (found := _as_text(cells.get(name)) or "").strip():
+    text = _as_text(cells.get(name))
+    if not text.strip():
         raise ValueError(f"no text in {name}")
-    return found
+    return text
 
 
 def _place(cell: str, labels: Sequence[str]) -> int:
@@ -182,10 +183,13 @@ class GlueFormat(TableFormat):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "GlueFormat":
-        known = (
-            OF_NUMBERS if self.labels is None else OF_CLASSES[: 3 if len(self.labels) == 2 else 2]
-        )
-        if unknown := [name for name in self.scores if name not in known]:
+        known = OF_CLASSES
+        if self.labels is None:
+            known = OF_NUMBERS
+        elif len(self.labels) > 2:
+            known = OF_CLASSES[:2]
+        unknown = [name for name in self.scores if name not in known]
+        if unknown:
             raise ValueError(f"metrics={unknown[0]} is unknown (allowed: {', '.join(known)})")
         return self
 
@@ -206,10 +210,8 @@ class GlueFormat(TableFormat):
         return examples, issues
 
     def _make(self, number: int, cells: dict[str, Any]) -> TextExample:
-        text_a, text_b = (
-            _text(cells, self.text_a),
-            _text(cells, self.text_b) if self.text_b else None,
-        )
+        text_a = _text(cells, self.text_a)
+        text_b = _text(cells, self.text_b) if self.text_b else None
         label: str | float = _text(cells, self.label)
         if self.labels is not None:
             label = self.labels[_place(label, self.labels)]
@@ -238,41 +240,34 @@ class ChoicesFormat(TableFormat):
         """The questions of a file, by their line after the header, from 0; or ConfigError: a label
         is no letter.
         """
-        columns = (
-            [self.options.removesuffix(".text")]
-            if isinstance(self.options, str)
-            else [*self.options]
-        )
+        columns = [self._listed] if self._listed else [*self.options]
+        wanted = [self.passage, self.question, *columns, self.label]
+        return collect(read_rows(file, wanted, self.columns), self._make)
 
-        def example(number: int, cells: dict[str, Any]) -> ChoiceExample:
-            passage, question = (
-                _text(cells, name) if name else "" for name in (self.passage, self.question)
-            )
-            listed: Any = (
-                cells.get(columns[0])
-                if isinstance(self.options, str)
-                else [*map(cells.get, columns)]
-            )
-            nested = listed if isinstance(listed, dict) else {"text": listed, "label": LETTERS}
-            options, labels = (
-                [_as_text(cell) or "" for cell in part] if isinstance(part, list | tuple) else []
-                for part in (nested.get("text"), self.labels or nested.get("label"))
-            )
-            while options and not options[-1]:
-                options.pop()
-            label = _text(cells, self.label)
-            if labels == [*LETTERS] and label not in LETTERS:
-                said = (
-                    "name the labels in the order of options, as format.labels=[1,2,3], or "
-                    "give those of each row"
-                )
-                raise ConfigError(f"{file}: {self.label}={label} is no letter from A: {said}")
-            return _choice(str(number), passage, question, options, _place(label, labels))
+    @property
+    def _listed(self) -> str | None:
+        """The column that has all options of a question; None if each has its own."""
+        return self.options.removesuffix(".text") if isinstance(self.options, str) else None
 
-        return collect(
-            read_rows(file, [self.passage, self.question, *columns, self.label], self.columns),
-            example,
-        )
+    def _make(self, number: int, cells: dict[str, Any]) -> ChoiceExample:
+        passage = _text(cells, self.passage) if self.passage else ""
+        question = _text(cells, self.question) if self.question else ""
+        labels: Any = LETTERS
+        listed: Any = cells.get(self._listed) if self._listed else [*map(cells.get, self.options)]
+        if isinstance(listed, dict):
+            labels = _texts(listed.get("label"))
+            listed = listed.get("text")
+        options = _texts(listed)
+        while options and not options[-1]:
+            options.pop()
+        label = _text(cells, self.label)
+        labels = self.labels or labels
+        if labels is LETTERS and label not in LETTERS:
+            raise ConfigError(
+                f"{self.label}={label} is no letter from A: name the labels in the order of "
+                "options, as format.labels=[1,2,3], or give those of each row"
+            )
+        return _choice(str(number), passage, question, options, _place(label, labels))
 
 
 def _choice(
@@ -306,12 +301,11 @@ class RaceFormat(Section):
         """The questions of a split's folder. Their ids are level/file/number, the number from 0."""
         asked: list[tuple[str, Any]] = []
         for place, passage in self._passages(file):
-            if not len(passage.questions) == len(passage.options) == len(passage.answers):
+            columns = (passage.questions, passage.options, passage.answers)
+            if len({*map(len, columns)}) > 1:
                 raise ConfigError(f"{place}: not as many questions as options and answers")
             name = place.relative_to(file).as_posix()
-            for number, parts in enumerate(
-                zip(passage.questions, passage.options, passage.answers, strict=True)
-            ):
+            for number, parts in enumerate(zip(*columns, strict=True)):
                 id = f"{name}/{number}"
                 asked.append((id, (id, passage.article, *parts)))
         return collect(
@@ -342,9 +336,10 @@ def _paired(answers: Any) -> Any:
     """Answers as `datasets` has them, a list of texts and one of starts, as SQuAD's list of
     answers.
     """
-    if not isinstance(answers, dict) or not all(isinstance(of, list) for of in answers.values()):
-        return answers
-    return [dict(zip(answers, pair, strict=True)) for pair in zip(*answers.values(), strict=True)]
+    if isinstance(answers, dict) and all(isinstance(column, list) for column in answers.values()):
+        rows = zip(*answers.values(), strict=True)
+        return [dict(zip(answers, row, strict=True)) for row in rows]
+    return answers
 
 
 class _Question(BaseModel, coerce_numbers_to_str=True):
@@ -384,18 +379,16 @@ class SquadFormat(Section):
 
         An answer that does not stand where the file says is looked for by its text.
         """
-        issues = Issues()
-        of_one = (
+        rows = [
             {"paragraphs": [{"context": row.get("context"), "qas": [row]}]} | row
             for _, row in read_rows(file)
-        )
-        articles = files.check(file, [*of_one], list[_Article], SQUAD)
-        asked = [
-            (one.id, (of.title, at.context, one))
-            for of in articles
-            for at in of.paragraphs
-            for one in at.qas
         ]
+        asked: list[tuple[str, Any]] = []
+        for article in files.check(file, rows, list[_Article], SQUAD):
+            for paragraph in article.paragraphs:
+                shared = (article.title, paragraph.context)
+                asked += [(question.id, (*shared, question)) for question in paragraph.qas]
+        issues = Issues()
 
         def example(_: int, parts: tuple[str, str, _Question]) -> SpanExample:
             title, context, question = parts
@@ -403,23 +396,18 @@ class SquadFormat(Section):
             if not given and not self.unanswerable:
                 raise ValueError("no answer")
             answers = tuple(Answer(answer.text, _start_of(answer, context)) for answer in given)
-            starts = [answer.start for answer in answers if answer.start is not None]
+            starts = {answer.start for answer in answers} - {None}
             if answers and not starts:
                 if training:
                     raise ValueError("no answer stands where it says, nor at one place alone")
                 issues.add(
                     "no answer has a place in the context, so a model may not find it", question.id
                 )
-            elif not set(starts) <= {answer.answer_start for answer in given}:
+            elif not starts <= {answer.answer_start for answer in given}:
                 issues.add(_ELSEWHERE, question.id)
             return SpanExample(question.id, question.question, context, answers, not answers, title)
 
         return collect(asked, example, issues)
-
-
-_ELSEWHERE = (
-    "answer found by its text, not where it says (places in UTF-16, or before white space was cut?)"
-)
 
 
 def _start_of(answer: _Answer, context: str) -> int | None:
@@ -429,14 +417,13 @@ def _start_of(answer: _Answer, context: str) -> int | None:
     JavaScript, Java and Windows count in UTF-16 units, of which a character such as an emoji has
     two.
     """
-    text, start = answer.text, answer.answer_start
+    text = answer.text
+    start = answer.answer_start
     if not text:
         return None
     if start >= 0:
-        before = context.encode("utf-16-le", "surrogatepass")[: 2 * start].decode(
-            "utf-16-le", "ignore"
-        )
-        for place in (start, len(before)):
+        before = context.encode("utf-16-le", "surrogatepass")[: 2 * start]
+        for place in (start, len(before.decode("utf-16-le", "ignore"))):
             if context.startswith(text, place):
                 return place
     first = context.find(text)
