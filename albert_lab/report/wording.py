@@ -200,10 +200,16 @@ def answer(analysis: Analysis) -> str:
     if not analysis.study.runs:
         return NO_RUN
     if not analysis.verdicts:
-        metric = next(
-            (name for name in analysis.metrics if name in analysis.experiment.columns), None
-        )
-        return NO_RUN if metric is None else f"{extremes(analysis, metric)}."
+        # A sweep is fine-tuned only on tasks that its command names: they are its question.
+        columns = analysis.experiment.columns
+        named = [metric for metric in analysis.frame.tasks if metric not in columns]
+        asked = {*named} or {*columns}
+        metric = next((metric for metric in analysis.metrics if metric in asked), None)
+        if metric is None:
+            return NO_RUN
+        if metric in named and not analysis.summary.loc[metric]["counts"].all():
+            return f"{REASONS[Reason.NOT_COUNTED].format(heading=analysis.heading(metric))}."
+        return f"{extremes(analysis, metric)}."
     decided = decisions(analysis)
     for known in analysis.experiment.answers:
         holds = all(decided.get(name) is Outcome.SUPPORTED for name in known.holds)

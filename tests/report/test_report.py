@@ -125,6 +125,21 @@ def test_the_answer_is_the_first_whose_claims_are_decided_so_and_one_seed_makes_
     assert answer(single) not in [known.say for known in single.experiment.answers]
 
 
+def test_a_sweep_with_tasks_is_answered_by_the_first_or_says_that_it_does_not_count(full):
+    _, result = full("sop-vs-nsp")
+    sweep, _ = experiment.from_overrides(["dropout=0,0.1"])
+    asked = result.experiment.model_copy(
+        update={"columns": sweep.columns, "claims": (), "answers": ()}
+    )
+    by_task = Analysis(replace(result.study, experiment=asked), result.frame)
+    assert re.match(
+        r"\S+ does not count: rows are not clearly above random weights", answer(by_task)
+    )
+    by_task.__dict__["summary"] = by_task.summary.assign(counts=True)
+    heading = answer(by_task).split(" is ")[0]
+    assert heading in [by_task.heading(task) for task in result.frame.tasks]
+
+
 def test_a_score_that_single_segments_reach_decides_nothing(tmp_path):
     folder = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 3)
     for file in (folder / "runs").glob("*.json"):
