@@ -89,7 +89,6 @@ def write_tokenizer(config: RunConfig, folder: Path) -> None:
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         **{f"{name}_token": tokens[getattr(tokenizer, f"{name}_id")] for name in special},
         "language": corpus.language,
-        "digit_commas": config.tokenizer.digit_commas,
     }
     for name, content in written.items():
         text = json.dumps(content, indent=2, ensure_ascii=False)

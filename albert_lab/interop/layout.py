@@ -99,15 +99,17 @@ def modules(shape: EncoderShape, family: str) -> dict[str, str]:
         raise ConfigError(
             f"{shared}: transformers shares whole layers, in runs by its own rounding; {_REMEDY}"
         )
-    names = {}
+    column = 1 + get_args(Family).index(family)
+    names = {row[0]: row[column] for row in _AROUND}
     for kind in ("word", "token_type", "position"):
         names[f"encoder.embeddings.{kind}_embeddings"] = f"{family}.embeddings.{kind}_embeddings"
-    column = 1 + get_args(Family).index(family)
-    names |= {row[0]: row[column] for row in _AROUND}
+    if shape.projection:
+        names["encoder.embeddings.projection"] = PROJECTION
     for block in set(blocks):
         layer = _LAYERS[family].format(block)
-        names |= {f"encoder.{row[0].format(block)}": f"{layer}.{row[column]}" for row in _IN_LAYERS}
-    return names | ({"encoder.embeddings.projection": PROJECTION} if shape.projection else {})
+        for row in _IN_LAYERS:
+            names[f"encoder.{row[0].format(block)}"] = f"{layer}.{row[column]}"
+    return names
 
 
 def to_transformers(
@@ -117,8 +119,10 @@ def to_transformers(
     as in modules().
     """
     names = modules(shape, family)
-    split = {name.rpartition("."): tensor for name, tensor in tensors.items()}
-    renamed = {f"{names[module]}.{kind}": tensor for (module, _, kind), tensor in split.items()}
+    renamed: Tensors = {}
+    for name, tensor in tensors.items():
+        module, _, kind = name.rpartition(".")
+        renamed[f"{names[module]}.{kind}"] = tensor
     if family == "albert" and not shape.projection:
         # transformers always projects, so that equal sizes need the identity.
         dtype = tensors["encoder.embeddings.word_embeddings.weight"].dtype
@@ -136,12 +140,12 @@ def from_transformers(
     left out. ConfigError as in modules().
     """
     ours = {theirs: ours for ours, theirs in modules(shape, family).items()}
-    split = {name.rpartition("."): tensor for name, tensor in tensors.items()}
-    return {
-        f"{ours[module]}.{kind}": tensor
-        for (module, _, kind), tensor in split.items()
-        if module in ours
-    }
+    renamed: Tensors = {}
+    for name, tensor in tensors.items():
+        module, _, kind = name.rpartition(".")
+        if module in ours:
+            renamed[f"{ours[module]}.{kind}"] = tensor
+    return renamed
 
 
 def package(purpose: str) -> Any:
@@ -201,27 +205,30 @@ def read(folder: Path) -> tuple[PretrainingModel, Names, Names]:
     family = config.model_type
     shape = _shape(config, folder)
     loader = getattr(transformers, f"{family.title()}ForPreTraining")
-    source: dict[str, Any] = {"config": config, "state_dict": tensors, "dtype": torch.float32}
-    # config.json may name code of the hub
-    source |= {"output_loading_info": True, "attn_implementation": "eager"}
-    theirs, report = load(loader, folder, **source)
+    theirs, report = load(
+        loader,
+        folder,
+        config=config,
+        state_dict=tensors,
+        dtype=torch.float32,
+        output_loading_info=True,
+        attn_implementation="eager",  # config.json may name code of the hub
+    )
     different = sorted({*report["missing_keys"], *report["unexpected_keys"]})
     in_encoder = [key for key in different if {"encoder", "embeddings"} & {*key.split(".")}]
     if in_encoder:
-        message = (
-            f"{in_encoder[0]} of its encoder is only in the weights or only in the model "
-            f"of {CONFIG_FILE}"
+        raise ConfigError(
+            f"{folder}: {in_encoder[0]} of its encoder is only in the weights or only in the model "
+            f"of {CONFIG_FILE}: save both again with the names of transformers"
         )
-        raise ConfigError(f"{folder}: {message}: save both again with the names of transformers")
     missing = tuple(part for part in PARTS if part in map(_part_of, report["missing_keys"]))
-    tensors = {
-        name: tensor
-        for name, tensor in theirs.state_dict().items()
-        if _part_of(name) not in missing
-    }
-    for name, tensor in tensors.items():
+    tensors = {}
+    for name, tensor in theirs.state_dict().items():
+        if _part_of(name) in missing:
+            continue
         if not tensor.isfinite().all():
             raise ConfigError(f"{folder}: {name} has values that are no finite numbers")
+        tensors[name] = tensor
     if shape.projection and torch.equal(
         tensors[f"{PROJECTION}.weight"], torch.eye(shape.hidden_size)
     ):
@@ -274,20 +281,19 @@ def write(
     """
     transformers = package("export")
     shape = model.encoder.shape
-    is_shared = shape.num_layers == 1 or len({*shape.ffn_blocks}) < shape.num_layers
+    num_blocks = len({*shape.ffn_blocks})
+    is_shared = shape.num_layers == 1 or num_blocks < shape.num_layers
     family = "albert" if is_shared or shape.projection or len(pair_labels) > 2 else "bert"
     state = {
         name: tensor
         for name, tensor in model.state_dict().items()
         if name.split(".")[0] not in missing
     }
-    tensors = {
-        name: tensor.contiguous() for name, tensor in to_transformers(state, shape, family).items()
-    }
     # Without a pair head, ForPreTraining cannot be loaded.
     head = "Model" if "mlm_head" in missing else "ForPreTraining" if pair_labels else "ForMaskedLM"
+    model_class = f"{family.title()}{head}"
     content: dict[str, Any] = {
-        "architectures": [f"{family.title()}{head}"],
+        "architectures": [model_class],
         **{theirs: getattr(shape, ours) for ours, theirs in _KEYS.items()},
         "hidden_act": shape.hidden_act,
         "attention_probs_dropout_prob": shape.dropout,
@@ -298,15 +304,15 @@ def write(
     if family == "albert":
         content |= {
             "embedding_size": shape.embedding_size,
-            "num_hidden_groups": len(set(shape.ffn_blocks)),
+            "num_hidden_groups": num_blocks,
+            "bos_token_id": tokenizer.cls_id,
+            "eos_token_id": tokenizer.sep_id,
         }
-        content |= {"bos_token_id": tokenizer.cls_id, "eos_token_id": tokenizer.sep_id}
         if len(pair_labels) > 2:  # transformers uses it as the size of the pair head
             content["id2label"] = dict(enumerate(pair_labels))
-    (transformers.AlbertConfig if family == "albert" else transformers.BertConfig)(
-        **content
-    ).save_pretrained(folder)
-    safetensors.torch.save_file(
-        tensors, folder / weights.WEIGHTS, metadata={"format": "pt"}
-    )  # transformers requires it
-    return content["architectures"][0]
+    transformers.AutoConfig.for_model(family, **content).save_pretrained(folder)
+    tensors = to_transformers(state, shape, family)
+    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    # transformers requires the metadata
+    safetensors.torch.save_file(contiguous, folder / weights.WEIGHTS, metadata={"format": "pt"})
+    return model_class

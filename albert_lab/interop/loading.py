@@ -11,12 +11,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
 from albert_lab import files
-from albert_lab.config.compose import content_of, groups, settings_of, validate
+from albert_lab.config.compose import (
+    content_of,
+    groups,
+    settings_of,
+    validate,
+    vocabulary_size,
+)
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import MIN_SEQUENCE_LENGTH
 from albert_lab.data.tokenizer import Tokenizer
@@ -113,12 +119,11 @@ def open_transformers(
     tokenizer = load_tokenizer(config)
     size = tokenizer.vocab_size
     if size != shape.vocab_size:
-        sizes = (
-            f"{config.tokenizer.model_file} has {size} tokens, but the model's vocab_size is "
-            f"{shape.vocab_size}"
-        )
         reason = _REMEDY if size < shape.vocab_size else "its weights belong to another one"
-        raise ConfigError(f"{sizes}: {reason}")
+        raise ConfigError(
+            f"{config.tokenizer.model_file} has {size} tokens, but the model's vocab_size is "
+            f"{shape.vocab_size}: {reason}"
+        )
     hashed = hashlib.blake2b(digest_size=6)
     for key, tensor in sorted(model.state_dict().items()):
         hashed.update(key.encode() + tensor.contiguous().numpy().tobytes())
@@ -133,46 +138,37 @@ def _configure(
     overrides: Sequence[str],
     name: str,
 ) -> RunConfig:
-    tokenizer = find_tokenizer_file(folder)
-    given = settings_of(overrides)
-    own = read_tokenizer_settings(folder)
-    own["max_sequence_length"] = min(own["max_sequence_length"], shape.max_position_embeddings)
-    settings = {
+    settings = read_tokenizer_settings(folder)
+    longest = shape.max_position_embeddings
+    settings["max_sequence_length"] = min(settings["max_sequence_length"], longest)
+    settings |= {
         "length_schedule": "constant",
         "tokenizer": "model-file",
-        "tokenizer.model_file": str(tokenizer),
+        "tokenizer.model_file": str(find_tokenizer_file(folder)),
     }
-    content = content_of(settings | own | given)
+    given = settings_of(overrides)
+    content = content_of(settings | given)
     number = len(set(shape.ffn_blocks))
     sharing = {1: "all-shared", shape.num_layers: "not-shared"}.get(number, "groups")
+    is_square = shape.embedding_size == shape.hidden_size
+    in_model = {key: getattr(shape, key) for key in content["model"] if key != "name"}
     decided: dict[str, Any] = {
-        "model": {
-            "name": name,
-            **{key: getattr(shape, key) for key in content["model"] if key != "name"},
-        },
+        "model": {"name": name, **in_model},
         "sharing": {"name": sharing, "attention_groups": number, "ffn_groups": number},
         "inter_sentence": inter_sentence,
         "embedding_size": shape.embedding_size,
-        "projection": "always"
-        if shape.projection and shape.embedding_size == shape.hidden_size
-        else "auto",
+        "projection": "always" if shape.projection and is_square else "auto",
         "dropout": shape.dropout,
     }
-    if wrong := [
-        key
-        for key in given
-        if key.split(".")[0] in decided or key in ("tokenizer", "tokenizer.model_file")
-    ]:
-        raise ConfigError(f"{wrong[0]} cannot be set: {folder} determines it")
+    for key in given:
+        if key.split(".")[0] in decided or key in ("tokenizer", "tokenizer.model_file"):
+            raise ConfigError(f"{key} cannot be set: {folder} determines it")
     return validate(content | decided)
 
 
 def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
-    """The inter_sentence option with these labels; options of the paper come first."""
-    options = sorted(
-        groups()["inter_sentence"], key=lambda name: (name not in ("none", "nsp", "sop"), name)
-    )
-    for name in options:
+    """The first inter_sentence option with these labels."""
+    for name in groups()["inter_sentence"]:
         option = content_of({"inter_sentence": name})["inter_sentence"]
         if [label["kind"] for label in option["labels"]] == [*labels]:
             return option
@@ -184,48 +180,22 @@ def find_tokenizer_file(folder: Path) -> Path:
     is alone.
 
     Raises:
-        MissingDataError: neither exists. ConfigError: both do, and tokenizer.json cannot be read.
+        MissingDataError: neither exists. ConfigError: both do, and one of them cannot be read.
     """
-    pieces = folder / MODEL_FILE
-    file = folder / TOKENIZER
-    if pieces.is_file() and file.is_file():
-        # Tokens that were added to a SentencePiece model, and have rows in the embeddings, are only
-        # in the other file.
-        content = files.read_json(file, _TokenizerFile)
-        has_added = any(token.id >= len(content.model.vocab) for token in content.added_tokens)
-        return file if has_added else pieces
-    for path in (pieces, file):
-        if path.is_file():
-            return path
-    remedy = (
-        "transformers' BertTokenizerFast.from_pretrained(DIR).save_pretrained(DIR) makes "
-        "one of a vocab.txt"
-    )
-    raise MissingDataError(
-        f"{folder} has no tokenizer, neither {MODEL_FILE} nor {TOKENIZER}: {remedy}"
-    )
-
-
-class _AddedToken(BaseModel):
-    id: int
-
-
-class _Vocabulary(BaseModel):
-    vocab: list[Any] | dict[str, int]
-
-
-class _TokenizerFile(BaseModel):
-    """The keys of a tokenizer.json that are read: its vocabulary, and the tokens beside it and in
-    it.
-    """
-
-    added_tokens: list[_AddedToken]
-    model: _Vocabulary
+    found = [file for file in (folder / MODEL_FILE, folder / TOKENIZER) if file.is_file()]
+    if not found:
+        raise MissingDataError(
+            f"{folder} has no tokenizer, neither {MODEL_FILE} nor {TOKENIZER}: transformers' "
+            "BertTokenizerFast.from_pretrained(DIR).save_pretrained(DIR) makes one of a vocab.txt"
+        )
+    # Tokens that were added to a SentencePiece model, and have rows in the embeddings, are only in
+    # the other file. Of equal sizes, max() takes the first.
+    return max(found, key=lambda file: vocabulary_size(str(file)) or 0) if found[1:] else found[0]
 
 
 class _TokenizerConfig(BaseModel, strict=True):
     """The keys of tokenizer_config.json that are read, with the defaults of transformers; the last
-    two are ours.
+    is ours.
     """
 
     do_lower_case: bool | None = True
@@ -235,7 +205,6 @@ class _TokenizerConfig(BaseModel, strict=True):
         default=None, ge=MIN_SEQUENCE_LENGTH, multiple_of=1
     )
     language: str | None = Field(default=None, pattern=r"^[A-Za-z]+(-[A-Za-z0-9]+)*$")
-    digit_commas: Literal["keep"] = "keep"
 
 
 def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
@@ -248,7 +217,7 @@ def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
     normalizer = {} if has_pieces else _bert_normalizer(folder / TOKENIZER)
     for key, name in (("do_lower_case", "lowercase"), ("strip_accents", "strip_accents")):
         value = getattr(flags, key)
-        if key in flags.model_fields_set and name in normalizer and normalizer[name] != value:
+        if key in flags.model_fields_set and normalizer.get(name, value) != value:
             difference = f"{key}={value}, but {TOKENIZER} has {name}={normalizer[name]}"
             raise ConfigError(f"{file}: {difference}: make them the same")
     strips = flags.strip_accents

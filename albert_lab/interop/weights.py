@@ -75,28 +75,24 @@ def _files(folder: Path) -> list[Path]:
     for name in (WEIGHTS, PICKLED):
         index = folder / f"{name}.index.json"
         if index.is_file():
-            shards = sorted(
-                {folder / shard for shard in read_json(index, _Index).weight_map.values()}
-            )
-            missing = [shard.name for shard in shards if not shard.is_file()]
-            if missing:
-                raise ConfigError(
-                    f"{index} names {missing[0]}, which is not there: copy all files of the model"
-                )
-            return shards
+            names = sorted({*read_json(index, _Index).weight_map.values()})
+            for shard in names:
+                if not (folder / shard).is_file():
+                    raise ConfigError(
+                        f"{index} names {shard}, which is not there: copy all files of the model"
+                    )
+            return [folder / shard for shard in names]
     raise ConfigError(f"{folder} has neither {WEIGHTS} nor {PICKLED}{_instead(folder)}")
 
 
 def _instead(folder: Path) -> str:
     """What a folder without weights is, as far as its files tell, and what to do."""
-    if (folder / "adapter_config.json").is_file():
-        base = read_json(folder / "adapter_config.json", dict[str, object]).get(
-            "base_model_name_or_path"
-        )
-        merge = "model.merge_and_unload().save_pretrained(DIR)"
+    adapter = folder / "adapter_config.json"
+    if adapter.is_file():
+        base = read_json(adapter, dict[str, object]).get("base_model_name_or_path")
         return (
-            f": it is an adapter of {base}; peft loads both, and {merge} writes a model that "
-            "can be imported"
+            f": it is an adapter of {base}; peft loads both, and "
+            "model.merge_and_unload().save_pretrained(DIR) writes a model that can be imported"
         )
     # Checkpoints of a trainer, the folder of a sentence-transformer, snapshots of a hub's cache.
     names = [f"{below}/{name}*" for below in ("*", "*/*") for name in (WEIGHTS, PICKLED)]
@@ -106,10 +102,10 @@ def _instead(folder: Path) -> str:
     if folder.with_name(f"{folder.name}.index").exists() or any(folder.glob("*.ckpt*.index")):
         script = f"python -m {_CONVERTER} (ALBERT: albert for bert) of transformers 4"
         return f"; of a checkpoint of TensorFlow, {script} makes one"
-    for name, remedy in _CONVERTED.items():
-        if (folder / name).exists():
-            return f", but {name}: {remedy}"
     files = sorted(file.name for file in folder.iterdir())
+    for name in files:
+        if name in _CONVERTED:
+            return f", but {name}: {_CONVERTED[name]}"
     return (
         f", but {', '.join(files[:5]) or 'nothing'}: model.save_pretrained(DIR) writes what "
         "can be imported"
@@ -135,17 +131,14 @@ def _tensors(file: Path) -> Tensors:
             f"{file} has a tensor twice, with and without a prefix: save model.state_dict() alone"
         )
     for name, tensor in named.items():
-        if not isinstance(tensor, torch.Tensor):
-            raise ConfigError(
-                f"{file}: {name} is {type(tensor).__name__}, not a dense tensor: save "
-                "model.state_dict()"
-            )
-        if tensor.is_meta or tensor.layout is not torch.strided:
+        kind = type(tensor).__name__
+        if isinstance(tensor, torch.Tensor):
+            if tensor.layout is torch.strided and not tensor.is_meta:
+                continue
             kind = tensor.device if tensor.is_meta else tensor.layout
-            raise ConfigError(
-                f"{file}: {name} is {kind}, not a dense tensor: save model.state_dict() with its "
-                "values"
-            )
+        raise ConfigError(
+            f"{file}: {name} is {kind}, not a dense tensor: save model.state_dict() with its values"
+        )
     dense = cast(Tensors, named)
     # The others are position_ids, which older versions of transformers saved.
     return {name: tensor for name, tensor in dense.items() if tensor.is_floating_point()}

@@ -142,7 +142,6 @@ def test_a_folder_without_a_tokenizer_or_with_broken_settings_is_refused(tmp_pat
     short = ('{"model_max_length": 4}', "model_max_length=4")
     for content, said in (
         ("[]", "tokenizer_config"),
-        ('{"digit_commas": "split"}', "digit_commas"),
         short,
     ):
         (tmp_path / "tokenizer_config.json").write_text(content)
