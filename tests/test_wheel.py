@@ -8,6 +8,7 @@ import pytest
 
 import albert_lab
 from albert_lab import paths
+from albert_lab.runs import results
 
 CHECKOUT = paths.PACKAGE.parent
 
@@ -53,7 +54,17 @@ def test_the_wheel_contains_only_the_package_its_configuration_and_its_experimen
     experiments = {
         f"albert_lab/experiments/{file.name}" for file in paths.EXPERIMENTS.glob("*.yaml")
     }
-    assert carried == package | conf | experiments
+    assert carried == package | conf | experiments | {"albert_lab/COMMIT"}
+
+
+def test_an_installed_wheel_knows_the_commit_that_it_was_built_of(run_installed):
+    _, run_python = run_installed
+    printed = run_python(
+        "-c",
+        "from albert_lab.runs import results; from albert_lab import paths;"
+        "print(results.commit_of(paths.PACKAGE.parent))",
+    )
+    assert printed.strip() == results.commit_of(CHECKOUT)
 
 
 def test_the_wheel_contains_the_licence_and_the_command(wheel):

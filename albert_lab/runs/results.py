@@ -174,7 +174,7 @@ class Provenance(Record, extra="ignore"):
 
     threads are those of one process; devices has the device name of each process. jobs is how many
     runs trained at a time; None in older records. commit is that of the checkout from which the
-    code was imported, with -dirty after it if it had changes; None without a checkout.
+    code was imported, or its wheel built, with -dirty after it if it had changes; None if unknown.
     """
 
     albert_lab: str
@@ -367,11 +367,12 @@ def _stage_of(stage: "StageData") -> Stage:
 
 
 def commit_of(checkout: Path) -> str | None:
-    """The commit of a checkout, 40 hex digits, with -dirty if tracked files have changed; None if
-    it is none.
+    """The commit of a checkout, 40 hex digits, with -dirty if tracked files have changed; elsewhere
+    that of which the installed package was built, or None.
     """
     if not (checkout / ".git").exists():
-        return None
+        built_of = paths.PACKAGE / "COMMIT"  # hatch_build.py
+        return built_of.read_text().strip() or None if built_of.exists() else None
     command = [
         "git",
         "-C",
