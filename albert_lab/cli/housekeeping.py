@@ -25,7 +25,6 @@ _OF_LINE: dict[str, Callable[[Any], str]] = {
     "share": "{:.0%}".format,
     "step": "{:,}".format,
     "tokens_per_second": "{:,.0f}".format,
-    "loss": "{:.3f}".format,
     "mlm_loss": "{:.3f}".format,
     "pair_loss": "{:.3f}".format,
     "seconds_left": duration,
@@ -47,13 +46,13 @@ def status(
     names = {point.run for report in reports for point in read_points(report).points}
     files = sorted(paths.runs().glob("*/run.yaml"), key=lambda file: file.stat().st_mtime)
     folders = [file.parent for file in files if study is None or file.parent.name in names]
-    listed = [row_of(folder, titles.get(folder.name, "")) for folder in folders]
+    listed = [row_of(folder, *titles.get(folder.name, ())) for folder in folders]
     to_stdout(json.dumps(listed, indent=2) if as_json else as_text(listed))
 
 
-def row_of(folder: Path, title: str = "") -> dict[str, Any]:
-    """A run: its title (its row and seed in a report), its name, its state, numbers of its last
-    logged step, its fine-tunings, and why it failed.
+def row_of(folder: Path, report: str = "", title: str = "") -> dict[str, Any]:
+    """A run: a report that has it, its title (its row and seed there), its name, its state, numbers
+    of its last logged step, its fine-tunings, and why it failed.
     """
     from albert_lab.runs import results, states
     from albert_lab.runs.run import FAILURE, failure_in
@@ -69,7 +68,12 @@ def row_of(folder: Path, title: str = "") -> dict[str, Any]:
     hidden = () if now == "running" else ("tokens_per_second", "seconds_left")
     numbers = {key: None if key in hidden else last.get(key) for key in _OF_LINE}
     tuned = sorted(file.stem for file in (folder / FOLDER).glob("*-seed*[0-9].json"))
-    named = {"title": title or folder.name, "run": folder.name, "state": now}
+    named = {
+        "report": report,
+        "title": title or folder.name.rpartition("_")[0],
+        "run": folder.name,
+        "state": now,
+    }
     return named | numbers | {"fine_tuned": tuned, "reason": reason}
 
 
@@ -86,8 +90,8 @@ def _cells(row: dict[str, Any]) -> dict[str, str]:
 
 
 def as_text(listed: list[dict[str, Any]]) -> str:
-    """Rows as a table of the columns that have anything, why runs failed, and the number of runs in
-    each state.
+    """Rows by report as a table of the columns that have anything, why runs failed, and the number
+    of runs in each state.
 
     A run has the end of its name, which other commands take in place of the name.
     """
@@ -97,8 +101,12 @@ def as_text(listed: list[dict[str, Any]]) -> str:
         return "no runs yet"
     shown = [_cells(row) for row in listed]
     used = [key for key in shown[0] if any(row[key] for row in shown)]
+    lines: dict[str, list[list[str]]] = {}
+    for row, cells in zip(listed, shown, strict=True):
+        heading = f"{row['report'] or 'in no table'}:"
+        lines.setdefault(heading, [[heading]]).append([cells[key] for key in used])
     table = tabulate(
-        [[row[key] for key in used] for row in shown],
+        [line for of_report in lines.values() for line in of_report],
         used,
         tablefmt="simple",
         disable_numparse=True,

@@ -12,20 +12,15 @@ START, TABLES, STUDIES, MODELS = PANELS = (
     "Studies and reports",
     "Models, data and tasks",
 )
-# The groups of the options of a study.
-_WHERE, _BEFORE = "How runs are trained", "To look before anything is trained"
-_ALL_KEYS = (
-    "`albert-lab config show` prints every key, `albert-lab config list` the options of each group."
-)
+_ALL_KEYS = "`albert-lab config show` prints every key, `config list` the options of each group."
 _OF_RUN = (
     "Settings, such as scale=smoke or sharing=not-shared; the others keep their defaults. "
     f"{_ALL_KEYS}"
 )
 _OF_STUDY = (
     "Settings in place of the study's own, such as scale=smoke or corpus=files "
-    "corpus.path=my-texts. Several values"
-    " of one, with commas between them, make a row each; several seeds are averaged in a row. "
-    f"{_ALL_KEYS}"
+    "corpus.path=my-texts. Several values, with commas between them, make a row each, but seeds "
+    f"are averaged. {_ALL_KEYS}"
 )
 _MOST_JOBS = 1000  # processes: far more than are useful on any machine
 
@@ -59,14 +54,12 @@ def _jobs(text: str | int) -> int:
     return int(text)
 
 
-def option(help: str, metavar: str | None = None, panel: str | None = None, **more: Any) -> Any:
-    return typer.Option(
-        help=help, metavar=metavar, rich_help_panel=panel, show_default=False, **more
-    )
+def option(help: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(help=help, metavar=metavar, show_default=False, **more)
 
 
-def flag(name: str, help: str, panel: str | None = None) -> Any:
-    return typer.Option(name, help=help, rich_help_panel=panel)
+def flag(name: str, help: str) -> Any:
+    return typer.Option(name, help=help)
 
 
 Overrides = Annotated[list[str] | None, settings(text=_OF_RUN)]
@@ -74,33 +67,24 @@ Json = Annotated[bool, flag("--json", "Print the result as one JSON document.")]
 _RUN = "A run by its name, that of its folder in lab/runs/, or a folder."
 RunOrFolder = Annotated[str, typer.Argument(metavar="RUN", help=_RUN)]
 _TASKS = (
-    "Fine-tune each run on these tasks, by name or as .yaml files of your own. By default, a "
-    "study of the paper has"
-    " those of its table; `none` skips fine-tuning."
+    "Fine-tune each run on these tasks, by name or as .yaml files of your own, in place of those "
+    "of the paper's table; `none` skips fine-tuning."
 )
 Tasks = Annotated[str | None, option(_TASKS, "NAME,...")]
 _JOBS = (
     "The number of runs at a time, by default 1 (with --slurm, as many as start); `auto` "
     "trains one on each GPU."
 )
-Jobs = Annotated[int | None, option(_JOBS, "N|auto", _WHERE, parser=_jobs)]
+Jobs = Annotated[int | None, option(_JOBS, "N|auto", parser=_jobs)]
 _SLURM = (
-    "Submit the runs to Slurm and return; OPTIONS are those of sbatch, as in '--partition=gpu "
-    "--gres=gpu:1'. The same"
-    " command, later, submits what is missing, or writes the report."
+    "Submit the runs to Slurm and return; OPTIONS are those of sbatch, as in '--gres=gpu:1'. The "
+    "same command, later, submits what is missing, or writes the report."
 )
-Slurm = Annotated[str | None, option(_SLURM, "OPTIONS", _WHERE)]
+Slurm = Annotated[str | None, option(_SLURM, "OPTIONS")]
 _BY_HAND = "Start nothing: print a command line for each run, for any other scheduler."
-ByHand = Annotated[bool, flag("--by-hand", _BY_HAND, _WHERE)]
-DryRun = Annotated[
-    bool,
-    flag(
-        "--dry-run", "Print the runs with the time and disk that they need; write nothing.", _BEFORE
-    ),
-]
-ListFolders = Annotated[
-    bool, flag("--list", "Print the folder and the state of each run; write nothing.", _BEFORE)
-]
+ByHand = Annotated[bool, flag("--by-hand", _BY_HAND)]
+_DRY_RUN = "Print the runs with the time and disk that they need; write nothing."
+DryRun = Annotated[bool, flag("--dry-run", _DRY_RUN)]
 
 
 def task_names(named: str | None) -> list[str] | None:
@@ -119,5 +103,4 @@ class StudyOptions:
     slurm: str | None
     by_hand: bool
     dry_run: bool
-    list_folders: bool
     as_json: bool

@@ -4,7 +4,7 @@ all of them.
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,12 +23,9 @@ if TYPE_CHECKING:  # they load Hydra, which the help does not need
 
 # Shown below the first line of each study's help.
 _WRITES = (
-    "Trains the runs that are not there yet, below lab/runs/, and writes their report with "
-    "figures to"
-    " lab/reports/SCALE-CORPUS/NAME/. The same command, given again, resumes what was "
-    "interrupted and trains nothing"
-    " twice. `albert-lab -h` lists the exit codes, and --include and --conf for code and options "
-    "of your own."
+    "Trains the runs that are not there yet, below lab/runs/, and writes their report to "
+    "lab/reports/SCALE-CORPUS/NAME/. The same command resumes what was interrupted, and trains "
+    "nothing twice. `albert-lab -h` has exit codes, and options for code of your own."
 )
 
 app = typer.Typer()
@@ -60,15 +57,12 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
     from albert_lab.studies.plan import plan_study
     from albert_lab.terminal import plans
 
-    def plan_one(rest: list[str]) -> "list[Plan]":
-        file = Path(rest[0]) if name == "run" and rest else None
-        experiment, rest = _experiment(name, rest)
-        plan = plan_study(experiment, rest, task_names(options.tasks), file=file)
-        if note := plans.too_wide(plan):
-            to_stderr(note)
-        return [plan]
-
-    (plan,), how = _plans(plan_one, overrides, options)
+    file = Path(overrides[0]) if name == "run" and overrides else None
+    experiment, rest = _experiment(name, overrides)
+    plan = plan_study(experiment, rest, task_names(options.tasks), file=file)
+    if note := plans.too_wide(plan):
+        to_stderr(note)
+    ((plan,), how) = _to_train([plan], options)
     # here, since they load pandas, which a dry run does not need
     from albert_lab.report import report
     from albert_lab.terminal import screen
@@ -91,9 +85,8 @@ def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
     from albert_lab.studies.plan import plan_all
 
     experiments = [named(file.stem) for file in in_order()]
-    plans, how = _plans(
-        lambda rest: plan_all(experiments, rest, task_names(options.tasks)), overrides, options
-    )
+    planned = plan_all(experiments, overrides, task_names(options.tasks))
+    plans, how = _to_train(planned, options)
     from albert_lab.analysis.sentences import reports, sentences  # here, as above
     from albert_lab.report import scoreboard
     from albert_lab.studies.execute import SOME_FAILED
@@ -138,25 +131,19 @@ def _experiment(name: str, overrides: list[str]) -> "tuple[Experiment, list[str]
     return experiment.read(Path(overrides[0]), with_code=True), overrides[1:]
 
 
-def _plans(
-    plan: "Callable[[list[str]], list[Plan]]", overrides: list[str], options: StudyOptions
-) -> "tuple[list[Plan], Options]":
-    """The plans of a command, and how runs are trained.
+def _to_train(plans: "Sequence[Plan]", options: StudyOptions) -> "tuple[list[Plan], Options]":
+    """The plans of a command by the names of their reports, and how their runs are trained.
 
-    --dry-run and --list end here, before anything is written.
+    --dry-run ends here, before anything is written.
     """
     from albert_lab.studies.jobs import Options
     from albert_lab.studies.study import with_own_report
-    from albert_lab.terminal import plans as as_text
+    from albert_lab.terminal.plans import costs
 
-    if (options.dry_run and options.list_folders) or (
-        options.by_hand and options.slurm is not None
-    ):
-        raise ConfigError("--dry-run and --list, or --by-hand and --slurm: give one of them")
     how = Options(options.jobs, options.slurm, options.by_hand)
-    plans = [with_own_report(planned, to_stderr) for planned in plan(overrides)]
-    if options.dry_run or options.list_folders:
-        data, text = as_text.costs(plans, how) if options.dry_run else as_text.folders(plans)
+    plans = [with_own_report(plan, to_stderr) for plan in plans]
+    if options.dry_run:
+        data, text = costs(plans, how)
         to_stdout(json.dumps(data, indent=2) if options.as_json else text)
         raise typer.Exit
     return plans, how
@@ -169,11 +156,8 @@ def _add(
     panel: str = START,
     listed: str | None = None,
     metavar: str = "[KEY=VALUE]...",
-    hidden: Sequence[str] = (),
 ) -> None:
-    """Add the command of a study, with its help, examples, its line in the list of commands, and
-    other names of it.
-    """
+    """Add the command of a study, with its help, examples, and its line in the list of commands."""
 
     def command(
         overrides: Annotated[list[str] | None, settings(metavar)] = None,
@@ -183,32 +167,21 @@ def _add(
         slurm: of.Slurm = None,
         by_hand: of.ByHand = False,
         dry_run: of.DryRun = False,
-        list_folders: of.ListFolders = False,
         as_json: of.Json = False,
     ) -> None:
-        given = StudyOptions(tasks, jobs, slurm, by_hand, dry_run, list_folders, as_json)
-        (run_paper if name == "paper" else run_study)(name, overrides or [], given)
+        if by_hand and slurm is not None:
+            raise ConfigError("--by-hand and --slurm: give one of them")
+        options = StudyOptions(tasks, jobs, slurm, by_hand, dry_run, as_json)
+        (run_paper if name == "paper" else run_study)(name, overrides or [], options)
 
-    for known_as in (name, *hidden):
-        of_list = {"short_help": listed or help, "hidden": known_as != name}
-        app.command(known_as, help=f"{help}\n\n{_WRITES}", **shown(panel, *lines), **of_list)(
-            command
-        )
-
-
-def _numbers(places: str) -> list[str]:
-    """The names of a table by the numbers of the paper, as table5; a figure that a table has too is
-    the table's.
-    """
-    table, figure = re.match(r"Tables? ([\d and,]+)", places), re.match(r"Figures? (\d+)", places)
-    found = [f"table{number}" for number in re.findall(r"\d+", table[1])] if table else []
-    return found + ([f"figure{figure[1]}"] if figure else [])
+    app.command(
+        name, help=f"{help}\n\n{_WRITES}", short_help=listed or help, **shown(panel, *lines)
+    )(command)
 
 
 _add(
     "pretrain",
     "Pre-train one model and score it on held-out text.",
-    "albert-lab pretrain",
     "albert-lab pretrain sharing=not-shared corpus=files corpus.path=my-texts --tasks sst2",
     "albert-lab pretrain start_from=RUN corpus=files corpus.path=my-texts budget.value=1000",
 )
@@ -238,7 +211,6 @@ for _file in in_order():
         f"albert-lab {_name} scale=smoke seed=0,1,2 --jobs 2",
         panel=START if _name == "sop-vs-nsp" else TABLES,
         listed=f"{_places}: {_title}" if _places else _title,
-        hidden=_numbers(_places),
     )
 _add(
     "paper",

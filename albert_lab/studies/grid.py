@@ -24,6 +24,10 @@ from albert_lab.studies.claims import Labels, number_in
 from albert_lab.studies.experiment import Choice, Experiment, Link
 from albert_lab.studies.starts import adopt, is_convertible, scale_for, sizes_of
 
+_PAIRS = (
+    "; for pairs and no product, `albert-lab run FILE` takes a FILE with "
+    "grid: {pair: {A: [KEY=1, OTHER=2], B: [KEY=3, OTHER=4]}}"
+)
 _ROLE = re.compile(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}")
 
 
@@ -249,7 +253,8 @@ def make(grid: Grid, labels: Labels, seed: Value, children: Sequence[Labels] = (
         config = _composed(grid, labels, seed)
     except ConfigError as error:
         message = f"{row}: {error}" if row and row not in str(error) else str(error)
-        raise ConfigError(message + _pairs(grid)) from error
+        swept = [labels for labels in grid.asked.values() if len(labels) > 1]
+        raise ConfigError(message + _PAIRS * (len(swept) > 1)) from error
     link = _link(grid, labels, row)
     parent = make(grid, labels | link.parent, seed, (*children, labels)) if link else grid.start
     if not config.budget.value and parent is None:
@@ -259,26 +264,6 @@ def make(grid: Grid, labels: Labels, seed: Value, children: Sequence[Labels] = (
     variant = Variant(labels, config, parent, link.keep if link else "weights")
     grid.composed[key] = variant
     return variant
-
-
-def _pairs(grid: Grid) -> str:
-    """How to ask for pairs of the values of several keys, not for their product; empty for one
-    key.
-    """
-    swept = {}
-    for key, labels in grid.asked.items():
-        if len(labels) > 1 and all([*grid.settings[key][label]] == [key] for label in labels):
-            swept[key] = labels
-    if len(swept) < 2:
-        return ""
-    rows = []
-    for name, labels in zip("AB", zip(*swept.values(), strict=False), strict=False):
-        settings = ", ".join(f"{key}={label}" for key, label in zip(swept, labels, strict=True))
-        rows.append(f"{name}: [{settings}]")
-    return (
-        f"; for pairs and no product, `albert-lab run FILE` takes a FILE with grid: {{pair: "
-        f"{{{', '.join(rows)}}}}}"
-    )
 
 
 def _composed(grid: Grid, labels: Mapping[str, str], seed: Value) -> RunConfig:

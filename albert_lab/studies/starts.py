@@ -2,7 +2,7 @@
 keep.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -137,23 +137,17 @@ def adopt(
                 " embedding_size, sharing or model.num_layers, and to a larger "
                 "model.max_position_embeddings"
             )
-    content, there, given = (
-        config.model_dump(mode="json"),
-        complete(parent.config),
-        {*overridden, *fixed},
-    )
-    asked, text = content["inter_sentence"], parent.fingerprints.get("corpus")
-    shape = _shape(content, there, overridden)
-    content |= {key: there[key] for key in _DECIDED} | shape
-    documents = ("corpus.source_documents",) if text == fingerprint(config.corpus) else ()
-    for key in {*_KEPT, *(_SPLIT if text else ()), *documents} - given:
-        section, _, last = key.rpartition(".")
-        (content[section] if section else content)[last] = (there[section] if section else there)[
-            last
-        ]
-    content["inter_sentence"] |= {
-        key: value for key, value in asked.items() if f"inter_sentence.{key}" in given
-    }
+    text = parent.fingerprints.get("corpus")
+    kept = {*_KEPT, *(_SPLIT if text else ())}
+    if text == fingerprint(config.corpus):
+        kept.add("corpus.source_documents")
+    content, there = config.model_dump(mode="json"), complete(parent.config)
+    loss_asked, given = content["inter_sentence"], {*overridden, *fixed}
+    _take(content, there, kept - given)
+    for name, value in loss_asked.items():
+        if f"inter_sentence.{name}" in given:
+            content["inter_sentence"][name] = value
+    _take_shape(content, there, overridden)
     adopted = runs.with_tokenizer(validate(content), parent)
     if adopted.tokenizer.model_file != parent.config.tokenizer.model_file:
         file = {"name": "model-file", "training_sentences": None, "character_coverage": None}
@@ -163,37 +157,31 @@ def adopt(
     return adopted
 
 
-def _shape(
-    content: dict[str, Any], there: dict[str, Any], given: Collection[str]
-) -> dict[str, Any]:
-    """The shape of an existing run, with what is given of a new configuration: that to which its
-    weights are converted.
+def _take(content: dict[str, Any], there: dict[str, Any], keys: Iterable[str]) -> None:
+    """Replace these keys of a configuration, or of its sections, by those of another one."""
+    for key in keys:
+        section, _, name = key.rpartition(".")
+        target, source = (content[section], there[section]) if section else (content, there)
+        target[name] = source[name]
 
-    Args:
-        content: the new configuration; there: that of the run.
-        given: the keys that are to be as in the new configuration.
+
+def _take_shape(content: dict[str, Any], there: dict[str, Any], given: Collection[str]) -> None:
+    """Replace tokenizer and shape of a new configuration by those of an existing run, but for the
+    keys that are given: to those its weights are converted.
     """
-    model = dict(there["model"])
-    for key in ("num_layers", "max_position_embeddings"):
-        if f"model.{key}" in given:
-            model[key] = content["model"][key]
-    sharing = content["sharing"] if "sharing" in given else dict(there["sharing"])
-    for key in ("attention_groups", "ffn_groups"):
-        is_of_each_layer = (
-            sharing[key] == there["model"]["num_layers"] and sharing["name"] != "all-shared"
-        )
-        if f"sharing.{key}" in given:
-            sharing[key] = content["sharing"][key]
-        elif "sharing" not in given and is_of_each_layer:
-            sharing[key] = model["num_layers"]
-    shape = {"model": model, "sharing": sharing}
-    for key in ("embedding_size", "projection"):
-        shape[key] = (content if key in given else there)[key]
-    hidden_size = model["hidden_size"]
-    if (
-        "projection" not in given
-        and shape["embedding_size"] == hidden_size != there["embedding_size"]
-    ):
+    decided = {"tokenizer", "embedding_size", "projection"}
+    decided |= {f"model.{name}" for name in there["model"]}
+    if "sharing" not in given:
+        decided |= {f"sharing.{name}" for name in there["sharing"]}
+    taken = decided.difference(given)
+    _take(content, there, taken)
+    sharing = content["sharing"]
+    for name in ("attention_groups", "ffn_groups"):
+        has_block_for_each = sharing[name] == there["model"]["num_layers"]
+        if f"sharing.{name}" in taken and has_block_for_each and sharing["name"] != "all-shared":
+            sharing[name] = content["model"]["num_layers"]
+    hidden_size = content["model"]["hidden_size"]
+    has_none = content["embedding_size"] == hidden_size != there["embedding_size"]
+    if has_none and "projection" not in given:
         # equal sizes have no projection by default, but the weights do
-        shape["projection"] = "always"
-    return shape
+        content["projection"] = "always"

@@ -216,17 +216,17 @@ def read_points(folder: Path) -> _StudyFile:
     return files.read_json(folder / STUDY, _StudyFile, REMEDY)
 
 
-def titles_of_runs(reports: Path) -> dict[str, str]:
-    """The row and the seed of each run in the reports of tables below a folder, by its name, but of
-    damaged ones.
+def titles_of_runs(reports: Path) -> dict[str, tuple[str, str]]:
+    """The report and the row with the seed of each run in the reports of tables below a folder, by
+    its name, but of damaged ones.
     """
     titles = {}
     for file in reports.glob(f"*/*/{STUDY}"):
         with suppress(ConfigError):
             for point in filter(lambda point: point.labels, read_points(file.parent).points):
-                titles[point.run] = " ".join(
-                    [*map("=".join, point.labels.items()), f"seed {point.seed}"]
-                )
+                row = " ".join(map("=".join, point.labels.items()))
+                report = str(file.parent.relative_to(reports))
+                titles[point.run] = (report, f"{row} seed {point.seed}")
     return titles
 
 

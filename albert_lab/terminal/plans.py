@@ -1,21 +1,22 @@
-"""Plans before anything is trained, as data and as text: what they take (--dry-run), where runs are
-(--list).
-"""
+"""Plans before anything is trained, as data and as text: what they take."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from rich.filesize import decimal
 
+from albert_lab.errors import ConfigError
 from albert_lab.machine import busy
-from albert_lab.messages import duration, printable, visible
+from albert_lab.messages import duration, printable
 from albert_lab.runs import preparing
 from albert_lab.studies import prices, slurm
 from albert_lab.studies.jobs import Options, jobs_of
 from albert_lab.studies.plan import Plan
+from albert_lab.studies.study import EXPERIMENT
 
-MOST_ROWS = 6
+MOST_ROWS, MOST_CLAIMS = 6, 2  # lines: a dry run has at most twelve
 
 
 def costs(plans: Sequence[Plan], how: Options) -> tuple[dict[str, Any], str]:
@@ -26,7 +27,8 @@ def costs(plans: Sequence[Plan], how: Options) -> tuple[dict[str, Any], str]:
     if len(plans) > 1:
         of_studies["all of them"] = prices.price(plans, how.slurm)
     lines = [f"{name}: {in_words(its)}" for name, its in of_studies.items()]
-    lines += _rows_and_scripts(plans[0], how) if len(plans) == 1 else []
+    if len(plans) == 1:
+        lines += [*_rows_and_scripts(plans[0], how), *_seeds_needed(plans[0])]
     if how.is_here and busy():
         lines.append(busy())
     return {name: asdict(its) for name, its in of_studies.items()}, "\n".join(lines)
@@ -66,27 +68,21 @@ def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
     return lines
 
 
-def folders(plans: Sequence[Plan]) -> tuple[list[dict[str, Any]], str]:
-    """The folder and the state of each run, once, after those of the runs that it starts from.
-
-    As data with its row; is_row is false for a run that is not in the table.
+def _seeds_needed(plan: Plan) -> list[str]:
+    """How many seeds would decide open claims, by the spread in the report of this scale and text:
+    a line each for those that need fewest; none without a report.
     """
-    names = {item.run.name for plan in plans for item in plan.points}
-    family = {name: item for plan in plans for name, item in plan.family.items()}
-    rows = [
-        {
-            "folder": str(item.run.folder),
-            "title": item.title,
-            "is_row": item.run.name in names,
-            "state": item.state,
-        }
-        | item.values
-        for item in family.values()
-    ]
-    lines = [
-        f"{row['state']:<8} {printable(row['title']):<40} {visible(row['folder'])}" for row in rows
-    ]
-    return rows, "\n".join(lines)
+    needed: dict[str, int] = {}
+    if (plan.report_folder / EXPERIMENT).exists():
+        from albert_lab.analysis.analysis import read  # these load pandas
+        from albert_lab.report.wording import short
+
+        with suppress(ConfigError):  # damaged: it is written anew
+            for verdict in read(plan.report_folder).verdicts:
+                if verdict.seeds_needed and verdict.outcome.value == "undecided":
+                    needed.setdefault(printable(short(verdict.claim)), verdict.seeds_needed)
+    fewest = sorted(needed, key=needed.__getitem__)[:MOST_CLAIMS]
+    return [f"  {needed[claim]} seeds a row would decide: {claim}" for claim in fewest]
 
 
 def too_wide(plan: Plan) -> str:

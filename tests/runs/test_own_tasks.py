@@ -57,13 +57,19 @@ def test_it_is_used_by_runs_fine_tunings_and_reports(
     (row,) = json.loads(here("status", "--json").stdout)
     assert row["fine_tuned"] == ["own-sst2-seed0", "own-sst2-seed1", "sst2-seed0"]
 
-    again = here("pretrain", *toy_overrides(corpus, "budget.value=2"), "--tasks", tasks, "--list")
-    assert again.stdout.startswith("done"), "nothing is repeated"
+    again = here(
+        "pretrain", *toy_overrides(corpus, "budget.value=2"), "--tasks", tasks, "--dry-run"
+    )
+    assert again.stdout.startswith("pretrain: 0 runs, about 0 s"), "nothing is repeated"
 
     data = own_sst2.parent / "dev.tsv"
     data.write_text(data.read_text() + data.read_text().splitlines(keepends=True)[-1])
-    again = here("pretrain", *toy_overrides(corpus, "budget.value=2"), "--tasks", tasks, "--list")
-    assert not again.stdout.startswith("done"), "scores on other data are no scores of this task"
+    again = here(
+        "pretrain", *toy_overrides(corpus, "budget.value=2"), "--tasks", tasks, "--dry-run"
+    )
+    assert "0 runs, 2 fine-tunings" in again.stdout, (
+        "scores on other data are no scores of this task"
+    )
     ended = here("finetune", run, "--tasks", tasks, "--json")
     assert ended.stderr.count("its settings or its data have changed") == 2 + len(RANDOM_SEEDS)
     own = [record for record in json.loads(ended.stdout) if record["weights"] == "pre-trained"]

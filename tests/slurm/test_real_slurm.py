@@ -74,7 +74,7 @@ def test_a_chain_is_submitted_once_and_trains_by_its_dependencies(slurm, own_hom
     command = ["depth", *toy_overrides(corpus)]
     submitted(*command)
     jobs = len(squeue())
-    shown = json.loads(there(*command, "--tasks", "none", "--list", "--json").stdout)
+    shown = json.loads(there("status", "--json").stdout)
     assert {row["state"] for row in shown} <= {"missing", "running", "done"}
     submitted(*command)
     assert len(squeue()) <= jobs, "nothing twice"
