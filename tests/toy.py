@@ -8,8 +8,11 @@ from typing import Any
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
+from albert_lab.runs import results, worker
+from albert_lab.runs.results import RunRecord
+from albert_lab.runs.run import Run, create
 from albert_lab.studies.execute import Outcome, execute
-from albert_lab.studies.experiment import from_overrides
+from albert_lab.studies.experiment import Experiment, from_overrides
 from albert_lab.studies.jobs import Options
 from albert_lab.studies.plan import Plan, plan_study
 
@@ -56,6 +59,21 @@ def toy_overrides(folder: Path, *overrides: str) -> list[str]:
 def toy_config(folder: Path, *overrides: str) -> RunConfig:
     """The configuration of a run on the toy corpus that takes a second."""
     return load(toy_overrides(folder, *overrides))
+
+
+def toy_experiment(**content: Any) -> Experiment:
+    """An experiment with this content; without it, of one row."""
+    named = {"name": "toy", "title": "Toy", "source": "none", "grid": {}}
+    return Experiment.model_validate(named | content)
+
+
+def trained(run: Run) -> RunRecord:
+    """The record of a run, which is trained in this process if it is not there."""
+    if not results.read(create(run)):
+        assert worker.main(run.folder) == 0
+    record = results.read(run.folder)
+    assert record is not None
+    return record
 
 
 def toy_plan(folder: Path, *overrides: str) -> Plan:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 import pytest
 from command import own_signals
 from safetensors.numpy import load_file
-from toy import toy_overrides, toy_plan, write_corpus
+from toy import toy_experiment, toy_overrides, toy_plan, trained, write_corpus
 
 from albert_lab.errors import ConfigError
 from albert_lab.interop.loading import open_run as load_run
-from albert_lab.runs import results, states, worker
+from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
-from albert_lab.studies.experiment import Experiment, named
+from albert_lab.studies.experiment import named
 from albert_lab.studies.plan import Plan, plan_study
 
 
@@ -23,11 +23,14 @@ def signals():
 @pytest.fixture
 def finished(corpus, own_home) -> runs.Run:
     """A run that ended under a budget of its own."""
-    toy = Experiment.model_validate(
-        {"name": "toy", "title": "Toy", "source": "none", "grid": {"dropout": ["0.1"]}}
-    )
-    run = plan_study(toy, toy_overrides(corpus, "budget.value=2"), []).points[0].run
-    assert worker.main(runs.create(run)) == 0
+    return ended(corpus)
+
+
+def ended(corpus, *overrides: str) -> runs.Run:
+    """A run with dropout of two steps, trained in this process."""
+    toy = toy_experiment(grid={"dropout": ["0.1"]})
+    run = plan_study(toy, toy_overrides(corpus, "budget.value=2", *overrides), []).points[0].run
+    trained(run)
     return run
 
 
@@ -47,8 +50,7 @@ def planned(run, corpus, *overrides) -> Plan:
 
 
 def continued(run, settings) -> Plan:
-    toy = Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none", "grid": {}})
-    return plan_study(toy, [f"start_from={run.name}", *settings], [])
+    return plan_study(toy_experiment(), [f"start_from={run.name}", *settings], [])
 
 
 def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corpus, finished):
@@ -60,9 +62,7 @@ def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corp
     assert planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").to_train == [
         item
     ]
-    assert worker.main(runs.create(item.run)) == 0
-    record = results.read(item.run.folder)
-    assert record is not None
+    record = trained(item.run)
     assert record.start_from == runs.StartFrom(run=finished.name, keep="weights")
     assert record.training.steps == 3
     after = load_file(max((item.run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
@@ -93,15 +93,7 @@ def test_a_continued_run_keeps_shape_and_tokenizer_and_takes_overrides(corpus, f
 
 
 def test_a_continued_run_holds_out_what_the_other_one_did(corpus, own_home, tmp_path):
-    toy = Experiment.model_validate(
-        {"name": "toy", "title": "Toy", "source": "none", "grid": {"dropout": ["0.1"]}}
-    )
-    run = (
-        plan_study(toy, toy_overrides(corpus, "budget.value=2", "corpus.dev_share=0.15"), [])
-        .points[0]
-        .run
-    )
-    assert worker.main(runs.create(run)) == 0
+    run = ended(corpus, "corpus.dev_share=0.15")
     text = [
         override
         for override in toy_overrides(corpus, "budget.value=2")
@@ -128,23 +120,14 @@ def test_settings_of_a_study_and_of_its_labels_win_over_those_of_the_run(corpus,
             "b": ["inter_sentence=sop", "budget.value=4"],
         }
     }
-    content = {
-        "name": "toy",
-        "title": "Toy",
-        "source": "none",
-        "fixed": ["dropout=0.3"],
-        "start_from": finished.name,
-    }
-    bad = Experiment.model_validate(
-        content | {"grid": {"variant": {"a": ["model.hidden_size=96", "budget.value=3"]}}}
-    )
+    content = {"fixed": ["dropout=0.3"], "start_from": finished.name}
+    wrong = {"variant": {"a": ["model.hidden_size=96", "budget.value=3"]}}
     settings = [text for text in toy_overrides(corpus) if not text.startswith("tokenizer")]
-    (point,) = plan_study(
-        Experiment.model_validate(content | {"grid": grid}), ["variant=b", *settings], []
-    ).points
+    own = toy_experiment(**content, grid=grid)
+    (point,) = plan_study(own, ["variant=b", *settings], []).points
     assert (point.run.config.inter_sentence.name, point.run.config.dropout) == ("sop", 0.3)
     with pytest.raises(ConfigError, match="hidden_size"):
-        plan_study(bad, settings, [])
+        plan_study(toy_experiment(**content, grid=wrong), settings, [])
 
 
 def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
@@ -154,9 +137,7 @@ def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
     assert file is not None
     assert item.run.config.tokenizer.vocab_size == finished.config.tokenizer.vocab_size
     assert runs.read(runs.create(item.run)) == item.run
-    assert worker.main(item.run.folder) == 0
-    record = results.read(item.run.folder)
-    assert record is not None
+    record = trained(item.run)
     assert record.data.earlier_steps == 2, "those of the run that it starts from"
 
 
@@ -176,9 +157,7 @@ def test_what_the_weights_determine_cannot_be_set(corpus, finished, override, wh
 def test_a_run_of_no_steps_has_the_converted_weights_and_says_what_was_converted(corpus, finished):
     settings = ["budget.value=0", "embedding_size=5", "sharing=not-shared", "model.num_layers=3"]
     (item,) = planned(finished, corpus, *settings).points
-    assert worker.main(runs.create(item.run)) == 0
-    record = results.read(item.run.folder)
-    assert record is not None
+    record = trained(item.run)
     assert record.conversion is not None
     assert record.conversion.changes["embedding_size"] == (8, 5)
     assert record.conversion.changes["num_layers"] == (2, 3)
@@ -188,9 +167,7 @@ def test_a_run_of_no_steps_has_the_converted_weights_and_says_what_was_converted
     assert load_run(item.run.folder).missing == ()
     # As after a kill between the last checkpoint and the record.
     (item.run.folder / results.RECORD).unlink()
-    assert worker.main(item.run.folder) == 0
-    resumed = results.read(item.run.folder)
-    assert resumed is not None
+    resumed = trained(item.run)
     assert (resumed.scores, resumed.conversion) == (record.scores, record.conversion)
     with pytest.raises(ConfigError, match=r"budget.value=0 trains nothing"):
         toy_plan(corpus, "budget.value=0")
@@ -203,8 +180,7 @@ def test_heads_that_a_start_lacks_are_neither_scored_nor_exported_before_they_ar
     records = []
     for steps in (0, 1):
         (item,) = planned(finished, corpus, f"budget.value={steps}", "sharing=not-shared").points
-        assert worker.main(runs.create(item.run)) == 0
-        records.append(results.read(item.run.folder))
+        records.append(trained(item.run))
         assert load_run(item.run.folder).missing == records[-1].untrained
     assert [record.untrained for record in records] == [("mlm_head", "pair_head"), ()]
     assert ["mlm_accuracy" in record.scores for record in records] == [False, True]

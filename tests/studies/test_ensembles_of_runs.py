@@ -1,18 +1,14 @@
 import pytest
-from toy import toy_overrides, train
+from toy import toy_experiment, toy_overrides, train
 from toy_tasks import toy_task
 
 from albert_lab.errors import DamagedFileError
 from albert_lab.files import read_arrays
 from albert_lab.studies import study
-from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import plan_study
 from albert_lab.tasks.records import output_folder, read_record
 
 CONTENT = {
-    "name": "toy",
-    "title": "Toy",
-    "source": "none",
     "grid": {"embedding_size": ["4"]},
     "columns": ["mnli", "qnli"],
     "finetuning_seeds": ["0", "1", "2"],
@@ -25,7 +21,7 @@ def trained(corpus, own_home, monkeypatch, runs_here):
     """The plan of an experiment that asks for three fine-tunings, trained."""
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
     toy_task("mnli", own_home / "data")
-    experiment = Experiment.model_validate(CONTENT)
+    experiment = toy_experiment(**CONTENT)
     plan = plan_study(experiment, toy_overrides(corpus, "budget.value=1"))
     assert train(plan).code == 0
     return plan.updated()
@@ -63,7 +59,7 @@ def test_an_ensemble_of_one_fine_tuning_has_its_scores_and_no_others(
     tasks = ["cola", "squad2", "race"]
     for task in tasks:
         toy_task(task, own_home / "data")
-    experiment = Experiment.model_validate(CONTENT | {"columns": tasks, "finetuning_seeds": ["0"]})
+    experiment = toy_experiment(**CONTENT | {"columns": tasks, "finetuning_seeds": ["0"]})
     plan = plan_study(experiment, toy_overrides(corpus, "budget.value=1"))
     assert train(plan).code == 0
     lines = study.ensembles(plan.points, 2)

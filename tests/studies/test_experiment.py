@@ -4,6 +4,7 @@ from functools import cache, partial
 import pytest
 import yaml
 from pydantic import ValidationError
+from toy import toy_experiment
 
 from albert_lab.config.compose import load
 from albert_lab.errors import ConfigError
@@ -16,14 +17,7 @@ SCALES = ["overnight", "gpu", "paper"]  # all tables are trained at smoke by .ci
 
 
 def toy(**changes) -> Experiment:
-    content = {
-        "name": "toy",
-        "title": "Toy",
-        "source": "none",
-        "fixed": ["scale=smoke"],
-        "grid": {"seed": [0]},
-    }
-    return Experiment.model_validate(content | changes)
+    return toy_experiment(**{"fixed": ["scale=smoke"], "grid": {"seed": [0]}} | changes)
 
 
 @cache

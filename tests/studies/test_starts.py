@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from command import own_signals
 from safetensors.numpy import load_file
-from toy import toy_overrides, train
+from toy import toy_experiment, toy_overrides, train, trained
 
 from albert_lab.errors import ConfigError
 from albert_lab.model.counts import count_training_flops
-from albert_lab.runs import results, states, worker
+from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import children, prices, study
 from albert_lab.studies.experiment import Experiment
@@ -40,7 +40,7 @@ CHAIN = {
 def toy(**content) -> Experiment:
     if content["grid"] == ARMS["grid"]:
         content = {"start_from": [{"row": {}, "parent": TRUNK, "keep": "training"}]} | content
-    return Experiment.model_validate({"name": "toy", "title": "Toy", "source": "none"} | content)
+    return toy_experiment(**content)
 
 
 def planned(content, corpus, *overrides) -> Plan:
@@ -49,8 +49,7 @@ def planned(content, corpus, *overrides) -> Plan:
 
 def weights_of(run: runs.Run) -> dict:
     """Weights of a finished run, trained in this process where it is not there."""
-    if states.state(run.folder) != "done":
-        assert worker.main(runs.create(run)) == 0
+    trained(run)
     return load_file(max((run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
 
 
@@ -74,12 +73,6 @@ def start_and_kill(run: runs.Run) -> None:
     os.kill(child.pid, signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL
     assert states.state(run.folder) == "stopped"
-
-
-def record_of(run: runs.Run) -> results.RunRecord:
-    record = results.read(run.folder)
-    assert record is not None
-    return record
 
 
 # Which run starts from which
@@ -249,10 +242,10 @@ def test_a_killed_trunk_and_arm_resume_without_repeated_steps(
     start_and_kill(trunk)
     weights_of(trunk)
     start_and_kill(kept.run)
-    trained = record_of(trunk).model_dump(), (trunk.folder / results.RECORD).stat().st_mtime_ns
+    of_trunk = trained(trunk).model_dump(), (trunk.folder / results.RECORD).stat().st_mtime_ns
     assert train(plan, jobs=2).code == 0
-    assert trained == (
-        record_of(trunk).model_dump(),
+    assert of_trunk == (
+        trained(trunk).model_dump(),
         (trunk.folder / results.RECORD).stat().st_mtime_ns,
     )
     resumed = {item.run.name: weights_of(item.run) for item in (kept, removed)}
@@ -264,8 +257,8 @@ def test_a_killed_trunk_and_arm_resume_without_repeated_steps(
         assert steps == list(range(1, 121)), "the trunk's curve, then its own, each step once"
         rates = [line["learning_rate"] for line in lines[20:]]
         assert rates == sorted(rates, reverse=True), "one schedule"
-    assert record_of(trunk).training.steps == 72
-    assert record_of(kept.run).training.steps == 120
+    assert trained(trunk).training.steps == 72
+    assert trained(kept.run).training.steps == 120
     monkeypatch.setenv("ALBERT_LAB_HOME", str(tmp_path / "straight"))
     for run in (trunk, kept.run, removed.run):
         weights_of(run)

@@ -1,7 +1,6 @@
-from toy import silent, toy_overrides, toy_plan, write_corpus
+from toy import silent, toy_experiment, toy_overrides, toy_plan, write_corpus
 
 from albert_lab.studies import study
-from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.plan import plan_study
 
 
@@ -20,9 +19,7 @@ def test_seeds_that_a_later_command_adds_are_known_whenever_it_runs(corpus, own_
 
 
 def planned(corpus, *overrides, file=None):
-    experiment = Experiment.model_validate(
-        {"name": "toy", "title": "Toy", "source": "own", "grid": {"dropout": [0, 0.1]}}
-    )
+    experiment = toy_experiment(grid={"dropout": [0, 0.1]})
     return plan_study(experiment, toy_overrides(corpus, *overrides), [], file=file)
 
 
