@@ -32,41 +32,35 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
     from albert_lab.model.counts import count
 
     values_of = axes(overrides or [])
+    swept = [key for key, values in values_of.items() if len(values) > 1]
     rows = []
     for point in expand(values_of):
         config = compose({key: values_of[key][text] for key, text in point.items()})
         counts = count(config)
-        label = " ".join(
-            f"{key}={value}" for key, value in point.items() if len(values_of[key]) > 1
+        label = " ".join(f"{key}={point[key]}" for key in swept)
+        one_model = f"{config.model.name} E={config.embedding_size} {config.sharing.name}"
+        rows.append(
+            {
+                "configuration": label or one_model,
+                "embeddings": counts.embeddings,
+                "layers": counts.layers,
+                "pooler": counts.pooler,
+                "heads": counts.heads,
+                "total": counts.total,
+                "training FLOPs": round(counts.training_flops),
+                "inference FLOPs": round(counts.inference_flops),
+            }
         )
-        row = {
-            "configuration": label
-            or f"{config.model.name} E={config.embedding_size} {config.sharing.name}"
-        }
-        row |= {
-            part: getattr(counts, part)
-            for part in ("embeddings", "layers", "pooler", "heads", "total")
-        }
-        row |= {
-            "training FLOPs": round(counts.training_flops),
-            "inference FLOPs": round(counts.inference_flops),
-        }
-        rows.append(row)
     if as_json:
         to_stdout(json.dumps(rows, indent=2))
         return
-    # FLOPs by three digits, and headings as a row, which tabulate does not pad: three rows fit 100
-    # columns.
-    lines = [[key.replace(" ", "\n") for key in rows[0]]]
-    lines += [[_digits(key, value) for key, value in row.items()] for row in rows]
-    aligned = ("left", *["right"] * (len(rows[0]) - 1))
-    to_stdout(tabulate(lines, tablefmt="plain", disable_numparse=True, colalign=aligned))
-
-
-def _digits(key: str, value: str | int) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{value:.2e}" if key.endswith("FLOPs") else f"{value:,}"
+    headings = [key.replace(" ", "\n") for key in rows[0]]
+    formats = ("", *[","] * 5, ".2e", ".2e")  # FLOPs by three digits: three rows fit 100 columns
+    lines = [[*map(format, row.values(), formats)] for row in rows]
+    aligned = ("left", *["right"] * (len(headings) - 1))
+    # headings as a row, which tabulate does not pad
+    table = tabulate([headings, *lines], tablefmt="plain", disable_numparse=True, colalign=aligned)
+    to_stdout(table)
 
 
 @config_app.command(

@@ -249,6 +249,11 @@ class Experiment(Record):
     def values_beyond(self, axis: str) -> dict[str, Choice]:
         return self.beyond_paper[axis].values if axis in self.beyond_paper else {}
 
+    def labels_at(self, axis: str, scale: str) -> list[str]:
+        """The labels of an axis that have rows at a scale unless others are asked for."""
+        beyond = self.beyond_paper.get(axis)
+        return [*self.grid[axis], *(beyond.values if beyond and scale in beyond.scales else ())]
+
     @property
     def is_of_paper(self) -> bool:
         """Whether its claims are sentences of the paper: it has the paper's table or figure, and
@@ -345,30 +350,27 @@ def from_overrides(
     given = axes(overrides)
     swept = {key: [*values] for key, values in given.items() if len(values) > 1}
     if is_one and swept:
-        key, values = next(iter(swept.items()))
+        key, values = swept.popitem()
         raise ConfigError(
-            f"{key}={','.join(values)}: pretrain trains one model; `albert-lab sweep` trains "
-            "several"
+            f"{key}={','.join(values)}: pretrain trains one model, `albert-lab sweep` several"
         )
-    grid = {key: values for key, values in swept.items() if key != "seed"}
-    content = {
-        "name": ONE_MODEL,
-        "title": "One model",
-        "source": "own model",
-        "grid": grid,
-        "columns": INTRINSIC,
-    }
     if is_one:
-        rest = [] if "seed" in given else [f"seed={load().seed}"]
-        return check(Path("pretrain"), content, Experiment), [*overrides, *rest]
-    content |= {"name": "-".join(["sweep", *grid]), "source": "own sweep"}
-    content["title"] = (
-        f"What changes with {' and '.join(grid)}?" if grid else "What does one model score?"
-    )
-    if len(grid) == 1 and all(
-        number_in(value) is not None for values in grid.values() for value in values
-    ):
-        content["figures"] = ["scores-by-setting", "learning-curves"]
-    return check(Path("sweep"), content, Experiment), [
-        text for text in overrides if key_of(text) not in grid
-    ]
+        one = {"name": ONE_MODEL, "title": "One model", "source": "own model", "grid": {}}
+        seed = [] if "seed" in given else [f"seed={load().seed}"]
+        return check(Path(ONE_MODEL), one | {"columns": INTRINSIC}, Experiment), [*overrides, *seed]
+    swept.pop("seed", None)
+    title = "What does one model score?"
+    if swept:
+        title = f"What changes with {' and '.join(swept)}?"
+    numbers = [number_in(text) for values in swept.values() for text in values]
+    is_along = len(swept) == 1 and None not in numbers
+    content = {
+        "name": "-".join(["sweep", *swept]),
+        "title": title,
+        "source": "own sweep",
+        "grid": swept,
+        "columns": INTRINSIC,
+        "figures": ["scores-by-setting"] * is_along + ["learning-curves"],
+    }
+    of_all = [text for text in overrides if key_of(text) not in swept]
+    return check(Path("sweep"), content, Experiment), of_all

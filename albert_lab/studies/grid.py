@@ -137,14 +137,10 @@ def choose(experiment: Experiment, overrides: Sequence[str]) -> Grid:
     table: dict[str, list[str]] = {}
     settings: dict[str, dict[str, Settings]] = {}
     for axis in experiment.axes:
-        of_paper, beyond = experiment.grid[axis], experiment.beyond_paper.get(axis)
-        settings[axis] = {label: _set_by(axis, choice) for label, choice in of_paper.items()}
-        asked[axis] = [*of_paper]
-        for label, choice in (beyond.values if beyond else {}).items():
-            settings[axis][label] = _set_by(axis, choice)
-            if beyond and defaults.scale.name in beyond.scales:
-                asked[axis].append(label)
-        table[axis] = [*settings[axis]]
+        choices = experiment.grid[axis] | experiment.values_beyond(axis)
+        settings[axis] = {label: _set_by(axis, choice) for label, choice in choices.items()}
+        table[axis] = [*choices]
+        asked[axis] = experiment.labels_at(axis, defaults.scale.name)
         if axis in given:
             is_key = defaults.value(axis) is not None
             asked[axis] = list(_rows_given(axis, given[axis], settings[axis], is_key=is_key))
@@ -152,14 +148,13 @@ def choose(experiment: Experiment, overrides: Sequence[str]) -> Grid:
         if key not in asked:
             asked[key] = [*values]
             settings[key] = {label: {key: value} for label, value in values.items()}
+    seeds = _seeds(experiment, fixed, defaults.scale)
     grid = Grid(
         scale=scale_for(start.config, defaults.scale) if start else defaults.scale,
         asked=asked,
         table=table,
         settings=settings,
-        seeds=list(given["seed"].values())
-        if "seed" in given
-        else _seeds(experiment, fixed, defaults.scale),
+        seeds=[*given["seed"].values()] if "seed" in given else seeds,
         fixed=fixed,
         given=frozenset(given.keys() - {"start_from"}),
         written=frozenset(settings_of(experiment.fixed)),

@@ -36,6 +36,8 @@ _WIDEST = 256
 # Time of fine-tuning over that of pre-training for the same work, by the published reports: batches
 # are shorter than the longest examples, but there are evaluations, and on a GPU no graphs.
 TUNING_PACE = {"cpu": 1.0, "cuda": 4.0}
+# That of evaluation, in the same way: passes without gradients, and probes.
+_READING_PACE = 0.7
 _LONGEST_TIMING = 120.0  # seconds; a study whose step takes longer begins without a speed
 
 
@@ -65,32 +67,33 @@ def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
     """
     to_train = {point.run.name: point for plan in plans for point in plan.to_train}.values()
     pretrained = [point for point in to_train if point.lacks_pretraining]
-    counted = [point for point in pretrained if point.config.budget.unit != "seconds"]
-    timed = [point for point in pretrained if point.config.budget.unit == "seconds"]
-    todo = [(point, work(point)) for point in counted]
-    tuned: dict[tuple[str, str, int], tuple[Point, float]] = {}
-    for point in to_train:
-        tuned |= {key: (point, done) for key, done in tunings(point).items()}
     device = device_of(plans[0].config, slurm)
-    seconds: float | None = sum(work(point) / _ASSUMED_SPEED for point in timed)
+    seconds, flops, todo = 0.0, 0.0, 0.0  # todo is work at a speed that has to be known
+    for point in pretrained:
+        if point.config.budget.unit == "seconds":
+            seconds += work(point) / _ASSUMED_SPEED
+        else:
+            todo += work(point)
+            flops += work(point) * _width(point.config)
+    tuned: set[tuple[str, str, int]] = set()
+    for point in to_train:
+        for key, done in tunings(point).items():
+            if key not in tuned:  # that of random weights is one for several runs
+                todo += TUNING_PACE[device] * done
+                flops += done * _width(point.config)
+        tuned |= tunings(point).keys()
     speed_of = None
-    if to_train and (speeds := _speeds().get(device)):
-        hidden_size = typical(to_train).config.model.hidden_size
+    speeds = _speeds().get(device)
+    if to_train and speeds:
+        hidden_size = largest(to_train).config.model.hidden_size
         nearest = min(speeds, key=lambda other: abs(math.log(other / hidden_size)))
         speed_of = nearest if nearest != hidden_size else None
         speed, start = speeds[nearest]
-        whole = sum(done for _, done in todo)
-        whole += sum(_evaluations(point.config) for point in pretrained)
-        whole += TUNING_PACE[device] * sum(done for _, done in tuned.values())
-        seconds += whole / speed + start * len(to_train)
-    elif counted or tuned:
-        seconds = None
-    flops = sum(
-        done * min(point.config.model.hidden_size, _WIDEST)
-        for point, done in (*todo, *tuned.values())
-    )
+        todo += sum(_evaluations(point.config) for point in pretrained)
+        seconds += todo / speed + start * len(to_train)
     disk = sum(_disk_bytes(point.config) for point in pretrained)
-    return Price(len(pretrained), len(tuned), flops, seconds, disk, device, speed_of)
+    known = seconds if speeds or not todo else None
+    return Price(len(pretrained), len(tuned), flops, known, disk, device, speed_of)
 
 
 def device_of(config: RunConfig, slurm: str | None = None) -> str:
@@ -99,13 +102,13 @@ def device_of(config: RunConfig, slurm: str | None = None) -> str:
     return "cuda" if has_gpu and config.machine.device != "cpu" else "cpu"
 
 
-def typical(points: Collection[Point]) -> Point:
-    """The run in the middle of all, by the work of a token."""
-    return sorted(points, key=lambda point: _training(point.config))[len(points) // 2]
+def largest(points: Collection[Point]) -> Point:
+    """The run with the most work of a token: the speed of the others matters less."""
+    return max(points, key=lambda point: _training(point.config))
 
 
 def time_steps(points: Collection[Point], at_once: int) -> None:
-    """Note the speed of two seconds of training steps of the typical run, or of one step, in a
+    """Note the speed of two seconds of training steps of the largest run, or of one step, in a
     process as a run has it.
 
     If that process fails, so will the run, which says why.
@@ -113,7 +116,7 @@ def time_steps(points: Collection[Point], at_once: int) -> None:
     Args:
         at_once: how many runs are trained at a time, each with its share of the machine.
     """
-    point = typical(points)
+    point = largest(points)
     folder, config = runs.create(point.run), point.config
     command = [sys.executable, "-m", "albert_lab.runs.worker", "--time", str(folder)]
     began = time.monotonic()
@@ -175,7 +178,7 @@ def _evaluations(config: RunConfig) -> float:
     asked = config.evaluation
     sequences = 3 * asked.num_curve_points * asked.num_curve_pairs
     sequences += 6 * asked.num_pairs + 3 * asked.num_probe_pairs
-    return sequences * config.max_sequence_length * _forward(config)
+    return _READING_PACE * sequences * config.max_sequence_length * _forward(config)
 
 
 def tunings(item: Point) -> dict[tuple[str, str, int], float]:
@@ -213,7 +216,11 @@ def _as_work(flops: float, config: RunConfig) -> float:
     """Work, which takes as long at any width: FLOPs, less where products are too small to be
     fast.
     """
-    return flops / min(config.model.hidden_size, _WIDEST)
+    return flops / _width(config)
+
+
+def _width(config: RunConfig) -> int:
+    return min(config.model.hidden_size, _WIDEST)
 
 
 def _disk_bytes(config: RunConfig) -> int:

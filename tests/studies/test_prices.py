@@ -45,7 +45,7 @@ def test_time_is_that_of_tokens_in_training_evaluation_and_fine_tuning_at_the_ti
     more = toy_plan(corpus, "budget.value=1000", "evaluation.num_pairs=9000")
     passes = 6 * 8936 * config.max_sequence_length * SECONDS_OF_TOKEN / 2
     added = (price([more]).seconds or 0) - (price([plan]).seconds or 0)
-    assert 0.2 * passes < added < 0.5 * passes, "a forward pass, of the three parts of a step"
+    assert 0.15 * passes < added < 0.4 * passes, "a forward pass, of the three parts of a step"
     task = load_task("mnli")
     tuned = replace(plan.points[0], missing=(Finetuning(plan.points[0].run, task, 0),))
     asked = task.fitted(config)
@@ -82,5 +82,5 @@ def test_a_study_is_timed_by_its_own_steps_and_goes_on_where_that_fails(
     ((width, (speed, start)),) = json.loads((own_home / "speeds.json").read_text())["cpu"].items()
     assert (width, speed > 0, start > 2) == ("48", True, True), "two seconds of steps"
     (folder,) = (own_home / "runs").iterdir()
-    assert folder == plan.points[1].run.folder, "the one in the middle"
+    assert folder == plan.points[2].run.folder, "the largest model"
     assert [file.name for file in folder.iterdir()] == ["run.yaml"]
