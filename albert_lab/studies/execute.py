@@ -137,10 +137,9 @@ def _on_end(points: Sequence[Point], outcome: Outcome) -> Callable[[Job, int], N
         for name, reason in failures.items():
             part = name.removeprefix(point.run.name)
             to_stderr(f"{place}{part}: FAILED: {reason}")
-        if failures:
-            outcome.failures |= failures
+            outcome.failures[name] = reason
             outcome.codes.add(code)
-        else:
+        if not failures:
             to_stderr(f"{place}: done after {duration(time.monotonic() - started)} in all")
 
     return on_end

@@ -204,11 +204,9 @@ class Experiment(Record):
             check_known("columns", column, [*scores(), *self.recorded_columns])
         for axis in self.beyond_paper:
             check_known("beyond_paper", axis, self.grid)
-        rows, printed = (
-            [("start_from.row", link.row) for link in self.links],
-            self.paper.rows if self.paper else (),
-        )
-        rows += [("paper.rows", {axis: row.get(axis, "") for axis in self.grid}) for row in printed]
+        rows = [("start_from.row", link.row) for link in self.links]
+        for row in self.paper.rows if self.paper else ():
+            rows.append(("paper.rows", {axis: row.get(axis, "") for axis in self.grid}))
         for place, row in rows:
             for axis, label in row.items():
                 check_known(place, axis, known)

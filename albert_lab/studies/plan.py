@@ -6,7 +6,6 @@ variant with its run and what there is of it, so a plan says what is to be train
 trains that.
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -150,16 +149,14 @@ class Plan:
         """The runs that need training: rows, and what these start from, up to a run that is
         trained; parents first.
         """
-        lines = (
-            itertools.takewhile(lambda run: run.lacks_pretraining, point.lineage[::-1])
-            for point in self.points
-        )
-        needed = {run.run.name for line in lines for run in line}
-        needed |= {
-            point.run.name
-            for point in self.points
-            if point.pretraining == "done" and point.state != "done"
-        }
+        needed = set[str]()
+        for point in self.points:
+            if point.pretraining == "done" and point.state != "done":
+                needed.add(point.run.name)
+            for item in reversed(point.lineage):
+                if not item.lacks_pretraining:
+                    break
+                needed.add(item.run.name)
         return [point for name, point in self.family.items() if name in needed]
 
 

@@ -289,27 +289,35 @@ def _first_seeds(plan: Plan) -> tuple[int, ...] | None:
 
 
 def _point(item: Point, failures: Mapping[str, str], command: str) -> StudyPoint:
-    config, is_done = item.config, item.pretraining == "done"
+    is_done = item.pretraining == "done"
     failed = finetunings.failures(item.missing)
-    reasons = [
-        f"{name}: {failures[name]}"
-        for name in (above.run.name for above in item.lineage)
-        if name in failures
+    lacking = [
+        f"{missing.name}: {failed.get(missing.name, 'not trained')}"
+        for missing in item.missing
+        if is_done
     ]
-    lacking = [missing.name for missing in item.missing] if is_done else []
     return StudyPoint(
         values=item.values,
         labels=item.labels,
-        seed=config.seed,
+        seed=item.config.seed,
         run=item.run.name,
-        reason=""
-        if is_done
-        else (reasons or [f"not finished: {item.pretraining}".removesuffix(": missing")])[0],
-        failed_tasks="; ".join(f"{name}: {failed.get(name, 'not trained')}" for name in lacking),
-        scale=config.scale.name,
-        corpus=config.corpus.name,
+        reason="" if is_done else _reason(item, failures),
+        failed_tasks="; ".join(lacking),
+        scale=item.config.scale.name,
+        corpus=item.config.corpus.name,
         command=command,
     )
+
+
+def _reason(item: Point, failures: Mapping[str, str]) -> str:
+    """Why a run is not done: the first failure of those that it starts from and itself, or its
+    state.
+    """
+    for above in item.lineage:
+        name = above.run.name
+        if name in failures:
+            return f"{name}: {failures[name]}"
+    return f"not finished: {item.pretraining}".removesuffix(": missing")
 
 
 def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
@@ -329,13 +337,14 @@ def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
 
     lines = []
     for column, name in planned[0].tasks.items():
-        of_runs = ((item, finetunings.finished(item.run, name, item.seeds)) for item in planned)
         finished = [
-            (item, records, summarize(records).value) for item, records in of_runs if records
+            (item, records)
+            for item in planned
+            if (records := finetunings.finished(item.run, name, item.seeds))
         ]
         if not finished:
             continue
-        item, records, median = max(finished, key=lambda of_run: of_run[2])
+        item, records = max(finished, key=lambda of_run: summarize(of_run[1]).value)
         task = load_task(name)
         files = [
             output_folder(item.run.folder, task.name, record.seed) / "best.npz"
@@ -348,7 +357,7 @@ def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
             column=column,
             title=task.title,
             row=", ".join(item.labels.values()),
-            single=median,
+            single=summarize(records).value,
             members=tuple(singles),
             ensemble=task.main_score(averaged.values),
         )

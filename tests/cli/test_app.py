@@ -2,6 +2,7 @@ import errno
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from command import here
 from toy import toy_overrides
 from toy_reports import toy_report
 
+from albert_lab import paths
 from albert_lab.cli import app
 from albert_lab.studies import experiment
 
@@ -22,8 +24,6 @@ from albert_lab.studies import experiment
         (["sop-vs-nsp", "batch_size=many"], "batch_size=many"),
         (["pretrain", "seed=0,1"], "seed=0,1"),
         (["sweep", "steps=1,2"], "steps"),
-        (["swep", "seed=1,2"], "sweep"),
-        (["status", "--frist"], "--frist"),
         (["report", "nowhere", "--publish"], "nowhere"),
         (["compare", "nowhere", "nowhere"], "nowhere"),
         (["sop-vs-nsp", "--jobs", "1000000000"], "1000000000"),
@@ -75,6 +75,15 @@ def test_a_dry_run_writes_nothing_and_knows_no_speed_before_the_first_run(experi
         (price["seconds"] is None) == (price["flops"] > 1e19) == (experiment != "same-wall-clock")
     )
     assert not list(own_home.iterdir())
+
+
+def test_a_dry_run_says_how_many_seeds_open_claims_need_by_a_report_of_its_scale_and_text(own_home):
+    folder = own_home / "reports" / "overnight-sotu" / "sharing"
+    shutil.copytree(paths.PACKAGE.parent / "reports" / "overnight-sotu" / "sharing", folder)
+    said = here("sharing", "scale=overnight", "--tasks", "none", "--dry-run").stdout
+    needed = [int(line.split()[0]) for line in said.splitlines() if "would decide" in line]
+    assert needed == sorted(needed)
+    assert min(needed) > 3, "the report has three seeds, and they do not decide"
 
 
 def test_a_sweep_says_first_that_an_embedding_size_is_above_the_width(own_home):

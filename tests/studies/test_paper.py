@@ -7,11 +7,8 @@ from toy import toy_overrides
 
 from albert_lab import paths
 from albert_lab.cli.studies import in_order
-from albert_lab.errors import ConfigError
 from albert_lab.runs import results
 from albert_lab.studies import experiment
-from albert_lab.studies.plan import plan_all
-from albert_lab.studies.prices import price
 
 # Two tables that have a run in common, and one that fails.
 TABLES = {
@@ -34,7 +31,6 @@ def tables(tmp_path, monkeypatch):
         content = {"title": "Toy", "columns": ["mlm_accuracy"], "figures": []} | content
         (folder / f"{name}.yaml").write_text(json.dumps(content))
     monkeypatch.setattr(paths, "EXPERIMENTS", folder)
-    return [experiment.named(name) for name in ("first", "second")]
 
 
 def test_experiments_come_in_the_papers_order_and_figures_last():
@@ -45,18 +41,6 @@ def test_experiments_come_in_the_papers_order_and_figures_last():
         of_tables
     )
     assert found[-1].name == "layer-similarity"
-
-
-def test_an_override_that_a_table_refuses_is_reported_with_its_rows_before_any_run(own_home):
-    with pytest.raises(ConfigError, match="sharing=groups: .* model=BERT-base"):
-        plan_all([experiment.named("model-sizes")], ["scale=smoke", "sharing=groups"], [])
-    assert not list(own_home.iterdir())
-
-
-def test_the_cost_of_the_paper_counts_shared_runs_once(corpus, own_home, tables):
-    plans = plan_all(tables, toy_overrides(corpus), [])
-    assert [price(of).runs for of in (plans[:1], plans[1:], plans)] == [1, 2, 2]
-    assert not paths.runs().exists()
 
 
 @pytest.mark.usefixtures("tables")
