@@ -2,9 +2,9 @@
 sweep.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -167,39 +167,37 @@ class Experiment(Record):
     @model_validator(mode="after")
     def _keys_and_names_fit(self) -> "Experiment":
         known = {axis: values | self.values_beyond(axis) for axis, values in self.grid.items()}
-        choices = (
-            choice
-            for values in known.values()
-            for choice in values.values()
-            if not isinstance(choice, str)
-        )
-        texts = [text for choice in choices for text in choice]
-        if no_override := [text for text in (*self.fixed, *texts) if "=" not in text]:
-            raise ValueError(
-                f"fixed, grid: {no_override[0]} is no override KEY=VALUE; one with a comma needs "
-                "quotes"
-            )
-        if blank := [axis for axis, values in known.items() if not all(map(str.strip, values))]:
-            raise ValueError(f"grid: {blank[0]} has a label of no text: its rows need a name")
-        sets = [
-            {pair for of in values.values() for pair in set_by(axis, of).items()}
-            for axis, values in known.items()
-        ]
-        for a, b in combinations(sets, 2):
-            if both := [key for key, one in a for of, other in b if of == key and one != other]:
+        texts = [*self.fixed]
+        pairs_before = set[tuple[str, str]]()  # of a key and a value that an axis sets
+        for axis, values in known.items():
+            pairs = set[tuple[str, str]]()
+            for label, choice in values.items():
+                if not label.strip():
+                    raise ValueError(f"grid: {axis} has a label of no text: its rows need a name")
+                texts += [] if isinstance(choice, str) else choice
+                pairs |= set_by(axis, choice).items()
+            for key, value in pairs:
+                if any(key == other and value != text for other, text in pairs_before):
+                    raise ValueError(
+                        f"grid: two axes set {key}, and one of them would win: make them one axis"
+                    )
+            pairs_before |= pairs
+        for text in texts:
+            if "=" not in text:
                 raise ValueError(
-                    f"grid: two axes set {both[0]}, and one of them would win: make them one axis"
+                    f"fixed, grid: {text} is no override KEY=VALUE; one with a comma needs quotes"
                 )
-        keys = [*self.grid, *map(key_of, self.fixed)]
-        if again := [key for number, key in enumerate(keys) if key in keys[:number]]:
-            raise ValueError(
-                f"fixed: {again[0]} is set twice, or is an axis of the grid, whose values are "
-                "the rows"
-            )
-        if taken := [axis for axis in self.grid if axis in (*COLUMNS, *NUMBERS, *scores())]:
-            raise ValueError(
-                f"grid: {taken[0]} names a column or a score of the tables: name the axis otherwise"
-            )
+        for key, number in Counter([*self.grid, *map(key_of, self.fixed)]).items():
+            if number > 1:
+                raise ValueError(
+                    f"fixed: {key} is set twice, or is an axis of the grid, whose values are the "
+                    "rows"
+                )
+        for axis in self.grid:
+            if axis in (*COLUMNS, *NUMBERS, *scores()):
+                raise ValueError(
+                    f"grid: {axis} names a column or a score of the tables: name the axis otherwise"
+                )
         for column in self.columns:
             check_known("columns", column, [*scores(), *self.recorded_columns])
         for axis in self.beyond_paper:
