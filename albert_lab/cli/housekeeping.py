@@ -103,7 +103,7 @@ def as_text(listed: list[dict[str, Any]]) -> str:
     used = [key for key in shown[0] if any(row[key] for row in shown)]
     lines: dict[str, list[list[str]]] = {}
     for row, cells in zip(listed, shown, strict=True):
-        heading = f"{row['report'] or 'in no table'}:"
+        heading = f"{printable(row['report']) or 'in no table'}:"
         lines.setdefault(heading, [[heading]]).append([cells[key] for key in used])
     table = tabulate(
         [line for of_report in lines.values() for line in of_report],
