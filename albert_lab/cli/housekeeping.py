@@ -39,14 +39,14 @@ def status(
     as_json: Json = False,
 ) -> None:
     """List all runs, or those of a study, with their progress: rate, losses and time left."""
-    from albert_lab.studies.study import read_points, titles_of_runs
+    from albert_lab.studies.study import places_of_runs, read_points
 
-    titles = titles_of_runs(paths.reports())
+    places = places_of_runs(paths.reports())
     reports = [] if study is None else [*paths.reports().glob(f"*/{study}")] or [study]
     names = {point.run for report in reports for point in read_points(report).points}
     files = sorted(paths.runs().glob("*/run.yaml"), key=lambda file: file.stat().st_mtime)
     folders = [file.parent for file in files if study is None or file.parent.name in names]
-    listed = [row_of(folder, *titles.get(folder.name, ())) for folder in folders]
+    listed = [row_of(folder, *places.get(folder.name, ())) for folder in folders]
     to_stdout(json.dumps(listed, indent=2) if as_json else as_text(listed))
 
 

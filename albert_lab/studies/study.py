@@ -216,18 +216,23 @@ def read_points(folder: Path) -> _StudyFile:
     return files.read_json(folder / STUDY, _StudyFile, REMEDY)
 
 
-def titles_of_runs(reports: Path) -> dict[str, tuple[str, str]]:
-    """The report and the row with the seed of each run in the reports of tables below a folder, by
-    its name, but of damaged ones.
+def titles_of_runs(reports: Path) -> dict[str, str]:
+    """The row and the seed of each run in the reports of tables below a folder, by its name, but of
+    damaged ones.
     """
-    titles = {}
+    return {run: title for run, (_, title) in places_of_runs(reports).items()}
+
+
+def places_of_runs(reports: Path) -> dict[str, tuple[str, str]]:
+    """The report of each run, and its row and seed there, as titles_of_runs()."""
+    places = {}
     for file in reports.glob(f"*/*/{STUDY}"):
         with suppress(ConfigError):
             for point in filter(lambda point: point.labels, read_points(file.parent).points):
                 row = " ".join(map("=".join, point.labels.items()))
                 report = str(file.parent.relative_to(reports))
-                titles[point.run] = (report, f"{row} seed {point.seed}")
-    return titles
+                places[point.run] = (report, f"{row} seed {point.seed}")
+    return places
 
 
 def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> Study:
