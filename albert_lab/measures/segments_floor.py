@@ -5,7 +5,7 @@ relate the two.
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,56 +48,48 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
             in the cache.
         OSError: no space left.
     """
-    measures = of_kind(PairMeasure)
-    settings = {
-        key: getattr(config, key) for key in ("max_sequence_length", "short_sequence_probability")
-    }
+    keys = ("max_sequence_length", "short_sequence_probability")
+    settings = {key: getattr(config, key) for key in keys}
     settings |= {key: getattr(config.evaluation, key) for key in ("num_pairs", "seed")}
-    key = digest(
-        [
-            VERSION,
-            find_shards(config).name,
-            settings,
-            *(of.name for of in measures),
-            *own_code.included().values(),
-        ]
-    )
+    measures = [measure.name for measure in of_kind(PairMeasure)]
+    own = own_code.included().values()
+    key = digest([VERSION, find_shards(config).name, settings, *measures, *own])
     folder = paths.cache() / "segments-floors" / key
 
     def build(folder: Path) -> None:
-        np.savez_compressed(
-            folder / "right.npz", allow_pickle=False, **_right(config, train, dev, say)
-        )
+        right = _right(config, train, dev, say)
+        np.savez_compressed(folder / "right.npz", allow_pickle=False, **right)
 
     file = find_or_build(folder, build, say) / "right.npz"
-    remedy = f"remove {folder}, and the same command builds it again"
-    return files.read_arrays(file, remedy)
+    return files.read_arrays(file, f"remove {folder}, and the same command builds it again")
 
 
 def _right(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict[str, np.ndarray]:
-    describe, seed = (
-        partial(features, vocab_size=config.tokenizer.vocab_size),
-        config.evaluation.seed,
-    )
-    fitted, right = dict[str, "SGDClassifier"](), dict[str, np.ndarray]()
-    for measure in sorted(of_kind(PairMeasure), key=lambda of: of.fitted_as is not None):
+    """Whether the floor answers each held-out pair correctly, of the measures that have pairs."""
+    settings = config.evaluation
+    describe = partial(features, vocab_size=config.tokenizer.vocab_size)
+    fitted: dict[str, SGDClassifier] = {}
+    right: dict[str, np.ndarray] = {}
+    # Those with a classifier of their own come first: others are answered by it.
+    for measure in sorted(of_kind(PairMeasure), key=lambda measure: measure.fitted_as is not None):
         try:
-            pairs = measure.pairs(dev, config, config.evaluation.num_pairs)
+            pairs = measure.pairs(dev, config, settings.num_pairs)
             if measure.fitted_as is None:
-                fitted[measure.name] = fit(train, _epochs(train, measure, config), describe, seed)
+                epochs = _epochs(train, measure, config)
+                fitted[measure.name] = fit(train, epochs, describe, settings.seed)
         except NoPairsError as error:
             say(f"warning: {measure.label} is not scored: {error}")
-        else:
-            if classifier := fitted.get(measure.fitted_as or measure.name):
-                right[measure.name] = np.equal(
-                    classifier.predict(describe(dev, pairs)), pairs.label
-                )
+            continue
+        classifier = fitted.get(measure.fitted_as or measure.name)
+        if classifier:
+            right[measure.name] = np.equal(classifier.predict(describe(dev, pairs)), pairs.label)
     return right
 
 
 def _epochs(train: Shards, measure: PairMeasure, config: RunConfig) -> Iterator[Pairs]:
     """Epochs of training pairs, with other cuts and other pairs in each, up to the bounds."""
-    left, seed = TRAINING_PAIRS * config.evaluation.num_pairs, config.evaluation.seed
+    left = TRAINING_PAIRS * config.evaluation.num_pairs
+    seed = config.evaluation.seed
     for epoch in range(MOST_EPOCHS):
         pairs = make_pairs(
             train, measure.objective(), config, seed=seed, epoch=epoch, most_blocks=SAMPLED_BLOCKS
@@ -127,23 +119,21 @@ def fit(
     """
     from sklearn.linear_model import SGDClassifier
 
-    constants = {
-        "alpha": _DECAY,
-        "learning_rate": "constant",
-        "average": True,
-        "random_state": seed,
-    }
-    partly, wholly = (
-        {rate: SGDClassifier("log_loss", eta0=rate, **constants) for rate in RATES}
-        for _ in range(2)
-    )
+    def candidates() -> "dict[float, SGDClassifier]":
+        fixed: Any = {"alpha": _DECAY, "average": True, "random_state": seed}
+        return {
+            rate: SGDClassifier("log_loss", learning_rate="constant", eta0=rate, **fixed)
+            for rate in RATES
+        }
+
+    wholly = candidates()  # fitted on all documents
+    partly = candidates()  # on those that are not kept out
     kept_out = generator(Stream.ORDER, seed, 0).random(shards.num_documents) < VALIDATION_SHARE
     unread: list[tuple[csr_matrix, np.ndarray]] = []
     for pairs in epochs:
         rows, labels = describe(shards, pairs), pairs.label
-        first, second = (
-            kept_out[shards.document_at(start)] for start in (pairs.a_start, pairs.b_start)
-        )
+        first = kept_out[shards.document_at(pairs.a_start)]
+        second = kept_out[shards.document_at(pairs.b_start)]
         read = ~(first | second)
         unread.append((rows[first], labels[first]))
         for rate in RATES:
@@ -174,25 +164,27 @@ def features(shards: Shards, pairs: Pairs, vocab_size: int) -> "csr_matrix":
     """
     from scipy.sparse import csr_matrix
 
-    width = (1 + 2 * EDGE) * vocab_size + BIGRAMS
+    first_bigram = (1 + 2 * EDGE) * vocab_size
+    width = first_bigram + BIGRAMS  # features of a segment
     rows, columns = [], []
-    for side, (start, length) in enumerate(
-        [(pairs.a_start, pairs.a_length), (pairs.b_start, pairs.b_length)]
-    ):
+    sides = [(pairs.a_start, pairs.a_length), (pairs.b_start, pairs.b_length)]
+    for side, (start, length) in enumerate(sides):
         length = length.astype(np.int64)
-        ends = np.cumsum(length)
+        # A line of each of these arrays is a token of a segment, one segment after the other.
         row = np.repeat(np.arange(len(pairs)), length)
+        ends = np.cumsum(length)
         place = np.arange(ends[-1]) - np.repeat(ends - length, length)
         token = shards.tokens[place + np.repeat(start, length)].astype(np.int64)
         before_end = np.repeat(length, length) - 1 - place
-        kinds = [(token, np.ones(len(token), dtype=bool))]
+        # The column of a kind of feature, and the tokens that have such a feature.
+        kinds = [(token, place >= 0)]
         for edge in range(EDGE):
-            kinds += [(token + (1 + edge) * vocab_size, place == edge)]
-            kinds += [(token + (1 + EDGE + edge) * vocab_size, before_end == edge)]
+            kinds.append((token + (1 + edge) * vocab_size, place == edge))
+            kinds.append((token + (1 + EDGE + edge) * vocab_size, before_end == edge))
         bigram = (token * 2003 + np.roll(token, -1) * 7919) % BIGRAMS
-        kinds += [(bigram + (1 + 2 * EDGE) * vocab_size, before_end > 0)]
+        kinds.append((bigram + first_bigram, before_end > 0))
         for column, counts in kinds:
             rows.append(row[counts])
             columns.append(column[counts] + side * width)
-    row, column = np.concatenate(rows), np.concatenate(columns)
-    return csr_matrix((np.ones(len(row)), (row, column)), (len(pairs), 2 * width))
+    places = (np.concatenate(rows), np.concatenate(columns))
+    return csr_matrix((np.ones(len(places[0])), places), (len(pairs), 2 * width))

@@ -96,16 +96,12 @@ def summarize(records: Sequence[FinetuningRecord]) -> Score:
     """The median over seeds of the best main score (section 4.1 of the paper); its interval is over
     examples.
     """
-    first, value = records[0].best.main, median(record.best.main.value for record in records)
+    first = records[0].best.main
+    value = median(record.best.main.value for record in records)
+    # a correlation has no interval
     low, high = (None, None) if first.low is None else wilson(value / 100 * first.n, first.n)
-    changed = {
-        "value": value,
-        "low": low,
-        "high": high,
-        "loss": None,
-        "by": f"{len(records)} fine-tuned",
-    }
-    return first.model_copy(update=changed)  # a loss is in older records alone
+    changed = {"value": value, "low": low, "high": high, "by": f"{len(records)} fine-tuned"}
+    return first.model_copy(update={**changed, "loss": None})  # older records have a loss
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:
@@ -116,10 +112,11 @@ def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str
         ConfigError: the task has no settings for the run's scale, or needs longer sequences.
     """
     content = task.model_dump(mode="json", exclude={"settings"})
+    inputs = [FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump()]
     module = KINDS[task.kind].module
-    # its name has the digest of the file
-    own = [] if module.startswith("albert_lab.") else [module]
-    return digest([FINETUNING_VERSION, run, seed, content, task.fitted(config).model_dump(), *own])
+    if not module.startswith("albert_lab."):  # the name of own code has the digest of its file
+        inputs.append(module)
+    return digest(inputs)
 
 
 def record_file(folder: Path, task: str, seed: int) -> Path:
@@ -160,14 +157,19 @@ def current(
     A file of data that is missing shows no change. folder is that of the run, with its records;
     data the tasks folder.
     """
-    record, start = read_record(folder, task.name, seed), load_start(task)
+    record = read_record(folder, task.name, seed)
     if record is None or record.identity != identity_of(run, config, task, seed):
         return None
-    made = record.task, record.run, record.seed, record.settings
-    # the file was edited, or is that of another one
-    if made != (task.name, run, seed, task.fitted(config)):
+    # Otherwise the file was edited, or is that of another one.
+    if (record.task, record.run, record.seed) != (task.name, run, seed):
         return None
-    placed = {task.file(data, split): getattr(record, split).digest for split in SPLITS}
-    if any(file.exists() and digest_path(file) != before for file, before in placed.items()):
+    if record.settings != task.fitted(config):
         return None
-    return record if start is None or current(folder, run, config, start, seed, data) else None
+    for split in SPLITS:
+        file = task.file(data, split)
+        if file.exists() and digest_path(file) != getattr(record, split).digest:
+            return None
+    start = load_start(task)
+    if start is not None and current(folder, run, config, start, seed, data) is None:
+        return None
+    return record

@@ -11,7 +11,7 @@ import numpy as np
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks import metrics
-from albert_lab.tasks.alignment import align
+from albert_lab.tasks.alignment import AlignedText, align
 from albert_lab.tasks.batches import Features, join
 from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.heads import NO_SPAN, SpanHead, SpanOrNothingHead
@@ -47,16 +47,17 @@ def windows(num_tokens: int, size: int, stride: int) -> list[tuple[int, ...]]:
     while firsts[-1] + size < num_tokens:
         firsts.append(firsts[-1] + min(size, stride))
     spans = np.array([(first, min(first + size, num_tokens)) for first in firsts])
-    most, best = np.full(num_tokens, -np.inf), np.zeros(num_tokens, dtype=np.int64)
+    most = np.full(num_tokens, -np.inf)  # the context of each token in its best window
+    best = np.zeros(num_tokens, dtype=np.int64)  # the number of this window, which ascends
     for number, (first, end) in enumerate(spans):
         tokens = np.arange(first, end)
         around = np.minimum(tokens - first, end - 1 - tokens) + 0.01 * (end - first)
-        is_better = around > most[first:end]
-        # best ascends
-        most[first:end][is_better], best[first:end][is_better] = around[is_better], number
-    best_firsts, best_ends = (
-        np.searchsorted(best, np.arange(len(firsts)), side) for side in ("left", "right")
-    )
+        better = around > most[first:end]
+        most[first:end][better] = around[better]
+        best[first:end][better] = number
+    numbers = np.arange(len(firsts))
+    best_firsts = np.searchsorted(best, numbers, "left")
+    best_ends = np.searchsorted(best, numbers, "right")
     return [tuple(row) for row in np.column_stack([spans, best_firsts, best_ends]).tolist()]
 
 
@@ -73,43 +74,35 @@ class Kind(TaskKind):
         set.
         """
         settings = self.settings
-        aligned = {
-            text: align(text, tokenizer) for text in {example.context for example in examples}
-        }
+        contexts = {example.context for example in examples}
+        aligned = {context: align(context, tokenizer) for context in contexts}
         questions = tokenizer.encode([example.question for example in examples])
         rng = np.random.Generator(np.random.Philox(key=_THINNING_SEED))
         kept_share = settings.empty_windows if training else 1.0
         rows, targets = [], []
         for number, (example, asked) in enumerate(zip(examples, questions, strict=True)):
-            question, context = asked[: settings.question_length], aligned[example.context]
-            located = [
-                (answer.start, len(answer.text))
-                for answer in example.answers
-                if answer.start is not None
-            ]
-            # first and last token
-            answer = context.tokens_of(located[0][0], sum(located[0])) if located else None
+            question = asked[: settings.question_length]
+            context = aligned[example.context]
+            answer = _first_answer(example, context)
             room = settings.max_sequence_length - len(question) - NUM_SPECIAL_TOKENS
             for window in windows(len(context.ids), room, settings.stride):
-                is_held = answer is not None and window[0] <= answer[0] and answer[1] < window[1]
+                first, end = window[:2]
+                is_held = answer is not None and first <= answer[0] and answer[1] < end
                 if not is_held and rng.random() >= kept_share:
                     continue
-                ids, offset = join(tokenizer, question, context.ids[slice(*window[:2])])
-                shift = window[0] - offset
-                span = (
-                    [place - shift for place in answer]
-                    if answer and is_held
-                    else [NO_SPAN, NO_SPAN]
-                )
+                ids, offset = join(tokenizer, question, context.ids[first:end])
+                shift = first - offset
+                span = (NO_SPAN, NO_SPAN)
+                if answer is not None and is_held:
+                    span = (answer[0] - shift, answer[1] - shift)
                 rows.append((ids, offset))
                 targets.append((number, shift, *(place - shift for place in window), *span))
-        columns: dict[str, np.ndarray] = dict(
-            zip(_TARGETS, np.array(targets, dtype=np.int64).T, strict=True)
-        )
-        columns["is_impossible"] = (columns["start"] == NO_SPAN).astype(np.float32)
-        contexts = [aligned[example.context] for example in examples]
+        columns = np.array(targets, dtype=np.int64).T
+        named: dict[str, np.ndarray] = dict(zip(_TARGETS, columns, strict=True))
+        named["is_impossible"] = (named["start"] == NO_SPAN).astype(np.float32)
+        of_examples = [aligned[example.context] for example in examples]
         cut = sum(len(question) > settings.question_length for question in questions)
-        return Features(rows, columns, tokenizer.pad_id, contexts=contexts, cut=cut)
+        return Features(rows, named, tokenizer.pad_id, contexts=of_examples, cut=cut)
 
     def build_head(self, shape: EncoderShape) -> SpanHead | SpanOrNothingHead:
         """The head of SQuAD 2.0 if questions may be unanswerable, else that of 1.1."""
@@ -140,13 +133,15 @@ class Kind(TaskKind):
             np.logaddexp.at(norms, rows, outputs["norms"])
         spans: list[Spans] = [{} for _ in examples]
         for row, column in zip(*np.nonzero(np.isfinite(outputs["score"])), strict=True):
-            context, of = features.contexts[int(rows[row])], spans[rows[row]]
+            example = int(rows[row])
+            context = features.contexts[example]
             shift = features.targets["shift"][row]
             start = context.starts[outputs["start"][row, column] + shift]
             end = context.ends[outputs["end"][row, column] + shift]
             if start < end:
-                score = float(outputs["score"][row, column] - norms[rows[row]].sum())
-                of[start, end] = max(score, of.get((start, end), -math.inf))
+                score = float(outputs["score"][row, column] - norms[example].sum())
+                earlier = spans[example].get((start, end), -math.inf)
+                spans[example][start, end] = max(score, earlier)
         lowest = np.full(count, np.inf)
         if self.form.unanswerable:
             np.minimum.at(lowest, rows, outputs["no_answer"])
@@ -156,18 +151,19 @@ class Kind(TaskKind):
         """The n best spans: offsets[i] to offsets[i + 1] of starts, ends and scores are those of
         example i.
         """
-        best = [
-            sorted(of.items(), key=lambda item: (-item[1], item[0]))[: self.settings.n_best]
-            for of in spans
-        ]
-        places = np.array([place for of in best for place, _ in of], dtype=np.int64).reshape(-1, 2)
+        best = []
+        for scored in spans:
+            by_score = sorted(scored.items(), key=lambda item: (-item[1], item[0]))
+            best.append(by_score[: self.settings.n_best])
+        every = [item for of_example in best for item in of_example]
+        places = np.array([place for place, _ in every], dtype=np.int64).reshape(-1, 2)
         packed = {
             "ids": ids,
             "offsets": np.cumsum([0, *map(len, best)]),
             "starts": places[:, 0],
             "ends": places[:, 1],
+            "scores": np.array([score for _, score in every], dtype=np.float64),
         }
-        packed["scores"] = np.array([score for of in best for _, score in of], dtype=np.float64)
         return packed | ({"no_answer": no_answer} if self.form.unanswerable else {})
 
     def average(self, members: Sequence[Scores]) -> Scores:
@@ -179,12 +175,12 @@ class Kind(TaskKind):
         merged: list[Spans] = []
         for of_members in zip(*map(_unpack, members), strict=True):
             sums: Spans = {}
-            for span, score in (item for of in of_members for item in of.items()):
-                sums[span] = np.logaddexp(sums.get(span, -math.inf), score)
-            merged.append(
-                {span: float(score - math.log(len(members))) for span, score in sums.items()}
-            )
-        no_answers = [of.get("no_answer", np.zeros(0)) for of in members]
+            for spans in of_members:
+                for span, score in spans.items():
+                    sums[span] = np.logaddexp(sums.get(span, -math.inf), score)
+            count = math.log(len(members))
+            merged.append({span: float(score - count) for span, score in sums.items()})
+        no_answers = [member.get("no_answer", np.zeros(0)) for member in members]
         return self.pack(members[0]["ids"], merged, np.mean(no_answers, axis=0))
 
     def predict(self, examples: Sequence[SpanExample], scores: Scores) -> Predictions:
@@ -224,6 +220,14 @@ class Kind(TaskKind):
         # 3.12.
         values = {name: 100.0 * float(np.cumsum(of)[-1]) / len(of) for name, of in shares.items()}
         return Scored(answers, values, shares, threshold)
+
+
+def _first_answer(example: SpanExample, context: AlignedText) -> tuple[int, int] | None:
+    """The first and last token of the first answer that has a place; None without one."""
+    for answer in example.answers:
+        if answer.start is not None:
+            return context.tokens_of(answer.start, answer.start + len(answer.text))
+    return None
 
 
 def _unpack(scores: Scores) -> Iterator[Spans]:

@@ -143,27 +143,25 @@ class TaskConfig(Section):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskConfig":
-        data, form, like = self.data, self.format, KINDS[self.kind].like
-        if "train" not in data or ("dev" in data) == (self.split is not None):
+        like = KINDS[self.kind].like
+        if "train" not in self.data or ("dev" in self.data) == (self.split is not None):
             raise ValueError(
-                f"data={data}: train is needed, and dev in another file or instead of it "
+                f"data={self.data}: train is needed, and dev in another file or instead of it "
                 "`split: 0.2`"
             )
         allowed = {
-            "format.name": ([form.name], FORMATS[like]),
+            "format.name": ([self.format.name], FORMATS[like]),
             "settings": (self.settings, groups()["scale"]),
         }
         for key, (names, known) in allowed.items():
-            if unknown := [name for name in names if name not in known]:
+            unknown = [name for name in names if name not in known]
+            if unknown:
                 raise ValueError(f"{key}={unknown[0]} is unknown (allowed: {', '.join(known)})")
-        needed = [
-            key
-            for key, value in _defaults()[like]["settings"][FULL_SCALE].items()
-            if value is not None
-        ]
+        defaults = _defaults()[like]["settings"][FULL_SCALE]
         for scale, settings in self.settings.items():
-            if missing := [key for key in needed if getattr(settings, key) is None]:
-                raise ValueError(f"settings.{scale}.{missing[0]} must be given if kind is {like}")
+            for key, value in defaults.items():
+                if value is not None and getattr(settings, key) is None:
+                    raise ValueError(f"settings.{scale}.{key} must be given if kind is {like}")
         return self
 
     def at(self, scale: str) -> TaskSettings:
@@ -187,17 +185,14 @@ class TaskConfig(Section):
                 the task.
         """
         settings = self.at(config.scale.name)
-        values, full, longest = (
-            settings.model_dump(),
-            settings.max_sequence_length,
-            config.max_sequence_length,
-        )
+        values = settings.model_dump()
+        longest = config.max_sequence_length
         if self.start_from is not None:
             values["pooler"] = "pretrained"
         if settings.rate_hidden_size is not None:
-            values["learning_rate"] *= (
-                min(1, settings.rate_hidden_size / config.model.hidden_size) ** RATE_EXPONENT
-            )
+            narrowing = settings.rate_hidden_size / config.model.hidden_size
+            values["learning_rate"] *= min(1, narrowing) ** RATE_EXPONENT
+        full = settings.max_sequence_length
         for key in ("max_sequence_length", "question_length", "stride"):
             if values[key] is not None:
                 values[key] = max(1, values[key] * min(full, longest) // full)
@@ -213,21 +208,22 @@ class TaskConfig(Section):
         folder.
         """
         name = self.data["train" if self.split is not None else split]
-        return (self.folder if self.folder and (self.folder / name).exists() else folder) / name
+        if self.folder and (self.folder / name).exists():
+            return self.folder / name
+        return folder / name
 
     def check_data(self, folder: Path, splits: Sequence[str] = SPLITS) -> None:
         """Raises MissingDataError if the file of one of the splits does not exist, ConfigError if
         both are the same.
         """
-        train, dev = (self.file(folder, split).resolve() for split in SPLITS)
-        are_same = train == dev or (
-            train.exists() and dev.exists() and cmp(train, dev, shallow=False)
-        )
-        if self.split is None and are_same:
-            raise ConfigError(
-                f"{self.name}: data={self.data} is one text: name another as dev, or set "
-                "`split: 0.2`"
-            )
+        if self.split is None:
+            train, dev = (self.file(folder, split).resolve() for split in SPLITS)
+            have_both = train.exists() and dev.exists()
+            if train == dev or (have_both and cmp(train, dev, shallow=False)):
+                raise ConfigError(
+                    f"{self.name}: data={self.data} is one text: name another as dev, or set "
+                    "`split: 0.2`"
+                )
         for split in splits:
             if not (file := self.file(folder, split)).exists():
                 places = f"{file} (nor in {self.folder})" if self.folder else file
@@ -243,7 +239,8 @@ class TaskConfig(Section):
             ConfigError: the file or none of its examples can be used.
         """
         self.check_data(folder, [split])
-        examples, issues = self.format.read(file := self.file(folder, split), split == "train")
+        file = self.file(folder, split)
+        examples, issues = self.format.read(file, split == "train")
         if self.split is not None:
             examples = [one for one in examples if split_of(one.texts[0], self.split) == split]
         if not examples:
@@ -310,10 +307,8 @@ def _load(file: Path, _changed: int) -> TaskConfig:
         raise ConfigError(
             f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})"
         )
-    name, taken = (
-        str(plain["name"]),
-        {*COLUMNS, *NUMBERS, *RunConfig.model_fields, *labels(), *task_names()},
-    )
+    name = str(plain["name"])
+    taken = {*COLUMNS, *NUMBERS, *RunConfig.model_fields, *labels(), *task_names()}
     is_own = file != paths.conf_file(f"task/{file.name}")
     if is_own and (name in taken or name.endswith(("_loss", "_accuracy", "_probe"))):
         raise ConfigError(
@@ -340,11 +335,13 @@ def _filled(content: dict[str, Any]) -> dict[str, Any]:
     """
     default = _defaults()[KINDS[content["kind"]].like]
     task = {"title": content["name"]} | _defaults()["every_kind"] | content
-    form, own = content.get("format", {}), content.get("settings", {})
+    form = content.get("format", {})
     if isinstance(form, dict):
         task["format"] = {"name": default["format"]} | form
+    own = content.get("settings", {})
+    # Settings of another type are refused when the task is checked.
     if not isinstance(own, dict) or not all(
-        isinstance(settings, dict) for settings in own.values()
+        isinstance(of_scale, dict) for of_scale in own.values()
     ):
         return task
     full = default["settings"][FULL_SCALE] | own.get(FULL_SCALE, {})
