@@ -89,17 +89,16 @@ def test_shards_are_read_as_one_model_and_a_missing_one_is_named(tmp_path, is_pi
     expected = read(folder)[0].state_dict()
     tensors = safetensors.torch.load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
+    save_file = torch.save if is_pickle else safetensors.torch.save_file
     whole = "pytorch_model.bin" if is_pickle else "model.safetensors"
     files = {name: f"{len(name) % 2}-{whole}" for name in tensors}
     for shard in set(files.values()):
         part = {name: tensor for name, tensor in tensors.items() if files[name] == shard}
-        (torch.save if is_pickle else safetensors.torch.save_file)(part, folder / shard)
+        save_file(part, folder / shard)
     (folder / f"{whole}.index.json").write_text(json.dumps({"metadata": {}, "weight_map": files}))
     state = read(folder)[0].state_dict()
     assert all(torch.equal(tensor, expected[name]) for name, tensor in state.items())
-    torch.save(tensors, folder / f"0-{whole}") if is_pickle else safetensors.torch.save_file(
-        tensors, folder / f"0-{whole}"
-    )
+    save_file(tensors, folder / f"0-{whole}")
     with pytest.raises(ConfigError, match="another file"):
         read(folder)
     (folder / f"1-{whole}").unlink()

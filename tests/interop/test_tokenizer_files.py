@@ -89,14 +89,8 @@ def test_transformers_reads_the_written_tokenizer_with_its_special_tokens_and_pa
     result = theirs(TEXT, "red cats")
     assert result["input_ids"] == [ours.cls_id, *first, ours.sep_id, *second, ours.sep_id]
     assert result["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
-    ids = (
-        theirs.pad_token_id,
-        theirs.unk_token_id,
-        theirs.cls_token_id,
-        theirs.sep_token_id,
-        theirs.mask_token_id,
-    )
-    assert ids == (ours.pad_id, ours.unk_id, ours.cls_id, ours.sep_id, ours.mask_id)
+    for name in ("pad", "unk", "cls", "sep", "mask"):
+        assert getattr(theirs, f"{name}_token_id") == getattr(ours, f"{name}_id")
     assert theirs.model_max_length == 32
 
 
@@ -139,10 +133,9 @@ def test_a_folder_without_a_tokenizer_or_with_broken_settings_is_refused(tmp_pat
     (tmp_path / "vocab.txt").touch()
     with pytest.raises(MissingDataError, match="vocab.txt"):
         find_tokenizer_file(tmp_path)
-    short = ('{"model_max_length": 4}', "model_max_length=4")
     for content, said in (
         ("[]", "tokenizer_config"),
-        short,
+        ('{"model_max_length": 4}', "model_max_length=4"),
     ):
         (tmp_path / "tokenizer_config.json").write_text(content)
         with pytest.raises(ConfigError, match=said):

@@ -24,23 +24,23 @@ def text(corpus):
 
 
 def test_features_count_tokens_edges_and_neighbours_of_each_segment(tmp_path):
-    vocab_size = 40
+    size = 40  # of the vocabulary
     shards = make_shards([[3, 4, 2], [5, 6]])
     pairs = catalog.SOP.pairs(shards, toy_config(tmp_path), 9)
-    width = (1 + 2 * EDGE) * vocab_size + BIGRAMS
-    result = features(shards, pairs, vocab_size).toarray()
-    assert result.shape == (len(pairs), 2 * width)
+    result = features(shards, pairs, size).toarray()
+    sides = np.stack([pairs.a_start, pairs.b_start]), np.stack([pairs.a_length, pairs.b_length])
     for row, line in enumerate(result):
-        starts = [(pairs.a_start, pairs.a_length), (pairs.b_start, pairs.b_length)]
-        for side, (start, length) in enumerate(starts):
-            tokens = shards.tokens[start[row] : start[row] + length[row]]
-            own = line[side * width : (side + 1) * width]
-            assert own[:vocab_size].tolist() == np.bincount(tokens, minlength=vocab_size).tolist()
-            edges = own[vocab_size : (1 + 2 * EDGE) * vocab_size].reshape(2, EDGE, vocab_size)
-            for place in range(min(EDGE, len(tokens))):
-                assert np.flatnonzero(edges[0, place]).tolist() == [tokens[place]]
-                assert np.flatnonzero(edges[1, place]).tolist() == [tokens[-1 - place]]
-            assert own[(1 + 2 * EDGE) * vocab_size :].sum() == len(tokens) - 1
+        # [a or b, tokens, then first and then last ones by place, then neighbours]
+        for side, own in enumerate(line.reshape(2, -1)):
+            start, length = (values[side, row] for values in sides)
+            tokens = shards.tokens[start : start + length].tolist()
+            expected = np.bincount(tokens, minlength=(1 + 2 * EDGE) * size)
+            for place, token in enumerate(tokens[:EDGE]):
+                expected[(1 + place) * size + token] = 1
+            for place, token in enumerate(tokens[::-1][:EDGE]):
+                expected[(1 + EDGE + place) * size + token] = 1
+            assert own[:-BIGRAMS].tolist() == expected.tolist()
+            assert own[-BIGRAMS:].sum() == len(tokens) - 1
 
 
 def test_measures_whose_pairs_a_text_does_not_have_are_named_and_left_out(text):

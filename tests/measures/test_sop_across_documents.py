@@ -27,28 +27,19 @@ def first_and_second(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
     return np.where(is_swapped, b, a), np.where(is_swapped, a, b)
 
 
-def test_first_segments_and_labels_are_those_of_sop_pair_by_pair_and_balanced(tmp_path):
-    shards = make_prose(80, sentences=20, tokens=8)
-    same, across = both(shards, tmp_path)
-    assert np.array_equal(first_and_second(same)[0], first_and_second(across)[0])
+def test_only_the_second_segments_change_places_pair_by_pair_with_labels_and_lengths(tmp_path):
+    same, across = both(make_prose(80, sentences=20, tokens=8), tmp_path)
     assert np.array_equal(same.label, across.label)
     for part in (slice(None), slice(40)):
         assert abs(np.mean(across.label[part]) - 0.5) <= 1 / len(across.label[part])
-
-
-def test_lengths_are_kept_but_for_single_tokens(tmp_path):
-    same, across = both(make_prose(80, sentences=20, tokens=8), tmp_path)
-    before, after = (first_and_second(pairs)[1][1] for pairs in (same, across))
-    assert np.all(after <= before)
-    assert np.mean(after == before) > 0.9
-    assert np.mean(before - after) < 0.2
-
-
-def test_the_second_segments_are_the_same_ones_as_before(tmp_path):
-    same, across = both(make_prose(80, sentences=20, tokens=8), tmp_path)
-    before, after = (first_and_second(pairs)[1][0] for pairs in (same, across))
+    (first, (before, length)) = first_and_second(same)
+    (first_across, (after, length_across)) = first_and_second(across)
+    assert np.array_equal(first, first_across)
     assert set(after) <= set(before)
     assert len(set(after)) > 0.95 * len(set(before))
+    assert np.all(length_across <= length)
+    assert np.mean(length_across == length) > 0.9
+    assert np.mean(length - length_across) < 0.2
 
 
 SENTENCES = st.lists(st.integers(1, 20), min_size=1, max_size=12)

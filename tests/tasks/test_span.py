@@ -3,11 +3,13 @@ import math
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
 from hypothesis import given
 from hypothesis import strategies as st
 from toy_tasks import loss_of, scores_of, span_examples, toy_config, toy_start, toy_tokenizer
 
 from albert_lab.model.shape import EncoderShape
+from albert_lab.tasks.batches import TaskBatch
 from albert_lab.tasks.examples import Answer, SpanExample
 from albert_lab.tasks.heads import NO_SPAN, SpanOrNothingHead
 from albert_lab.tasks.model import build_model
@@ -112,26 +114,18 @@ def test_the_end_logits_given_a_start_equal_those_of_one_layer_on_both(tmp_path)
     head = SpanOrNothingHead(shape, kind.settings)
     torch.manual_seed(0)
     hidden = torch.randn(2, 9, shape.hidden_size)
-    features = kind.make_features([asked("DOG")], TOKENIZER, training=True)
-    batch = features.batch(np.array([0, 1]), CPU)
-    batch.targets["context_first"][:], batch.targets["context_end"][:] = 0, 9
-    short = type(batch)(
-        batch.input_ids[:, :9],
-        batch.token_type_ids,
-        batch.attention_mask[:, :9],
-        batch.targets,
-        True,
-    )
+    all_tokens = torch.ones(2, 9, dtype=torch.int64)
+    context = {"context_first": torch.tensor([0, 0]), "context_end": torch.tensor([9, 9])}
+    batch = TaskBatch(all_tokens, all_tokens, all_tokens.bool(), context, is_masked=True)
     starts = torch.tensor([[1, 4], [2, 8]])
-    whole = torch.nn.Linear(2 * shape.hidden_size, shape.hidden_size)
-    whole.weight.data = torch.cat([head.end_of_token.weight, head.end_of_start.weight], dim=1)
-    whole.bias.data = head.end_of_token.bias
-    logits = head.end_logits(hidden, starts, short)
-    for row in range(2):
-        for place, start in enumerate(starts[row]):
-            joined = torch.cat([hidden[row], hidden[row, start].expand(9, -1)], dim=-1)
-            expected = head.end(head.end_layer_norm(torch.tanh(whole(joined))))[:, 0]
-            torch.testing.assert_close(logits[row, place], expected)
+    logits = head.end_logits(hidden, starts, batch)
+    weight = torch.cat([head.end_of_token.weight, head.end_of_start.weight], dim=1)
+    for row, place in np.ndindex(2, 2):
+        at_start = hidden[row, starts[row, place]].expand(9, -1)
+        both = torch.cat([hidden[row], at_start], dim=-1)
+        joined = F.linear(both, weight, head.end_of_token.bias)
+        expected = head.end(head.end_layer_norm(torch.tanh(joined)))[:, 0]
+        torch.testing.assert_close(logits[row, place], expected)
 
 
 @pytest.mark.parametrize("name", ["squad1", "squad2"])
