@@ -170,12 +170,8 @@ def _of_report(figure: str, named: Path | None, out: Path | None) -> list[Path]:
     from albert_lab.report import wording
 
     folder = named or figures.newest(figure)
-    rows = (
-        "; `albert-lab layer-similarity` trains the rows of the paper's Figure 1"
-        if figure == LAYERS
-        else ""
-    )
-    to_stderr(f"{figure} of the report {folder}{rows}")
+    maker = f"; {figures.MAKER}" if figure == LAYERS else ""
+    to_stderr(f"{figure} of the report {folder}{maker}")
     # If the user named no report, the newest may be a published one, which must not change.
     return figures.draw(folder, figure, out or named or paths.home() / "figures", wording.answer)
 

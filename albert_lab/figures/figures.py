@@ -23,6 +23,7 @@ from albert_lab.studies import study as studies
 from albert_lab.training.layers import TOKEN, Layer
 
 LAYERS, LAYERS_TABLE = "layer-similarity", "layers.csv"
+MAKER = "`albert-lab layer-similarity` trains the rows of the paper's Figure 1"
 FEW = 4  # rows whose newest run is drawn if none is named
 
 
@@ -111,7 +112,7 @@ def newest_runs(say: Say) -> list[Path]:
     found = [*of_rows.values()][:FEW]
     if found:
         said = ", ".join(titles.get(folder.name, folder.name) for folder in found)
-        say(f"no report has layers: the newest run of each row is drawn, {said}")
+        say(f"no report here has layers: the newest run of each row is drawn, {said}; {MAKER}")
     return found
 
 

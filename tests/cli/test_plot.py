@@ -41,6 +41,7 @@ def test_layers_are_drawn_from_the_newest_report_or_from_what_is_named(
     shutil.rmtree(folder)
     of_runs = here("plot", "layer-similarity")
     assert all(run in of_runs.stderr for run in runs), "without a report, the newest runs"
+    assert "`albert-lab layer-similarity` trains" in of_runs.stderr
 
 
 def test_a_report_without_layers_has_no_figure_of_layers(tmp_path):
