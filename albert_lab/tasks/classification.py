@@ -35,13 +35,10 @@ class Kind(TaskKind):
             cut += len(first) + len(second) > room
             first, second = cut_pair(first, second, room)
             rows.append(join(tokenizer, first, second if is_pair else None))
-        if self.form.labels is None:
-            targets = np.array([example.label for example in examples], dtype=np.float32)
-        else:
-            targets = np.array(
-                self._classes([example.label for example in examples]), dtype=np.int64
-            )
-        return Features(rows, {"labels": targets}, tokenizer.pad_id, cut=cut)
+        labels = self._numbers([example.label for example in examples])
+        dtype = np.float32 if self.form.labels is None else np.int64
+        targets = {"labels": np.array(labels, dtype=dtype)}
+        return Features(rows, targets, tokenizer.pad_id, cut=cut)
 
     def build_head(self, shape: EncoderShape) -> PooledHead:
         return PooledHead(
@@ -78,19 +75,17 @@ class Kind(TaskKind):
     def score(
         self, examples: Sequence[TextExample], answers: Sequence[Any], na_probs: NaProbs = None
     ) -> Scored:
-        gold: Sequence[Any] = [example.label for example in examples]
-        given = answers
-        if self.form.labels is not None:
-            gold = self._classes(gold)
-            given = self._classes(given)
-        values = {name: metrics.of_glue(name, gold, given) for name in self.form.scores}
+        labels = [example.label for example in examples]
+        both = self._numbers(labels), self._numbers(answers)
+        values = {name: metrics.of_glue(name, *both) for name in self.form.scores}
         shares: dict[str, list[float]] = {}
         if "accuracy" in values:
-            shares["accuracy"] = [
-                float(label == answer) for label, answer in zip(gold, given, strict=True)
-            ]
+            pairs = zip(labels, answers, strict=True)
+            shares["accuracy"] = [float(label == answer) for label, answer in pairs]
         return Scored(answers, values, shares)
 
-    def _classes(self, labels: Sequence[str | float]) -> list[int]:
-        """The place of each label among those of the task."""
+    def _numbers(self, labels: Sequence[Any]) -> Sequence[float]:
+        """The labels if they are numbers, else the place of each among those of the task."""
+        if self.form.labels is None:
+            return labels
         return [self.form.labels.index(label) for label in labels]

@@ -29,9 +29,11 @@ def ensemble(
         ConfigError: members with scores of different examples, or examples that are not in the
             data.
     """
-    kind, members = load_kind(task, task.at(scale)), [read_arrays(file, REMEDY) for file in files]
+    kind = load_kind(task, task.at(scale))
+    members = [read_arrays(file, REMEDY) for file in files]
     examples = subsample(task.read(data, "dev")[0], kind.settings.dev_examples)
-    if any(scores["ids"].tolist() != [example.id for example in examples] for scores in members):
+    ids = [example.id for example in examples]
+    if any(member["ids"].tolist() != ids for member in members):
         raise ConfigError(
             f"{', '.join(map(str, files))}: scores of other examples than those of "
             f"{task.name} today"
@@ -40,8 +42,7 @@ def ensemble(
     def scored(scores: Scores) -> Scored:
         return kind.score(examples, *kind.predict(examples, scores))
 
-    singles = [task.main_score(scored(scores).values) for scores in members]
+    singles = [task.main_score(scored(member).values) for member in members]
     used = sorted(range(len(files)), key=lambda place: -singles[place])[:best]
-    return scored(kind.average([members[place] for place in used])), [
-        singles[place] for place in used
-    ]
+    averaged = kind.average([members[place] for place in used])
+    return scored(averaged), [singles[place] for place in used]
