@@ -44,12 +44,10 @@ class InterSentenceConfig(Section):
         """The label of a segment with random text: other-document, else the first not consecutive,
         else -1.
         """
-        negatives = [
-            label for label, entry in enumerate(self.labels) if entry.kind != "consecutive"
-        ]
-        return max(
-            negatives, key=lambda label: self.labels[label].kind == "other-document", default=-1
-        )
+        kinds = [entry.kind for entry in self.labels]
+        if "other-document" in kinds:
+            return kinds.index("other-document")
+        return next((label for label, kind in enumerate(kinds) if kind != "consecutive"), -1)
 
     @model_validator(mode="after")
     def _labels_fit(self) -> "InterSentenceConfig":

@@ -42,11 +42,11 @@ class OptimizerConfig(Section):
     @model_validator(mode="after")
     def _options_of_muon(self) -> "OptimizerConfig":
         for key in ("muon_ratio", "momentum", "newton_schulz_steps"):
-            if self.name in ("adamw", "lamb", "muon") and (getattr(self, key) is None) == (
-                self.name == "muon"
-            ):
-                verb = "needs" if self.name == "muon" else "does not have"
-                raise ValueError(f"optimizer={self.name} {verb} {key}")
+            is_given = getattr(self, key) is not None
+            if self.name == "muon" and not is_given:
+                raise ValueError(f"optimizer=muon needs {key}")
+            if self.name in ("adamw", "lamb") and is_given:
+                raise ValueError(f"optimizer={self.name} does not have {key}")
         return self
 
 

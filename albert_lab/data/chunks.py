@@ -75,10 +75,8 @@ def blocks_of(shards: Shards, most: int | None = None) -> list[tuple[int, int, i
     bounds = np.searchsorted(
         shards.document_offsets, np.arange(num_blocks + 1) * num_sentences // num_blocks
     )
-    blocks = [
-        (number, *ends)
-        for number, ends in enumerate(itertools.pairwise(np.unique(bounds).tolist()))
-    ]
+    ends = np.unique(bounds).tolist()
+    blocks = [*zip(itertools.count(), ends, ends[1:], strict=False)]
     most = min(most or len(blocks), len(blocks))
     return [blocks[place * len(blocks) // most] for place in range(most)]
 

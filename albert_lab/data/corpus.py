@@ -99,16 +99,10 @@ def has_a_document_a_line(corpus: CorpusConfig) -> bool:
     files = [file for _, file in files_of(corpus)]
     if len(files) > 1 or reader_of(files[0]):
         return False
-    num_lines = 0
-    is_after_blank = False
-    for _, line in lines_of(files[0]):
-        if _is_blank(line):
-            is_after_blank = num_lines > 0
-        elif is_after_blank:
-            return False
-        else:
-            num_lines += 1
-    return num_lines > 1
+    # Of the first four groups of lines with and without text, two or one are text.
+    groups = islice(groupby((line for _, line in lines_of(files[0])), _is_blank), 4)
+    sizes = [sum(1 for _ in lines) for is_blank, lines in groups if not is_blank]
+    return len(sizes) == 1 and sizes[0] > 1
 
 
 def _of_text(file: Path, by_file: bool, corpus: CorpusConfig) -> Iterator[Document]:

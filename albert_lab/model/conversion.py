@@ -99,9 +99,8 @@ def _convert_blocks(
     block_of_layer = getattr(source, f"{kind}_blocks")
     layers_of_blocks = _layers_of_blocks(kind, source, target, rules)
     stepwise = at_equal_distances(source.num_layers, len(layers_of_blocks))
-    parameters = [
-        name.removeprefix(f"{prefix}.0.") for name in tensors if name.startswith(f"{prefix}.0.")
-    ]
+    first = f"{prefix}.0."
+    parameters = [name.removeprefix(first) for name in tensors if name.startswith(first)]
     converted: Tensors = {}
     for number, layers in enumerate(layers_of_blocks):
         blocks = [block_of_layer[layer] for layer in layers]

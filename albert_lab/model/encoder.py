@@ -29,10 +29,8 @@ class Embeddings(nn.Module):
         self.word_embeddings = nn.Embedding(shape.vocab_size, shape.embedding_size)
         self.token_type_embeddings = nn.Embedding(shape.type_vocab_size, shape.embedding_size)
         has_table = POSITION_ENCODINGS[shape.position_encoding].has_table
-        positions = (
-            nn.Embedding(shape.max_position_embeddings, shape.embedding_size) if has_table else None
-        )
-        self.position_embeddings = positions
+        places = shape.max_position_embeddings
+        self.position_embeddings = nn.Embedding(places, shape.embedding_size) if has_table else None
         self.layer_norm = nn.LayerNorm(shape.embedding_size, eps=shape.layer_norm_eps)
         self.dropout = nn.Dropout(shape.dropout)
         self.projection = (
