@@ -278,7 +278,8 @@ def _of_ctrl_c(found: dict[WatchedRun, Progress]) -> str:
         return "Ctrl-C keeps everything; the same command goes on."
     running = [f"{run.row}, seed {run.seed}" for run, now in found.items() if now.state in RUNNING]
     waited_for = "; ".join(running) or "processes"
-    return f"Stopping: {waited_for} to save and end. Ctrl-C again ends what has nothing to save."
+    # The names last, which a narrow terminal may cut.
+    return f"Stopping (Ctrl-C again ends what has nothing to save); not ended yet: {waited_for}"
 
 
 def _line(text: str, style: str = "dim") -> Text:
