@@ -194,20 +194,13 @@ def residuals(rows: pd.DataFrame, metric: str) -> np.ndarray:
 
 
 @cache
-def on_scoreboard() -> list[Any]:
-    """The claims of the paper with what all reports say of them."""
-    from albert_lab.analysis.sentences import reports, sentences  # numbers work without the package
+def on_scoreboard() -> tuple[list[Any], list[Any]]:
+    """The claims of the paper with what all reports say of them, and those of a trained encoder."""
+    # numbers work without the package
+    from albert_lab.analysis.sentences import of_encoders, reports, sentences
 
-    return sentences(reports(ROOT / "reports"))
-
-
-def of_encoders() -> list[Any]:
-    """The claims of reports on a trained encoder, which are no claims of the paper."""
-    from albert_lab.analysis.sentences import of_report, reports
-
-    found = reports(ROOT / "reports").items()
-    of_encoder = [item for item in found if item[1].study.is_of_encoder]
-    return [line for item in of_encoder for line in of_report(*item)]
+    found = reports(ROOT / "reports")
+    return sentences(found), of_encoders(found)
 
 
 def of_verdicts(kind: str, spec: str, page: Path) -> str:
@@ -217,7 +210,7 @@ def of_verdicts(kind: str, spec: str, page: Path) -> str:
     from albert_lab.studies.claims import Kind
 
     if kind == "count":
-        return wording.of_sentences(on_scoreboard())
+        return wording.of_sentences(on_scoreboard()[0])
     if kind == "said":
         said = wording.claims_of(read(ROOT / "reports" / spec))
         measured = [(claim, by) for claim, by in said if any(words.number for words in by.values())]
@@ -226,10 +219,11 @@ def of_verdicts(kind: str, spec: str, page: Path) -> str:
             for claim, by in measured
         ]
         return "\n\n" + "\n".join(lines) + "\n\n"
-    by_name = {line.claim.short: line for line in (*of_encoders(), *on_scoreboard())}
+    from_scratch, of_encoder = ({line.claim.short: line for line in of} for of in on_scoreboard())
     lines = ["| the paper says | by loss | by tasks | measured | where |", "|---|---|---|---|---|"]
     for name in re.split(r";\s+", spec):
-        found, said = by_name[name].by, wording.words_of(by_name[name])
+        line = from_scratch.get(name) or of_encoder[name]
+        found, said = line.by, wording.words_of(line)
         cells = [said[of].word if of in said else "" for of in (Kind.LOSS, Kind.TASKS)]
         cells[0] = said[Kind.NUMBER].word if Kind.NUMBER in said else cells[0]
         place = next(item for kind, item in found.items() if said[kind].number)

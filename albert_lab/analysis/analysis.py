@@ -121,13 +121,14 @@ class Analysis:
 
     @cached_property
     def main(self) -> list[str]:
-        """The metrics of the main table: held-out scores, tasks, what claims and the paper have;
-        else all columns.
+        """The metrics of the main table: the experiment's columns, what claims are about, tasks.
+
+        Beside the paper's columns there is room for the first scores on held-out text alone.
         """
-        paper = self.experiment.paper.columns if self.experiment.paper else self.experiment.columns
-        shown = {*INTRINSIC, AVERAGE, *self.claimed, *paper, *self.frame.tasks.values()} - {
-            *probes()
-        }
+        asked, paper = [*self.experiment.columns], self.experiment.paper
+        if paper:
+            asked = [*paper.columns, *(name for name in asked if name in (*INTRINSIC, AVERAGE))]
+        shown = {*asked, *self.claimed, *self.frame.tasks.values()} - {*probes()}
         return [metric for metric in self.metrics if metric in shown]
 
     @cached_property

@@ -2,6 +2,7 @@
 it.
 """
 
+import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,12 @@ class Sentence:
     kinds: Sequence[Kind]
     by: Mapping[Kind, Found]
 
+    @property
+    def where(self) -> str:
+        """The tables and figures that the claim is about; else its whole source."""
+        source = self.experiment.source
+        return ", ".join(re.findall(r"(?:Table|Figure)s? [\d\w]+(?: and \d+)?", source)) or source
+
 
 def reports(root: Path, only: Container[Path] | None = None) -> dict[Path, Analysis]:
     """The reports in `<root>/<place>/<name>` folders, or only those of these, the ones with most
@@ -67,8 +74,8 @@ def _compute(analysis: Analysis) -> float:
 
 
 def sentences(found: Mapping[Path, Analysis]) -> list[Sentence]:
-    """A line for each claim that an experiment of the package tests, in the order of the
-    experiments.
+    """A line for each claim that an experiment of the package tests, by the numbers of the paper's
+    tables, then of its figures.
 
     Its verdicts are those of reports that ask the same, whatever their name, of models trained from
     scratch.
@@ -80,13 +87,30 @@ def sentences(found: Mapping[Path, Analysis]) -> list[Sentence]:
     for known in map(experiments.named, (file.stem for file in experiments.files())):
         if known.is_of_paper:
             lines += [_sentence(claim, known, from_scratch) for claim in known.claims]
-    return lines
+    return sorted(lines, key=_place)
+
+
+def _place(line: Sentence) -> tuple[bool, int]:
+    numbers = re.findall(r"\d+", line.where)
+    return line.where.startswith("Figure"), int(numbers[0])
 
 
 def of_report(folder: Path, analysis: Analysis) -> list[Sentence]:
     """A line for each claim of one report."""
     experiment = analysis.experiment
     return [_sentence(claim, experiment, {folder: analysis}) for claim in experiment.claims]
+
+
+def of_encoders(found: Mapping[Path, Analysis]) -> list[Sentence]:
+    """A line for each claim of the reports that start from a trained encoder.
+
+    They ask another question than the paper, and are never a verdict of sentences().
+    """
+    lines = []
+    for folder, analysis in found.items():
+        if analysis.study.is_of_encoder:
+            lines += of_report(folder, analysis)
+    return lines
 
 
 def _sentence(claim: BaseClaim, experiment: Experiment, found: Mapping[Path, Analysis]) -> Sentence:

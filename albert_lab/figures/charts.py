@@ -152,6 +152,8 @@ def sharing_tradeoff(analysis: Analysis, title: str) -> Figure | None:
             panels[-1].plot(place[0] / 1e6, place[1], **style)
     for panel, metric in zip(panels, shown, strict=False):
         _join_rows(panel, analysis, metric)
+        if analysis.summary.loc[metric, "sd"].notna().any():
+            panel.errorbar([], [], [], color=drawing.FLOOR, capsize=2, label=drawing.SPREAD)
         _draw_floors(panel, analysis, metric)
         panel.set(ylabel=f"{analysis.heading(metric)} (%)")
     if has_paper:

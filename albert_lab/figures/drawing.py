@@ -36,6 +36,7 @@ COLOURS = (
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (7, 3)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 FLOOR = "#555555"
+SPREAD = "± one standard deviation over seeds"
 MOST_MISSING = 20  # rows in a legend
 PANEL_INCHES = (3.3, 2.5)
 MOST_INCHES = 10.0
@@ -107,7 +108,9 @@ def draw_line(panel: Axes, points: Any, label: str, look: Look) -> None:
     points = points.sort_values("x")
     panel.plot(points["x"], points["mean"], label=literal(label), **style(look))
     low, high = points["mean"] - points["sd"], points["mean"] + points["sd"]
-    panel.fill_between(points["x"], low, high, color=style(look)["color"], alpha=0.15, linewidth=0)
+    band: dict[str, Any] = {"color": style(look)["color"], "alpha": 0.15, "linewidth": 0}
+    spread = SPREAD if points["sd"].notna().any() else None
+    panel.fill_between(points["x"], low, high, label=spread, **band)
 
 
 def draw_paper(panel: Axes, paper: PaperFigure, metric: str, looks_of: Mapping[str, Look]) -> None:

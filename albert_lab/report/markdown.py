@@ -73,10 +73,15 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
         *tables.other_tables(analysis),
     ]
     commands = dict.fromkeys(point.command for point in study.points)
+    counted = plain(wording.claims_counted(analysis))
+    if len(experiment.claims) > 1:
+        counted += " p-values are corrected for their number."
+    stands = wording.sizes(analysis)
+    sizes = f"; {stands}" if stands else ""
     parts = [
         f"# {plain(experiment.title)}",
-        f"**{plain(wording.answer(analysis))}** {plain(wording.counted(analysis))}",
-        plain(f"{experiment.source}; scale {study.scale}, corpus {study.corpus}."),
+        f"**{plain(wording.answer(analysis))}** {counted}",
+        plain(f"{experiment.source}; scale {study.scale}, corpus {study.corpus}{sizes}."),
         listed(
             [claim_line(claim, list(said.values())) for claim, said in wording.claims_of(analysis)]
         ),

@@ -3,7 +3,6 @@ reports below.
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from tabulate import tabulate
 
 from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis, analyse
-from albert_lab.analysis.sentences import Found, Sentence, of_report, reports, sentences
+from albert_lab.analysis.sentences import Found, Sentence, of_encoders, reports, sentences
 from albert_lab.analysis.verdict import Tells
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import claims, drawing
@@ -105,12 +104,7 @@ def render(found: Mapping[Path, Analysis], root: Path) -> str:
     other reports.
     """
     lines = sentences(found)
-    of_encoders = {
-        folder: analysis for folder, analysis in found.items() if analysis.study.is_of_encoder
-    }
-    encoder_lines = [
-        line for folder, analysis in of_encoders.items() for line in of_report(folder, analysis)
-    ]
+    encoder_lines = of_encoders(found)
     above = {item.folder for line in (*lines, *encoder_lines) for item in line.by.values()}
     other = [
         f"{_link(folder, analysis, root)}: {plain(analysis.experiment.title)} "
@@ -137,17 +131,21 @@ def render(found: Mapping[Path, Analysis], root: Path) -> str:
         _table(lines, ON_PERFORMANCE, root),
         "## On sizes, speeds and layers",
         _table(lines, ON_NUMBERS, root),
-        "## Asked of a trained encoder" if encoder_lines else "",
-        "Nothing here is trained from scratch: rows start from the weights of a trained encoder, "
-        "which is another"
-        " question than the paper's."
-        if encoder_lines
-        else "",
-        _table(encoder_lines, (*ON_PERFORMANCE, *ON_NUMBERS), root) if encoder_lines else "",
+        *(_of_encoders(encoder_lines, root) if encoder_lines else []),
         "## Other reports" if other else "",
         listed(other),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _of_encoders(lines: Sequence[Sentence], root: Path) -> list[str]:
+    kinds = [kind for kind in Kind if any(kind in line.kinds for line in lines)]
+    return [
+        "## Asked of a trained encoder",
+        "Nothing here is trained from scratch: rows start from the weights of a trained encoder, "
+        f"which is another question than the paper's. {wording.of_sentences(lines, whose='')}",
+        _table(lines, kinds, root),
+    ]
 
 
 def _table(lines: Sequence[Sentence], kinds: Sequence[Kind], root: Path) -> str:
@@ -158,7 +156,7 @@ def _table(lines: Sequence[Sentence], kinds: Sequence[Kind], root: Path) -> str:
         header += [wording.KINDS[kind], "precise enough"]
     body = []
     for line in asked:
-        cells = [plain(wording.short(line.claim)), _where(line)]
+        cells = [plain(wording.short(line.claim)), line.where]
         said = wording.words_of(line)
         for kind in kinds:
             found = line.by.get(kind)
@@ -208,7 +206,7 @@ def picture(lines: Sequence[Sentence]) -> list[ClaimRow]:
         for kind, words in wording.words_of(line).items():
             tells = words.word in wording.DECIDED or words.tells == wording.TELLS[Tells.YES]
             marks[COLUMNS[kind is Kind.TASKS]] = Mark(words.word, words.number, tells)
-        rows += [ClaimRow(_where(line), wording.short(line.claim), marks)] if line.by else []
+        rows += [ClaimRow(line.where, wording.short(line.claim), marks)] if line.by else []
     return rows
 
 
@@ -239,12 +237,6 @@ def as_text(lines: Sequence[Sentence]) -> str:
     header = [*COLUMNS, "claim", "measured"]
     table = tabulate(rows, header, tablefmt="plain", disable_numparse=True)
     return f"{wording.of_sentences(lines)}\n\n{table}"
-
-
-def _where(line: Sentence) -> str:
-    """The tables and figures that a claim is about."""
-    source = line.experiment.source
-    return ", ".join(re.findall(r"(?:Table|Figure)s? [\d\w]+(?: and \d+)?", source)) or source
 
 
 def _link(folder: Path, analysis: Analysis, root: Path) -> str:

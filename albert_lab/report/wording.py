@@ -4,7 +4,7 @@ pictures have them.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from albert_lab.analysis.verdict import Effect, Form, Outcome, Reason, Tells, Ve
 from albert_lab.analysis.verdicts import is_of_one_set
 from albert_lab.measures.catalog import of_kind, probes
 from albert_lab.measures.measure import Baseline
+from albert_lab.messages import counted
 from albert_lab.report import numbers
 from albert_lab.runs.reported import AVERAGE
-from albert_lab.studies.claims import BaseClaim, Kind
+from albert_lab.studies.claims import AXIS_NAMES, BaseClaim, Kind, number_in
 
 WORDS = {
     Outcome.SUPPORTED: "yes",
@@ -48,6 +49,7 @@ REASONS = {
     Reason.TOO_FEW_RUNS: "one seed has no spread",
 }
 NO_RUN = "No run is finished."
+LONGEST_ANSWER = 100  # characters
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,20 @@ def _not_measured(analysis: Analysis, verdict: Verdict) -> str:
     return f"{listed} was not measured for all of its rows"
 
 
+def sizes(analysis: Analysis) -> str:
+    """Which sizes of the paper the numbers in the names of rows stand for; empty if all are its
+    own.
+    """
+    pairs: dict[str, str] = {}
+    for point in analysis.study.points if analysis.experiment.is_of_paper else ():
+        for axis, label in point.labels.items():
+            here = point.values[axis]
+            if here != label and None not in (number_in(here), number_in(label)):
+                pairs[f"{AXIS_NAMES.get(axis, axis)}={here}"] = label
+    stands = ", ".join(f"{here} for {label}" for here, label in pairs.items())
+    return stands.replace(" for ", " stands for the paper's ", 1)
+
+
 def answer(analysis: Analysis) -> str:
     """The answer to a study's question in one sentence, made of its verdicts; without claims its
     best and worst row.
@@ -215,10 +231,22 @@ def answer(analysis: Analysis) -> str:
         holds = all(decided.get(name) is Outcome.SUPPORTED for name in known.holds)
         if holds and all(decided.get(name) is Outcome.NOT_SUPPORTED for name in known.fails):
             return known.say
-    shown = [f"{name} ({WORDS[outcome]})" for name, outcome in decided.items()]
-    if not shown:
+    return _of_decisions(decided, len(analysis.experiment.claims))
+
+
+def _of_decisions(decided: Mapping[str, Outcome], claims: int) -> str:
+    """One that holds of the claims that are decided, else one that does not, and how many do."""
+    if not decided:
         return "Nothing is decided at this scale."
-    return f"Decided here: {'; '.join(shown[:2])}{'; and more' * (len(shown) > 2)}."
+    hold = [name for name, outcome in decided.items() if outcome is Outcome.SUPPORTED]
+    fail = [name for name in decided if name not in hold]
+    counts = f"{len(hold)} of {counted(claims, 'claim')} hold{'s' * (len(hold) == 1)}"
+    if fail:
+        counts += f", {len(fail)} do{'es' * (len(fail) == 1)} not"
+    names = hold or [f"not so: {name}" for name in fail]
+    sentences = [f"{name[0].upper()}{name[1:]} ({counts})." for name in names]
+    # That of a user may be long, and stands above a picture.
+    return next((text for text in sentences if len(text) <= LONGEST_ANSWER), f"{counts}.")
 
 
 def decisions(analysis: Analysis) -> dict[str, Outcome]:
@@ -232,24 +260,22 @@ def decisions(analysis: Analysis) -> dict[str, Outcome]:
     return decided
 
 
-def counted(analysis: Analysis) -> str:
+def claims_counted(analysis: Analysis) -> str:
     """How many of a study's claims hold, by each kind of evidence; empty without claims."""
     number = len(analysis.experiment.claims)
     whose = " of the paper" * analysis.experiment.is_of_paper
     by_kind = tally([(verdict.kind, verdict.outcome) for verdict in analysis.verdicts])
-    corrected = " p-values are corrected for their number." if number > 1 else ""
-    return f"{number} claim{'s' * (number > 1)}{whose}: {by_kind}.{corrected}" if number else ""
+    return f"{counted(number, 'claim')}{whose}: {by_kind}." if number else ""
 
 
-def of_sentences(lines: Sequence[Sentence]) -> str:
-    """How many claims of the paper hold over all reports, by each kind of evidence."""
-    said = [
-        (kind, line.by[kind].verdict.outcome if kind in line.by else None)
-        for line in lines
-        for kind in line.kinds
-    ]
-    by_kind = tally([(kind, outcome or Outcome.CANNOT_TELL) for kind, outcome in said])
-    return f"Of {len(lines)} claims of the paper: {by_kind}."
+def of_sentences(lines: Sequence[Sentence], whose: str = " of the paper") -> str:
+    """How many claims hold over all reports, by each kind of evidence."""
+    outcomes = []
+    for line in lines:
+        for kind in line.kinds:
+            asked = line.by.get(kind)
+            outcomes.append((kind, asked.verdict.outcome if asked else Outcome.CANNOT_TELL))
+    return f"Of {counted(len(lines), 'claim')}{whose}: {tally(outcomes)}."
 
 
 def tally(outcomes: Sequence[tuple[Kind, Outcome]]) -> str:

@@ -5,7 +5,7 @@ reason, two paths.
 import os
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from rich import box
@@ -23,9 +23,13 @@ from albert_lab.terminal.console import PlainConsole
 
 LINES, WIDTH = 30, 100
 MOST_ROWS = 9
-WORD = 13  # characters of the column of a verdict
-COLUMNS = {"loss, number": (Kind.LOSS, Kind.NUMBER), "tasks": (Kind.TASKS,)}
+WORD = 12  # characters of the column of a verdict
 COLOURS = {"yes": "green", "NO": "red", "undecided": "yellow", "cannot tell": "dim"}
+MEANINGS = {
+    "undecided": "within the noise of so many claims",
+    "cannot tell": "not measured or learnt",
+    "": "not asked",
+}
 
 
 def show(folder: Path, analysis: Analysis) -> None:
@@ -48,14 +52,14 @@ def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | 
     title = textwrap.wrap(
         f"{name}{'' if name[-1] in '.?!' else '.'} {wording.answer(analysis)}", width
     )
-    counted = textwrap.wrap(wording.counted(analysis), width)
+    counted = textwrap.wrap(wording.claims_counted(analysis), width)
     table, shown, rows_left = _table(analysis, width)
     below = _below(analysis, shown, rows_left, width)
     said = wording.claims_of(analysis)
     reason = _reason(said, width)
     paths = _paths(folder)
     fixed = [*title, *counted, *below, *reason, *paths, *analysis.rows[:MOST_ROWS]]
-    claims = _claims(said, width, LINES - len(fixed) - 5)  # the head of the table, empty lines
+    lines = claims(said, width, LINES - len(fixed) - 5)  # the head of the table, empty lines
     parts: list[Text | Table] = [
         *(Text(line, style="bold") for line in title),
         *map(Text, counted),
@@ -63,7 +67,7 @@ def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | 
         table,
     ]
     parts += [Text(line, style="dim") for line in below]
-    parts += [Text(), *claims] if claims else []
+    parts += [Text(), *lines] if lines else []
     parts += [Text(line, style="yellow") for line in reason]
     return [*parts, Text(), *map(Text, paths)]
 
@@ -74,6 +78,7 @@ def _below(analysis: Analysis, shown: Sequence[str], rows_left: int, width: int)
     has_probe = any(metric in shown for metric, _ in analysis.by_probe)
     notes = [
         _seeds(analysis),
+        wording.sizes(analysis),
         "the paper's numbers in brackets" if analysis.experiment.paper else "",
         f"{numbers.BY_PROBE} by a probe: the model has no head for it" if has_probe else "",
         f"{columns_left} more column{'s' * (columns_left > 1)}" if columns_left else "",
@@ -107,34 +112,50 @@ def _table(analysis: Analysis, width: int) -> tuple[Table, list[str], int]:
     return table, shown, len(analysis.rows) - len(rows)
 
 
-def _claims(
+def claims(
     said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int, room: int
 ) -> list[Text]:
-    """The lines of claims, below the names of the kinds of evidence; those without room are
+    """The lines of claims, below a heading, and what their verdicts mean; those without room are
     counted.
     """
-    used = [
-        column for column, kinds in COLUMNS.items() if any({*kinds} & {*words} for _, words in said)
-    ]
-    if not used:
+    columns = _columns({kind for _, words in said for kind in words})
+    if not columns:
         return []
-    lines = [Text("".join(column.ljust(WORD) for column in used), style="dim")]
-    for claim, words in said:
-        first, *rest = textwrap.wrap(wording.short(claim), LONGEST_SHORT)
+    names = [textwrap.wrap(wording.short(claim), LONGEST_SHORT) for claim, _ in said]
+    used = 1 + max(len(line) for name in names for line in name)
+    heading = [heading.ljust(WORD) for heading in columns]
+    lines = [Text(f"{''.join(heading)}{'claim'.ljust(used)}measured", style="dim")]
+    verdicts = [
+        [
+            next((by_kind[kind].word for kind in kinds if kind in by_kind), "")
+            for kinds in columns.values()
+        ]
+        for _, by_kind in said
+    ]
+    for words, name, (_, by_kind) in zip(verdicts, names, said, strict=True):
         text = Text()
-        for column in used:
-            word = next((words[kind].word for kind in COLUMNS[column] if kind in words), "")
+        for word in words:
             text.append(word.ljust(WORD), style=f"bold {COLOURS.get(word, '')}")
-        text.append(first.ljust(LONGEST_SHORT + 1))
-        number = next((item.number for item in words.values() if item.number), "")
+        text.append(name[0].ljust(used))
+        number = next((item.number for item in by_kind.values() if item.number), "")
         text.append(number if len(text) + len(number) <= width else "", style="dim")
         text.rstrip()
-        lines += [text, *(Text(" " * WORD * len(used) + line) for line in rest)]
-    return (
-        lines
-        if len(lines) <= room
-        else [*lines[: room - 1], Text("and more in the report", style="dim")]
+        lines += [text, *(Text(" " * WORD * len(columns) + line) for line in name[1:])]
+    shown = {word for words in verdicts for word in words}
+    meanings = "; ".join(
+        f"{word or 'empty'}: {MEANINGS[word]}" for word in MEANINGS if word in shown
     )
+    below = [Text(line, style="dim") for line in textwrap.wrap(meanings, width)]
+    if len(lines) + len(below) > room:
+        lines[room - len(below) - 1 :] = [Text("and more in the report", style="dim")]
+    return [*lines, *below]
+
+
+def _columns(kinds: Collection[Kind]) -> dict[str, list[Kind]]:
+    """The headings of the columns of verdicts, and the kinds of evidence in each."""
+    first = [kind for kind in (Kind.LOSS, Kind.NUMBER) if kind in kinds]
+    columns = {"loss/number" if len(first) > 1 else wording.KINDS[first[0]]: first} if first else {}
+    return columns | ({wording.KINDS[Kind.TASKS]: [Kind.TASKS]} if Kind.TASKS in kinds else {})
 
 
 def _reason(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int) -> list[str]:

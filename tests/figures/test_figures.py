@@ -2,6 +2,7 @@ from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
@@ -158,7 +159,7 @@ def test_text_with_signs_of_markup_is_drawn_as_it_is_written(tmp_path):
         for place, label in enumerate(signs):
             drawing.draw_line(
                 panel,
-                pd.DataFrame({"x": [1, 2], "mean": [1, 2], "sd": [0, 0]}),
+                pd.DataFrame({"x": [1, 2], "mean": [1, 2], "sd": [np.nan, np.nan]}),
                 label,
                 (place, place),
             )

@@ -140,6 +140,32 @@ def test_a_sweep_with_tasks_is_answered_by_the_first_or_says_that_it_does_not_co
     assert heading in [by_task.heading(task) for task in result.frame.tasks]
 
 
+def test_a_study_without_answers_says_what_holds_and_how_many_claims_do_in_a_short_sentence(full):
+    _, result = full("sop-vs-nsp")
+    names = ("a" * 200, "order is learnt", "SOP solves NSP")
+    outcomes = (Outcome.SUPPORTED, Outcome.SUPPORTED, Outcome.NOT_SUPPORTED)
+    claims = tuple(
+        claim.model_copy(update={"short": name})
+        for claim, name in zip(result.experiment.claims, names, strict=False)
+    )
+    asked = result.experiment.model_copy(update={"claims": claims, "answers": ()})
+    own = Analysis(replace(result.study, experiment=asked), result.frame)
+    own.__dict__["verdicts"] = [
+        replace(result.verdicts[0], claim=claim, outcome=outcome)
+        for claim, outcome in zip(claims, outcomes, strict=True)
+    ]
+    assert answer(own) == "Order is learnt (2 of 3 claims hold, 1 does not)."
+
+
+def test_the_main_table_has_the_columns_that_are_asked_for_and_no_other(full):
+    _, result = full("sop-vs-nsp")
+    asked = result.experiment.model_copy(update={"columns": ("mnli",), "paper": None, "claims": ()})
+    own = Analysis(replace(result.study, experiment=asked), result.frame)
+    assert {*own.main} == {*result.frame.tasks} & {*result.main}
+    others = [heading for table in tables.other_tables(own) for heading in table.header]
+    assert any(heading.startswith("MLM %") for heading in others)
+
+
 def test_a_score_that_single_segments_reach_decides_nothing(tmp_path):
     folder = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 3)
     for file in (folder / "runs").glob("*.json"):

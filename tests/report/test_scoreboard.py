@@ -32,10 +32,17 @@ def root(tmp_path_factory):
 def test_a_claim_has_one_line_that_of_the_largest_scale(root):
     lines = sentences(reports(root))
     claims = [claim for file in experiment.files() for claim in experiment.named(file.stem).claims]
-    assert [line.claim for line in lines] == claims
+    assert len(lines) == len(claims)
+    assert all(line.claim in claims for line in lines)
     measured = [found for line in lines for found in line.by.values() if found.verdict.effect]
     assert len(measured) == 4, "tasks were not run"
     assert {found.folder.parent.name for found in measured} == {"large"}
+
+
+def test_claims_stand_in_the_order_of_the_papers_tables_and_then_of_its_figures(root):
+    places = list(dict.fromkeys(line.where for line in sentences(reports(root))))
+    assert places[:4] == ["Tables 1 and 2", "Table 3", "Table 4", "Table 5"]
+    assert places[-3:] == ["Table 12", "Table 13", "Figure 1"]
 
 
 def test_the_scoreboard_has_every_claim_and_links_every_report(root):
