@@ -2,6 +2,7 @@
 of this package.
 """
 
+import re
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -25,6 +26,8 @@ DICTS = {
     "kind": "tasks.task.KINDS",
     "check": "studies.claims.CHECKS",
 }
+# Of these, what no training depends on: what scores finished runs, and what decides claims.
+_MEASURES, _CHECKS = DICTS["columns"], DICTS["check"]
 # what this process executed, by the names of the files
 _included: dict[str, tuple[Path, bytes]] = {}
 
@@ -55,6 +58,29 @@ def include(path: Path) -> None:
 def included() -> dict[str, str]:
     """The digest of each file that this process executed, by its name."""
     return {name: digest_of(content) for name, (_, content) in sorted(_included.items())}
+
+
+def of_training() -> dict[str, str]:
+    """The digests of the files that a training may depend on, by name: of all but those that use
+    the dicts of measures and of checks alone.
+    """
+    return {
+        name: digest
+        for name, digest in included().items()
+        if not _used(name) or _used(name) - {_MEASURES, _CHECKS}
+    }
+
+
+def of_measures() -> dict[str, str]:
+    """The digests of the files that finished runs are scored with, by name."""
+    apart = included().keys() - of_training().keys()
+    return {name: included()[name] for name in sorted(apart) if _MEASURES in _used(name)}
+
+
+def _used(file: str) -> set[str]:
+    """The dicts that a file that was executed names: it cannot add to others."""
+    words = {*re.findall(rb"\w+", _included[file][1])}
+    return {place for place in DICTS.values() if place.rpartition(".")[2].encode() in words}
 
 
 def names(key: str) -> list[str]:

@@ -26,7 +26,7 @@ from albert_lab.cli.housekeeping import as_text, row_of
 from albert_lab.data.shards import SPLITS, open_shards, read_meta
 from albert_lab.interop import layout, loading
 from albert_lab.report import markdown, report
-from albert_lab.runs import layers, reported, results
+from albert_lab.runs import from_weights, reported, results
 from albert_lab.runs import run as runs
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
@@ -80,7 +80,7 @@ LAYERS = [
 OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
     results.RECORD: (json.loads(toy_record().model_dump_json()), results.read),
     results.METRICS: (lines(*STEPS), reported.curve),
-    results.LAYERS: (LAYERS, lambda folder: layers.layers_of(folder, print)),
+    results.LAYERS: (LAYERS, lambda folder: from_weights.layers_of(folder, print)),
     runs.RUN_FILE: (None, runs.read),
     runs.FAILURE: (b"the loss is nan\n", lambda folder: runs.failure_in(folder / runs.FAILURE)),
     runs.MACHINE: (

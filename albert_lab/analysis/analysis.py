@@ -91,8 +91,9 @@ class Analysis:
 
     @cached_property
     def own_code(self) -> list[str]:
-        """The names of the files of own code that its runs were made with."""
-        of_runs = (name for run in self.study.runs for name in run.record.own_code)
+        """The names of the files of own code that its runs were made or scored with."""
+        records = [run.record for run in self.study.runs]
+        of_runs = (name for record in records for name in record.own_code | record.scored_with)
         return list(
             dict.fromkeys([*(Path(file).name for file in self.experiment.include), *of_runs])
         )

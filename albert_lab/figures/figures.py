@@ -15,7 +15,7 @@ from albert_lab.analysis.frame import as_csv
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import charts, drawing
 from albert_lab.messages import Say
-from albert_lab.runs import layers as measured
+from albert_lab.runs import from_weights
 from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
 from albert_lab.studies import experiment as experiments
@@ -123,7 +123,7 @@ def layers_of(folder: Path, say: Say) -> list[tuple[str, Sequence[Layer]]] | Non
     if is_report(folder):
         return [(run.name, run.layers) for run in studies.read(folder).runs if run.layers]
     return (
-        [(folder.name, measured.layers_of(folder, say))]
+        [(folder.name, from_weights.layers_of(folder, say))]
         if (folder / runs.RUN_FILE).is_file()
         else None
     )

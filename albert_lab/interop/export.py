@@ -119,9 +119,12 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
             f"Not trained from scratch: made of the weights of {origin}; converted: {text}."
         )
     steps = record.training.steps
+    earlier = ""
+    if record.start_from and record.data.earlier_steps:
+        earlier = f"; {record.data.earlier_steps:,} steps before, as {record.start_from.run}"
     trained = (
         f"Trained on {config.corpus.name} ({config.inter_sentence.name}, {steps:,} steps, "
-        f"seed {config.seed})"
+        f"seed {config.seed}{earlier})"
         if steps
         else "Not trained after that,"
     )

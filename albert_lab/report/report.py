@@ -19,9 +19,9 @@ from albert_lab.report import markdown, page, wording
 from albert_lab.storage import write_atomically
 from albert_lab.studies import study as studies
 from albert_lab.studies.plan import Plan
-from albert_lab.studies.study import collect
+from albert_lab.studies.study import TEXTS, collect
 
-REPORT, PAGE, NUMBERS = "report.md", "report.html", "results.csv"
+REPORT, PAGE, NUMBERS = TEXTS
 DERIVED = (PAGE, NUMBERS)
 _PICTURE = re.compile(r"^!\[.*\]\(([\w-]+)\.png\)$", re.MULTILINE)
 

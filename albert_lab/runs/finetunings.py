@@ -2,6 +2,7 @@
 is missing.
 """
 
+import shutil
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -16,10 +17,25 @@ from albert_lab.errors import FIXABLE, ConfigError, MissingDataError
 from albert_lab.messages import Say, duration
 from albert_lab.model.shape import EncoderShape
 from albert_lab.runs.reported import FilledColumn
-from albert_lab.runs.run import FAILURE, TRACEBACK, Run, config_here, failure_in, held, use_threads
+from albert_lab.runs.run import (
+    FAILURE,
+    TRACEBACK,
+    Run,
+    config_here,
+    failure_in,
+    held,
+    same_training,
+    use_threads,
+)
 from albert_lab.runs.states import find_run
 from albert_lab.storage import write_atomically
-from albert_lab.tasks.records import FinetuningRecord, current, record_file
+from albert_lab.tasks.records import (
+    FinetuningRecord,
+    current,
+    identity_of,
+    output_folder,
+    record_file,
+)
 from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
 
 if TYPE_CHECKING:  # it loads torch, which plans and reports do not need
@@ -236,6 +252,9 @@ def _maker(
 
     def make(item: Finetuning) -> FinetuningRecord:
         start, task, seed = item
+        other = None if item.is_random else same_training(start)
+        if other:
+            _take_over(item, other)
         if start.name not in models:
             models[start.name] = _start_of(start, say)
         with held(start.folder, say, is_stopped) if item.is_random else nullcontext():
@@ -244,6 +263,26 @@ def _maker(
             )
 
     return make
+
+
+def _take_over(item: Finetuning, other: Run) -> None:
+    """Copy a fine-tuning, and the one that it starts from, of another run with the same weights;
+    nothing if that has none of these settings and data.
+    """
+    start, task, seed = item
+    record = item._replace(start=other).current
+    if record is None:
+        return
+    before = load_start(task)
+    if before:
+        _take_over(item._replace(task=before), other)
+    outputs = output_folder(start.folder, task.name, seed)
+    shutil.copytree(output_folder(other.folder, task.name, seed), outputs, dirs_exist_ok=True)
+    identity = identity_of(start.name, start.config, task, seed)
+    record = record.model_copy(update={"run": start.name, "identity": identity})
+    write_atomically(
+        record_file(start.folder, task.name, seed), record.model_dump_json(indent=1) + "\n"
+    )
 
 
 def finetune_run(

@@ -166,11 +166,9 @@ def file_of(report: Path, run: str) -> Path:
 
 
 def write(report: Path, run: ReportedRun) -> None:
-    """Write a run into a report's folder, atomically: a line of JSON a part, with ten digits, which
-    no mean shows.
-    """
+    """Write a run into a report's folder, atomically: a line of JSON a part, with ten digits."""
     content = json.loads(
-        run.model_dump_json(), parse_float=lambda text: float(f"{float(text):.10g}")
+        run.model_dump_json(), parse_float=lambda text: float(results.ten_digits(text))
     )
     # its file may be in a folder of this machine alone
     tokenizer = content["record"]["config"]["tokenizer"]

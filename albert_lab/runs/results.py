@@ -2,6 +2,7 @@
 of a run.
 """
 
+import json
 import platform
 import subprocess
 from collections.abc import Sequence
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field, field_serializer, field_validator, model_validator
 
-from albert_lab import __version__, files, paths
+from albert_lab import __version__, files, own_code, paths
 from albert_lab.config.schema import RESULTS_VERSION, ConversionConfig, RunConfig
+from albert_lab.config.schema import digest as digest_of
 from albert_lab.config.section import default, having
 from albert_lab.data.corpus import REPEATED
 from albert_lab.data.shards import Shards
@@ -31,6 +33,7 @@ if TYPE_CHECKING:  # it loads torch, and the thread count must be set before tha
     from albert_lab.training.pretrain import Pretraining
 
 LAYERS = "layers.json"
+_REMEDY = "put it back, or remove it, and the same command scores the run again from its weights"
 PACKAGES = ("torch", "numpy", "sentencepiece", "sentencex", "hydra-core")
 
 
@@ -193,13 +196,20 @@ class Provenance(Record, extra="ignore"):
     jobs: int | None = None
 
 
+def ten_digits(number: str) -> str:
+    """A number of a JSON file with ten digits, as reports have: no mean shows more."""
+    return f"{float(number):.10g}"
+
+
 class RunRecord(Record):
     """The full record of a finished run; its file is written last and marks the run as done.
 
-    documents are counts and sums of answers by held-out document, in the same order for all runs of
-    one evaluation set: of each score on held-out text, and of `mlm_loss`. conversion is that of the
-    weights that it started from, if it has another shape. untrained are heads with random weights,
-    of a run of no steps.
+    own_code and scored_with have the digests of files by their names: of those that the training
+    may depend on, and of those with measures. documents are counts and sums of answers by held-out
+    document, in the same order for all runs of one evaluation set: of each score on held-out text,
+    and of `mlm_loss`. conversion is that of the weights that it started from, if it has another
+    shape. untrained are heads with random weights, of a run of no steps. digest is that of the
+    numbers, set by write(); None in older records.
     """
 
     name: Name
@@ -207,8 +217,8 @@ class RunRecord(Record):
     config: RunConfig
     fingerprints: Annotated[dict[str, str], having("corpus", "tokenizer")]
     start_from: StartFrom | None = None
-    # digests by name
     own_code: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
+    scored_with: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
     evaluation_set: str
     parameters: Annotated[dict[str, _Count], having("total", "encoder")]
     train_flops_per_token: _Amount
@@ -219,6 +229,22 @@ class RunRecord(Record):
     documents: dict[str, Documents] = Field(default={})
     conversion: Conversion | None = default(None)
     untrained: tuple[str, ...] = default(())
+    digest: str | None = Field(default=None, exclude_if=lambda digest: digest is None)
+
+    def digest_of_numbers(self) -> str:
+        """The digest of scores and cost, with the digits that reports have; numbers that are not
+        there do not count, so that a further optional one changes none.
+        """
+        numbers = self.model_dump_json(
+            include={"scores", "documents", "training"}, exclude_none=True
+        )
+        return digest_of(json.loads(numbers, parse_float=ten_digits, parse_int=ten_digits))
+
+    @model_validator(mode="after")
+    def _has_its_numbers(self) -> "RunRecord":
+        if self.digest and self.digest != self.digest_of_numbers():
+            raise ValueError("its scores, documents or training were changed by hand")
+        return self
 
     @model_validator(mode="after")
     def _is_of_its_run(self) -> "RunRecord":
@@ -295,6 +321,7 @@ def make_record(
         fingerprints=run.fingerprints,
         start_from=run.start_from,
         own_code=dict(run.own_code),
+        scored_with=own_code.of_measures(),
         evaluation_set=run.evaluation_set,
         parameters={
             "total": counts.total,
@@ -390,7 +417,8 @@ def commit_of(checkout: Path) -> str | None:
 
 
 def write(folder: Path, record: RunRecord) -> None:
-    write_atomically(folder / RECORD, record.model_dump_json(indent=2) + "\n")
+    signed = record.model_copy(update={"digest": record.digest_of_numbers()})
+    write_atomically(folder / RECORD, signed.model_dump_json(indent=2) + "\n")
 
 
 def read(folder: Path, name: str | None = None) -> RunRecord | None:
@@ -403,10 +431,19 @@ def read(folder: Path, name: str | None = None) -> RunRecord | None:
     file = folder / RECORD
     if not file.exists():
         return None
-    record = files.read_json(file, RunRecord, REMEDY)
+    record = files.read_json(file, RunRecord, _REMEDY)
     if name and record.name != name:
-        raise DamagedFileError(file, f"is the record of {record.name}", REMEDY)
+        raise DamagedFileError(file, f"is the record of {record.name}", _REMEDY)
     return record
+
+
+def lacks_scores(folder: Path) -> bool:
+    """Whether a run is finished, but was not scored with the measures that are included now."""
+    asked = own_code.of_measures()
+    record = read(folder) if asked else None
+    return (
+        record is not None and not asked.items() <= (record.own_code | record.scored_with).items()
+    )
 
 
 def untrained_parts(folder: Path) -> tuple[str, ...]:

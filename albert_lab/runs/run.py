@@ -1,12 +1,14 @@
 """A run: its identity, its folder, and its run.yaml, from which the process of the run starts."""
 
+import glob
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from omegaconf import OmegaConf
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter
@@ -47,7 +49,7 @@ class StartFrom(Record):
 class Run:
     """A run: its configuration, the fingerprints of its data, and the name that follows from them.
 
-    own_code has the digest of each included file, by its name.
+    own_code has the digest of each included file that its training may depend on, by its name.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # it is read from run.yaml
@@ -75,6 +77,25 @@ class Run:
         return "_".join([*parts, f"seed{config.seed}", digest(content)])
 
     @property
+    def training(self) -> dict[str, Any]:
+        """What decides its weights: less than its name, which also says what it is scored on.
+
+        Raises:
+            ConfigError: a run that it starts from is gone.
+        """
+        config = self.config.identity()
+        del config["corpus"]["name"]
+        for key in ("num_pairs", "num_probe_pairs", "batch_size"):
+            del config["evaluation"][key]
+        start = self.start_from
+        return {
+            "config": config,
+            "fingerprints": self.fingerprints,
+            "own_code": sorted(self.own_code.values()),
+            "start_from": start and [_training_of(start.run), start.keep],
+        }
+
+    @property
     def folder(self) -> Path:
         return paths.runs() / self.name
 
@@ -100,6 +121,25 @@ class Run:
         return digest(content)
 
 
+def _training_of(name: str) -> object:
+    """What decides the weights of a run of this name; of an imported model its name."""
+    folder = paths.runs() / name
+    return name if (folder / IMPORT).exists() else read(folder).training
+
+
+def same_training(run: Run) -> Run | None:
+    """A finished run with the weights of this one, which is scored on something else; None if there
+    is none, or if its weights are gone.
+    """
+    described = run.name.rpartition("_")[0]
+    for folder in sorted(paths.runs().glob(f"{glob.escape(described)}_*")):
+        with suppress(ConfigError):  # a damaged one
+            is_finished = (folder / RECORD).exists() and any(folder.glob("checkpoint/step-*"))
+            if is_finished and folder.name != run.name and read(folder).training == run.training:
+                return read(folder)
+    return None
+
+
 def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
     """The run of a configuration and its start; reads the text to compute its fingerprint.
 
@@ -116,7 +156,10 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
     }
     if added := added_to(config.corpus, config.added_corpus):
         fingerprints["added_corpus"] = fingerprint(added)
-    return Run(config, fingerprints, start_from, own_code.included())
+    run = Run(config, fingerprints, start_from, own_code.of_training())
+    # Own measures were part of names once: such a run goes on under its name.
+    named_before = Run(config, fingerprints, start_from, own_code.included())
+    return named_before if (named_before.folder / RECORD).exists() else run
 
 
 def create(run: Run) -> Path:

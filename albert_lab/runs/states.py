@@ -8,7 +8,9 @@ from typing import Literal
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.runs.run import FAILURE, MACHINE, RECORD, Run, find, is_locked, is_trained, read
 
-State = Literal["done", "imported", "failed", "running", "trained", "stopped", "missing"]
+State = Literal[
+    "done", "imported", "failed", "running", "trained", "unscored", "stopped", "missing"
+]
 PRETRAINED = ("done", "imported")  # states in which the weights are final
 JOB = "slurm-job"  # the file with the number of a run's job
 

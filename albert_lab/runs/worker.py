@@ -23,6 +23,7 @@ from albert_lab.machine import THREADS, Rank, cores, read_rank, whole_number
 from albert_lab.messages import Say, to_stderr, to_stdout
 from albert_lab.runs import preparing, results
 from albert_lab.runs.finetunings import Seeds, missing, train
+from albert_lab.runs.from_weights import score_again
 from albert_lab.runs.run import (
     FAILURE,
     TRACEBACK,
@@ -87,7 +88,8 @@ def main(
                 _include(include, run)  # now: it may load torch
                 if not is_trained(folder):
                     check_text(run)
-                if _pretrain(run, folder, say, is_stopped, rank):
+                is_stopped_here = rank.leads and not score_again(run, folder, say, is_stopped)
+                if not is_stopped_here and _pretrain(run, folder, say, is_stopped, rank):
                     todo = missing(run, tasks, seeds, with_random=with_random) if rank.leads else []
                     if train(todo, say, is_stopped):
                         return 0

@@ -16,7 +16,7 @@ from albert_lab.config.compose import Settings
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.errors import ConfigError
 from albert_lab.messages import Say, to_stderr
-from albert_lab.runs import finetunings, states
+from albert_lab.runs import finetunings, results, states
 from albert_lab.runs import run as runs
 from albert_lab.runs.finetunings import Finetuning, Seeds
 from albert_lab.runs.states import State
@@ -34,8 +34,8 @@ class Point(Variant):
     is no row; seeds are those of the fine-tunings, None: those of each task; with_random says
     whether these also start from random weights of its shape.
 
-    pretraining is the state of its pre-training, missing are the fine-tunings that are not there,
-    and state is that of both.
+    pretraining is the state of its pre-training, unscored if another run has its weights; missing
+    are the fine-tunings that are not there, and state is that of both.
     """
 
     parent: "Point | None" = None
@@ -71,11 +71,13 @@ class Point(Variant):
 def look(point: Point) -> Point:
     """A point and those that it starts from, with what is on disk of them now."""
     pretraining = states.state(point.run.folder)
+    if pretraining in ("missing", "stopped") and runs.same_training(point.run):
+        pretraining = "unscored"
     missing = finetunings.missing(
         point.run, point.tasks.values(), point.seeds, with_random=point.with_random
     )
     state = pretraining
-    if pretraining == "done" and missing:
+    if pretraining == "done" and (missing or results.lacks_scores(point.run.folder)):
         state = "running" if runs.is_locked(point.run.folder) else "trained"
     parent = point.parent and look(point.parent)
     return replace(

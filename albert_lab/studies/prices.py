@@ -66,7 +66,9 @@ def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
     whether on a GPU.
     """
     to_train = {point.run.name: point for plan in plans for point in plan.to_train}.values()
-    pretrained = [point for point in to_train if point.lacks_pretraining]
+    pretrained = [
+        point for point in to_train if point.lacks_pretraining and point.pretraining != "unscored"
+    ]
     device = device_of(plans[0].config, slurm)
     seconds, flops, todo = 0.0, 0.0, 0.0  # todo is work at a speed that has to be known
     for point in pretrained:

@@ -18,7 +18,7 @@ from albert_lab.files import Name, Record
 from albert_lab.measures.catalog import own_measures
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings, reported, results
-from albert_lab.runs.layers import layers_of
+from albert_lab.runs.from_weights import layers_of
 from albert_lab.runs.reported import REMEDY, ReportedRun
 from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
@@ -28,6 +28,7 @@ from albert_lab.tasks.records import output_folder, summarize
 from albert_lab.tasks.task import load_task
 
 EXPERIMENT, STUDY = "experiment.yaml", "study.json"
+TEXTS = ("report.md", "report.html", "results.csv")  # see report/report.py
 
 
 class StudyPoint(Record, extra="ignore"):  # older files say more, here and below
@@ -157,13 +158,23 @@ def with_own_report(plan: Plan, say: Say) -> Plan:
 def begin(plan: Plan) -> None:
     """Note the rows of a plan in the folder of its report, unless a report is there: its runs are
     known by them.
+
+    Raises:
+        ConfigError: files of the user are there, which the report would replace.
     """
-    if not (plan.report_folder / EXPERIMENT).exists():
+    folder = plan.report_folder
+    is_report = (folder / STUDY).exists()
+    taken = [name for name in (EXPERIMENT, *TEXTS) if (folder / name).exists()]
+    if taken and not is_report:
+        raise ConfigError(
+            f"{folder} is no report, and its {taken[0]} would be overwritten: move it"
+        )
+    if not (folder / EXPERIMENT).exists():
         points = tuple(_point(item, {}, "") for item in plan.points)
         noted = _StudyFile(
             points=points, ensembles=(), first_seeds=_first_seeds(plan), question=plan.question
         )
-        write_atomically(plan.report_folder / STUDY, noted.model_dump_json(indent=1) + "\n")
+        write_atomically(folder / STUDY, noted.model_dump_json(indent=1) + "\n")
 
 
 def write(folder: Path, study: Study) -> None:
@@ -241,7 +252,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     Args:
         failures: the reasons of runs that failed, by name.
 
-    Raises: see runs.layers.layers_of() and ensembles().
+    Raises: see runs.from_weights.layers_of() and ensembles().
     """
     experiment = plan.experiment
     averaged = ensembles(plan.points, experiment.ensemble.members) if experiment.ensemble else []

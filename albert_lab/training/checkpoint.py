@@ -50,11 +50,7 @@ def save(folder: Path, model: nn.Module, optimizer: Optimizer, state: Mapping[st
         partial.mkdir()
         _write_tensors(partial / MODEL, weights_of(model))
         _write_tensors(partial / OPTIMIZER, _moments(model, optimizer))
-        (partial / STATE).write_text(
-            json.dumps(state, indent=2, allow_nan=False) + "\n", encoding="utf-8"
-        )
-        lines = [_digest_line(partial / name) for name in (MODEL, OPTIMIZER, STATE)]
-        (partial / DIGESTS).write_bytes(b"".join(lines))
+        _write_state(partial, state)
     for old in _checkpoints(folder)[:-KEPT]:
         remove(old)
     return final
@@ -80,6 +76,16 @@ def load_latest(
         path.rename(aside)
         say(f"checkpoint {path} is damaged and is not used: {damage}; set aside as {aside.name}")
     return None
+
+
+def copy_last(folder: Path, run_name: str, to: Path, new_name: str) -> None:
+    """Copy the last checkpoint of a finished run for another run of the same training; raises what
+    last_weights() raises.
+    """
+    last = last_weights(folder, run_name).parent
+    with replacing(to / last.name) as partial:
+        shutil.copytree(last, partial)
+        _write_state(partial, _read_state(partial, run_name) | {"run_name": new_name})
 
 
 def last_weights(folder: Path, run_name: str) -> Path:
@@ -162,6 +168,13 @@ def load(path: Path, model: nn.Module, optimizer: Optimizer, run_name: str) -> d
     load_weights(path / MODEL, model)
     _set_moments(safetensors.torch.load_file(path / OPTIMIZER), model, optimizer)
     return state
+
+
+def _write_state(path: Path, state: Mapping[str, Any]) -> None:
+    """Write the state of a checkpoint, and then the digests of its files."""
+    (path / STATE).write_text(json.dumps(state, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    lines = [_digest_line(path / name) for name in (MODEL, OPTIMIZER, STATE)]
+    (path / DIGESTS).write_bytes(b"".join(lines))
 
 
 def _read_state(path: Path, run_name: str) -> dict[str, Any]:

@@ -94,6 +94,29 @@ def test_a_fine_tuning_that_diverged_is_tried_again(planned, monkeypatch):
     assert states_of(planned) == ["done"]
 
 
+def test_the_fine_tunings_of_a_run_with_the_same_weights_are_taken_over(
+    planned, corpus, monkeypatch
+):
+    assert train(planned).code == 0
+    overrides = toy_overrides(
+        corpus, "budget.value=1", "inter_sentence=none,sop", "evaluation.num_pairs=40"
+    )
+    experiment, rest = from_overrides(overrides)
+    plan = plan_study(experiment, rest, ["mnli", "squad1"])
+    plan = replace(plan, points=plan.points[1:])
+    assert states_of(plan) == ["unscored"]
+    monkeypatch.setattr("albert_lab.tasks.finetune._Finetuning", diverge)
+    monkeypatch.setattr("albert_lab.training.pretrain.Pretrainer", diverge)
+    assert train(plan).code == 0
+    assert states_of(plan) == ["done"]
+    (item,), (other,) = plan.points, planned.points
+    assert item.run.name != other.run.name
+    taken, before = (read_record(run.folder, "mnli", 0) for run in (item.run, other.run))
+    assert taken is not None
+    assert before is not None
+    assert (taken.run, taken.best, taken.dev) == (item.run.name, before.best, before.dev)
+
+
 def diverge(*_, **__):
     raise DivergedError("the loss is nan")
 

@@ -4,6 +4,7 @@ import subprocess
 import pytest
 from records import toy_record
 
+from albert_lab import score
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RESULTS_VERSION
 from albert_lab.errors import DamagedFileError
@@ -45,7 +46,7 @@ def test_a_record_is_refused_if_its_name_is_not_that_of_its_content(tmp_path, ke
     }
     record = base.model_copy(update=of_now)
     results.write(tmp_path, record)
-    assert results.read(tmp_path, run.name) == record
+    assert results.read(tmp_path, run.name)
     with pytest.raises(DamagedFileError, match=run.name):
         results.read(tmp_path, "another-run")
     content = part = json.loads(record.model_dump_json())
@@ -56,6 +57,32 @@ def test_a_record_is_refused_if_its_name_is_not_that_of_its_content(tmp_path, ke
     (tmp_path / results.RECORD).write_text(json.dumps(content))
     with pytest.raises(DamagedFileError, match="changed by hand"):
         results.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [('"value": 60.0', '"value": 66.0'), ('"steps": 12', '"steps": 13')]
+)
+def test_scores_that_were_changed_by_hand_are_refused_in_a_run_and_in_a_report(
+    tmp_path, before, after
+):
+    # a report has fewer digits
+    sums = score.Documents.model_validate({"n": (7, 9), "sum": (2.5, 12345678901.6)})
+    record = toy_record().model_copy(update={"documents": {"sop_accuracy": sums}})
+    results.write(tmp_path, record)
+    signed = results.read(tmp_path, record.name)
+    assert signed is not None
+    reported.write(tmp_path, ReportedRun(record=signed))
+    files = {
+        tmp_path / results.RECORD: lambda: results.read(tmp_path),
+        reported.file_of(tmp_path, record.name): lambda: reported.read(tmp_path, record.name),
+    }
+    for file, read in files.items():
+        assert read()
+        text = file.read_text()
+        assert before in text
+        file.write_text(text.replace(before, after))
+        with pytest.raises(DamagedFileError, match=f"{file.name}.*changed by hand"):
+            read()
 
 
 def test_a_log_whose_evaluation_lacks_a_number_is_named(tmp_path):

@@ -23,7 +23,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
 from albert_lab.runs.finetunings import random_weights
-from albert_lab.runs.layers import layers_of
+from albert_lab.runs.from_weights import layers_of
 
 
 class Child:

@@ -1,5 +1,15 @@
-from toy import silent, toy_experiment, toy_overrides, toy_plan, write_corpus
+import pytest
+from toy import (
+    silent,
+    states_of,
+    toy_experiment,
+    toy_overrides,
+    toy_plan,
+    train,
+    write_corpus,
+)
 
+from albert_lab.errors import ConfigError
 from albert_lab.studies import study
 from albert_lab.studies.plan import plan_study
 
@@ -50,3 +60,16 @@ def test_a_report_is_replaced_by_the_same_question_alone(corpus, own_home, tmp_p
     assert (
         study.with_own_report(planned(corpus, "batch_size=8"), silent).report_folder == folders[0]
     ), "again"
+
+
+@pytest.mark.parametrize("name", ["report.md", "experiment.yaml"])
+def test_a_file_of_the_user_where_a_report_belongs_is_told_before_anything_is_trained(
+    corpus, own_home, name
+):
+    plan = planned(corpus)
+    plan.report_folder.mkdir(parents=True)
+    (plan.report_folder / name).write_text("mine")
+    with pytest.raises(ConfigError, match=name):
+        train(plan)
+    assert (plan.report_folder / name).read_text() == "mine"
+    assert states_of(plan) == ["missing", "missing"]
