@@ -240,8 +240,8 @@ def view(watch: Watch, found: dict[WatchedRun, Progress], width: int, height: in
     seeds = sorted({run.seed for run in watch.runs})
     rows = [*dict.fromkeys(run.row for run in watch.runs)]
     used = min(max(map(len, rows)), max(width // 3, width - SEED_WIDTH * len(seeds)))
-    has_bars = used + SEED_WIDTH * len(seeds) <= width
-    most_seeds = max(1, (width - used - 3) // (SEED_WIDTH if has_bars else 9))
+    bars_fit = used + SEED_WIDTH * len(seeds) <= width
+    most_seeds = max(1, (width - used - 3) // (SEED_WIDTH if bars_fit else 9))
     title = textwrap.wrap(watch.title, width)
     shown = _rows_that_fit(rows, cells, max(1, height - OTHER_LINES - len(title)))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
@@ -251,7 +251,7 @@ def view(watch: Watch, found: dict[WatchedRun, Progress], width: int, height: in
     for row in shown:
         table.add_row(
             Text(row),
-            *(_cell(cells.get((row, seed), Progress("")), has_bars) for seed in seeds[:most_seeds]),
+            *(_cell(cells.get((row, seed), Progress("")), bars_fit) for seed in seeds[:most_seeds]),
         )
     hidden = {"rows": len(rows) - len(shown), "seeds": len(seeds) - most_seeds}
     more = [f"{number} more {name}" for name, number in hidden.items() if number > 0]
@@ -310,13 +310,13 @@ def _now(watch: Watch, found: dict[WatchedRun, Progress]) -> str:
     )
 
 
-def _cell(progress: Progress, has_bar: bool) -> Table | Text:
+def _cell(progress: Progress, bar_fits: bool) -> Table | Text:
     if progress.state == "tuning":
         return Text(f"tuning {progress.tuned + 1}", style="cyan")
     if progress.state != "training":
         styles = {"done": "green", "FAILED": "bold red", "waiting": "dim", "stopped": "dim"}
         return Text(progress.state, style=styles.get(progress.state, ""))
-    if not has_bar:
+    if not bar_fits:
         return Text(f"{progress.share:.0%}")
     grid, bar = (
         Table.grid(padding=(0, 1)),

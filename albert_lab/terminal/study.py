@@ -98,7 +98,7 @@ def _shown(plan: Plan) -> Iterator[live.Watch | None]:
 
 
 def _watched(plan: Plan) -> list[live.WatchedRun]:
-    """The runs of a plan: its rows, and those that are trained for them."""
+    """Each run of a plan once: those of its rows, and those that are trained for them."""
     watched = []
     pace = prices.TUNING_PACE[prices.device_of(plan.config)]
     for item in {item.run.name: item for item in (*plan.points, *plan.to_train)}.values():
