@@ -62,11 +62,13 @@ def largest_first(found: Mapping[Path, Analysis]) -> dict[Path, Analysis]:
     """Reports by folder, the ones with most compute a run first, equal ones by the names of their
     folders.
     """
-    return dict(sorted(found.items(), key=lambda report: (-_compute(report[1]), report[0])))
+    return dict(sorted(found.items(), key=lambda report: (-_most_flops(report[1]), report[0])))
 
 
-def _compute(analysis: Analysis) -> float:
-    """The most FLOPs that a run of a study was trained with."""
+def _most_flops(analysis: Analysis) -> float:
+    """The most FLOPs that one run of a study was trained with, by which reports are sorted; 0
+    without runs.
+    """
     records = [run.record for run in analysis.study.runs]
     return max(
         (record.train_flops_per_token * record.training.tokens for record in records), default=0.0

@@ -58,10 +58,10 @@ def prior(variances: Iterable[Variance]) -> Variance:
 
 
 def moderated(own: Variance, others: Variance) -> Variance:
-    """A row's variance and its prior together, weighted by degrees of freedom (`squeezeVar` of
-    limma).
+    """A row's variance and its prior together, weighted by degrees of freedom: `squeezeVar` of
+    limma, but the prior weighs at most MOST_LENT.
 
-    A row of one run has no variance of its own, and takes that of the prior.
+    A row of one run takes the prior whole; without a prior either, nothing is known (NaN, 0).
     """
     if not own.df:
         return others

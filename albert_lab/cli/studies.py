@@ -137,11 +137,11 @@ def _to_train(plans: "Sequence[Plan]", options: StudyOptions) -> "tuple[list[Pla
     --dry-run ends here, before anything is written.
     """
     from albert_lab.studies.jobs import Options
-    from albert_lab.studies.study import with_own_report
+    from albert_lab.studies.study import renamed_if_taken
     from albert_lab.terminal.plans import costs
 
     how = Options(options.jobs, options.slurm, options.by_hand)
-    plans = [with_own_report(plan, to_stderr) for plan in plans]
+    plans = [renamed_if_taken(plan, to_stderr) for plan in plans]
     if options.dry_run:
         data, text = costs(plans, how)
         to_stdout(json.dumps(data, indent=2) if options.as_json else text)

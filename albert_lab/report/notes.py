@@ -55,17 +55,17 @@ def others(analysis: Analysis) -> list[str]:
 
 
 def _conversions(analysis: Analysis) -> str:
-    """What was converted of the weights that rows start from, and how."""
+    """Which rows start from weights of another shape, and what was changed; empty if none does."""
+    converted = {run.name: run.record for run in analysis.study.runs if run.record.conversion}
     names: Any = analysis.frame.numbers[["run", "row"]].drop_duplicates()
-    row_of_run = dict(names.itertuples(index=False))
     rows: dict[str, str] = {}
-    for run in analysis.study.runs:
-        conversion = run.record.conversion
-        if conversion and run.name in row_of_run:
-            rows[row_of_run[run.name]] = conversion.as_text(run.record.config.conversion)
+    for run, row in names.itertuples(index=False):
+        conversion = converted[run].conversion if run in converted else None
+        if conversion:
+            rows[row] = conversion.as_text(converted[run].config.conversion)
     if not rows:
         return ""
-    steps = _distinct(f"{run.record.training.steps:,}" for run in analysis.study.runs)
+    steps = _distinct(f"{record.training.steps:,}" for record in converted.values())
     lines = "; ".join(f"{row}: {text}" for row, text in rows.items())
     return (
         "Not trained from scratch: trained weights were converted, and then trained for "
@@ -96,7 +96,10 @@ def _seeds(analysis: Analysis) -> str:
     numbers: Any = analysis.frame.numbers
     of_rows = numbers[numbers["row"].isin(analysis.rows)]
     seeds = sorted({f"{count}" for count in of_rows.groupby("row")["seed"].nunique()})
-    line = f"{' or '.join(seeds)} seed{'' if seeds == ['1'] else 's'} of pre-training a row"
+    # Of a row that is converted and not trained, seeds differ in the fine-tuning.
+    trained = any(run.record.training.steps for run in analysis.study.runs)
+    kind = "pre-training" if trained else "fine-tuning"
+    line = f"{' or '.join(seeds)} seed{'' if seeds == ['1'] else 's'} of {kind} a row"
     if seeds == ["1"]:
         return f"{line}: no spread, so no interval and no verdict."
     line += (

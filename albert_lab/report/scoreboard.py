@@ -166,13 +166,16 @@ def _table(lines: Sequence[Sentence], kinds: Sequence[Kind], root: Path) -> str:
 
 
 def _cells(words: Words, found: Found | None, root: Path) -> list[str]:
-    """A verdict with its evidence and its report, and whether the scale can tell."""
+    """A verdict with its evidence and its report, and whether an undecided one could have told."""
     link = (
         f" ({_link(found.folder, found.analysis, root)}, {versions(found.analysis)})"
         if found
         else ""
     )
-    return [f"**{words.word}**: {plain(words.evidence)}{link}", words.tells if found else "no"]
+    tells = words.tells if found else "no"
+    if words.word in wording.DECIDED:
+        tells = ""
+    return [f"**{words.word}**: {plain(words.evidence)}{link}", tells]
 
 
 def draw(root: Path, out: Path) -> list[Path]:

@@ -187,9 +187,10 @@ def failures(missing: Iterable[Finetuning]) -> dict[str, str]:
     return {name: failure_in(file) for name, file in failed if file.exists()}
 
 
-def _start_of(run: Run, say: Say) -> "InitialModel":
-    """A finished run, or random weights, as the start of fine-tunings; raises what last_weights()
-    raises.
+def _initial_model(run: Run, say: Say) -> "InitialModel":
+    """A finished run as the start of fine-tunings; RandomWeights have no weights to load.
+
+    Raises what config_here() raises, and for a finished run what last_weights() raises.
     """
     from albert_lab.data.vocabulary import find_or_train, load_tokenizer
     from albert_lab.tasks.model import InitialModel
@@ -256,7 +257,7 @@ def _maker(
         if other:
             _take_over(item, other)
         if start.name not in models:
-            models[start.name] = _start_of(start, say)
+            models[start.name] = _initial_model(start, say)
         with held(start.folder, say, is_stopped) if item.is_random else nullcontext():
             return finetune(
                 models[start.name], task, seed, keep_weights=task.name in parents, **options

@@ -137,7 +137,7 @@ class Study:
         return self.points[0].corpus
 
 
-def with_own_report(plan: Plan, say: Say) -> Plan:
+def renamed_if_taken(plan: Plan, say: Say) -> Plan:
     """A plan whose report replaces no report of another question: it then has the question in its
     name, which is said.
 

@@ -86,6 +86,19 @@ def tracked(
         yield send
 
 
+def _until(file: Path, size: int) -> bytes:
+    """The first bytes of a log, those at a checkpoint.
+
+    Raises:
+        DamagedFileError: it has fewer.
+    """
+    lines = read_bytes(file, REMEDY) if file.exists() else b""
+    if len(lines) < size:
+        gone = f"has {len(lines):,} of the {size:,} bytes that it had at the last checkpoint"
+        raise DamagedFileError(file, gone, REMEDY)
+    return lines[:size]
+
+
 class MetricsLog:
     """Writer of metrics.jsonl: one JSON object per line, with `event` and `step`."""
 
@@ -105,18 +118,16 @@ class MetricsLog:
         Raises:
             DamagedFileError: lines from before the checkpoint are gone, or it is no ordinary file.
         """
-        lines = read_bytes(self._file, REMEDY) if self._file.exists() else b""
-        if len(lines) < size:
-            gone = f"has {len(lines):,} of the {size:,} bytes that it had at the last checkpoint"
-            raise DamagedFileError(self._file, gone, REMEDY)
-        write_atomically(self._file, lines[:size])
+        write_atomically(self._file, _until(self._file, size))
 
     def take_over(self, file: Path, size: int) -> None:
         """Start with a copy of another run's log, up to its size (bytes) at the checkpoint, to
         continue its curve.
+
+        Raises:
+            DamagedFileError: lines of the other log from before its checkpoint are gone.
         """
-        with file.open("rb") as log:
-            write_atomically(self._file, log.read(size))
+        write_atomically(self._file, _until(file, size))
 
     def write(self, line: Event) -> None:
         """Append a line, and pass it on; a number that is not finite becomes null, which JSON has

@@ -45,7 +45,7 @@ def test_a_run_that_trains_has_rate_losses_and_time_left(corpus, own_home):
 def test_runs_of_one_row_on_two_texts_stand_below_their_reports(corpus, own_home, tmp_path):
     texts = [corpus, write_corpus(tmp_path / "other text", seed=1)]
     for text in texts:
-        plan = study.with_own_report(toy_plan(text, "embedding_size=4,8"), print)
+        plan = study.renamed_if_taken(toy_plan(text, "embedding_size=4,8"), print)
         study.begin(plan)
         for point in plan.points:
             runs.create(point.run)

@@ -41,7 +41,7 @@ def test_a_report_is_replaced_by_the_same_question_alone(corpus, own_home, tmp_p
         planned(corpus, "dropout=0"),
         planned(corpus, "machine.threads=2"),
     ]
-    assert {study.with_own_report(plan, silent).report_folder for plan in more} == {
+    assert {study.renamed_if_taken(plan, silent).report_folder for plan in more} == {
         first.report_folder
     }
     texts = write_corpus(tmp_path / "other text", seed=1)
@@ -52,13 +52,13 @@ def test_a_report_is_replaced_by_the_same_question_alone(corpus, own_home, tmp_p
         planned(corpus, file=tmp_path / "toy.yaml"),
     ]
     said: list[str] = []
-    folders = [study.with_own_report(plan, said.append).report_folder for plan in others]
+    folders = [study.renamed_if_taken(plan, said.append).report_folder for plan in others]
     assert len({first.report_folder, *folders}) == 5
     for line, folder in zip(said, folders, strict=True):
         assert folder.name in line
-    study.begin(study.with_own_report(others[0], silent))
+    study.begin(study.renamed_if_taken(others[0], silent))
     assert (
-        study.with_own_report(planned(corpus, "batch_size=8"), silent).report_folder == folders[0]
+        study.renamed_if_taken(planned(corpus, "batch_size=8"), silent).report_folder == folders[0]
     ), "again"
 
 
