@@ -167,8 +167,9 @@ def _configure(
 
 
 def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
-    """The first inter_sentence option with these labels."""
-    for name in groups()["inter_sentence"]:
+    """The inter_sentence option with these labels, of several the one of the shortest name."""
+    # `sop` and its variant `sop-release` have the same labels; cut as the paper says, it is `sop`.
+    for name in sorted(groups()["inter_sentence"], key=len):
         option = content_of({"inter_sentence": name})["inter_sentence"]
         if [label["kind"] for label in option["labels"]] == [*labels]:
             return option
