@@ -8,7 +8,7 @@ import pytest
 
 import albert_lab
 from albert_lab import paths
-from albert_lab.runs import results
+from albert_lab.runs import worker
 
 CHECKOUT = paths.PACKAGE.parent
 
@@ -61,10 +61,10 @@ def test_an_installed_wheel_knows_the_commit_that_it_was_built_of(run_installed)
     _, run_python = run_installed
     printed = run_python(
         "-c",
-        "from albert_lab.runs import results; from albert_lab import paths;"
-        "print(results.commit_of(paths.PACKAGE.parent))",
+        "from albert_lab.runs import worker; from albert_lab import paths;"
+        "print(worker.commit_of(paths.PACKAGE.parent))",
     )
-    assert printed.strip() == results.commit_of(CHECKOUT)
+    assert printed.strip() == worker.commit_of(CHECKOUT)
 
 
 def test_the_wheel_contains_the_licence_and_the_command(wheel):

@@ -4,7 +4,6 @@ of a run.
 
 import json
 import platform
-import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -391,29 +390,6 @@ def _stage_of(stage: "StageData") -> Stage:
         dropped_text_share=stage.stats["dropped_text_share"],
         truncated_text_share=stage.stats["truncated_text_share"],
     )
-
-
-def commit_of(checkout: Path) -> str | None:
-    """The commit of a checkout, 40 hex digits, with -dirty if tracked files have changed; elsewhere
-    that of which the installed package was built, or None.
-    """
-    if not (checkout / ".git").exists():
-        built_of = paths.PACKAGE / "COMMIT"  # hatch_build.py
-        return built_of.read_text().strip() or None if built_of.exists() else None
-    command = [
-        "git",
-        "-C",
-        checkout,
-        "describe",
-        "--always",
-        "--exclude=*",
-        "--abbrev=40",
-        "--dirty",
-    ]
-    try:
-        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
-    except (OSError, subprocess.CalledProcessError):  # git is not installed, or refuses
-        return None
 
 
 def write(folder: Path, record: RunRecord) -> None:

@@ -1,6 +1,7 @@
 """The process that trains one run: `python -m albert_lab.runs.worker FOLDER [TASK]...`."""
 
 import argparse
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -185,7 +186,7 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
     commit = None
     if rank.leads:  # in a job, only this process knows its machine
         # now: the files may change while the run trains
-        commit = results.commit_of(paths.PACKAGE.parent)
+        commit = commit_of(paths.PACKAGE.parent)
         check_memory(config)
     threads = use_threads(folder, config, rank)
     torch.set_num_threads(threads)
@@ -296,6 +297,29 @@ def command(arguments: Sequence[str]) -> int:
     asked = vars(parser.parse_args(arguments))
     paths.use_conf(asked.pop("conf"))
     return main(**asked)
+
+
+def commit_of(checkout: Path) -> str | None:
+    """The commit of a checkout, 40 hex digits, with -dirty if tracked files have changed; elsewhere
+    that of which the installed package was built, or None.
+    """
+    if not (checkout / ".git").exists():
+        built_of = paths.PACKAGE / "COMMIT"  # hatch_build.py
+        return built_of.read_text().strip() or None if built_of.exists() else None
+    command = [
+        "git",
+        "-C",
+        checkout,
+        "describe",
+        "--always",
+        "--exclude=*",
+        "--abbrev=40",
+        "--dirty",
+    ]
+    try:
+        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
+    except (OSError, subprocess.CalledProcessError):  # git is not installed, or refuses
+        return None
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from albert_lab import score
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RESULTS_VERSION
 from albert_lab.errors import DamagedFileError
-from albert_lab.runs import reported, results
+from albert_lab.runs import reported, results, worker
 from albert_lab.runs.reported import ReportedRun
 from albert_lab.runs.run import Run
 
@@ -162,12 +162,12 @@ def test_a_checkout_has_its_commit_which_is_marked_if_it_has_changed(tmp_path):
             ["git", "-C", tmp_path, *who, *words], capture_output=True, text=True, check=True
         ).stdout
 
-    assert results.commit_of(tmp_path) is None
+    assert worker.commit_of(tmp_path) is None
     git("init", "-q")
     (tmp_path / "a.yaml").touch()
     git("add", "a.yaml")
     git("commit", "-q", "-m", "toy")
     (tmp_path / "notes.md").touch()
-    assert results.commit_of(tmp_path) == git("rev-parse", "HEAD").strip()
+    assert worker.commit_of(tmp_path) == git("rev-parse", "HEAD").strip()
     (tmp_path / "a.yaml").write_text("a: 1")
-    assert results.commit_of(tmp_path) == git("rev-parse", "HEAD").strip() + "-dirty"
+    assert worker.commit_of(tmp_path) == git("rev-parse", "HEAD").strip() + "-dirty"
