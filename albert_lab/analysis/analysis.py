@@ -162,6 +162,17 @@ class Analysis:
             if metric not in probes() and runs[run].scores[metric].by == LINEAR_PROBE
         }
 
+    @property
+    def held_out(self) -> set[str | bytes]:
+        """What tells the held-out texts of its runs apart, whatever they are called: the masked
+        tokens of each document.
+        """
+        documents = self.frame.documents_of("mlm_accuracy")
+        return {
+            documents[run.name][0].tobytes() if run.name in documents else run.record.evaluation_set
+            for run in self.study.runs
+        }
+
     @cached_property
     def headings(self) -> Mapping[str, str]:
         """The headings of metrics; the others are called by their names."""

@@ -90,16 +90,19 @@ def compare(
     independent.
     """
     from albert_lab.analysis.analysis import compare_summaries, read
+    from albert_lab.terminal.screen import compared
 
-    both = [read(folder) for folder in (a, b)]
-    table = compare_summaries(*(study.summary for study in both))
+    first, second = both = [read(folder) for folder in (a, b)]
+    table = compare_summaries(first.summary, second.summary)
     if table.empty:
         raise ConfigError(
             f"no row of {a} has the name and a score of a row of {b}: there is nothing to compare"
         )
-    text = str(table.reset_index().to_json(orient="records", indent=2))
-    to_stdout(text if as_json else table.to_string(float_format="{:,.2f}".format))
-    if len({run.record.evaluation_set for study in both for run in study.study.runs}) > 1:
+    if as_json:
+        to_stdout(str(table.reset_index().to_json(orient="records", indent=2)))
+    else:
+        to_stdout(compared(first, second, table))
+    if len({text for study in both for text in study.held_out}) > 1:
         to_stderr("the held-out texts differ: compare directions, not values")
 
 

@@ -8,10 +8,12 @@ import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+import pandas as pd
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.messages import printable
@@ -44,6 +46,31 @@ def show(folder: Path, analysis: Analysis) -> None:
 def print_on(console: Console, folder: Path, analysis: Analysis) -> None:
     for part in screen(folder, analysis, console.width):
         console.print(part, soft_wrap=isinstance(part, Text))  # lines fit, except for a long path
+
+
+def compared(a: Analysis, b: Analysis, table: pd.DataFrame) -> str:
+    """The rows and scores of the main tables that two reports have: both means, and the second
+    minus the first; at most LINES lines.
+
+    Args:
+        table: as analysis.compare_summaries() gives it.
+    """
+    lines = []
+    for metric in (name for name in a.main if name in b.main):
+        unit = a.unit(metric)
+        points = unit.replace("%", "points")
+        for row in (row for row in a.rows if (metric, row) in table.index):
+            line = table.loc[(metric, row)]
+            means = [numbers.value(line[mean], unit) for mean in ("mean_a", "mean_b")]
+            ends = [numbers.value(line[end], points) for end in ("low", "high")]
+            interval = "" if numbers.MISSING in ends else f"[{', '.join(ends)}]"
+            difference = f"{numbers.value(line['difference'], points)} {points}"
+            heading = f"{a.heading(metric)} {unit}"
+            lines.append([heading, printable(row), *means, difference, interval])
+    header = ["score", "row", "A", "B", "B − A", "95 % interval"]
+    text = tabulate(lines[: LINES - 3], header, tablefmt="simple", disable_numparse=True)
+    hidden = len(lines) - LINES + 3
+    return f"{text}\n{hidden} more with --json" if hidden > 0 else text
 
 
 def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | Table]:

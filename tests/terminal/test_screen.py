@@ -1,5 +1,7 @@
 import io
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 from rich.console import Console
 from toy_reports import toy_report
@@ -35,3 +37,34 @@ def test_the_screen_is_plain_where_it_is_piped(tmp_path, capsys):
     folder = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 2)
     screen.show(folder, analysis.read(folder))
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_two_reports_are_compared_in_units_on_a_screen_whatever_their_texts_are_called(full):
+    _, result = full("sop-vs-nsp")
+    table = analysis.compare_summaries(result.summary, result.summary)
+    lines = screen.compared(result, result, table).splitlines()
+    assert len(lines) <= screen.LINES
+    assert lines[2].split() == [
+        "MLM",
+        "%",
+        "none",
+        "21.0",
+        "21.0",
+        "0.0",
+        "points",
+        "[-3.3,",
+        "3.3]",
+    ]
+    assert "nan" not in "".join(lines)
+    documents = [
+        {"run": run.name, "metric": "mlm_accuracy", "document": 0, "n": 5, "sum": 2}
+        for run in result.study.runs
+    ]
+    other_name = [
+        run.model_copy(update={"record": run.record.model_copy(update={"evaluation_set": "b"})})
+        for run in result.study.runs
+    ]
+    known = replace(result, frame=replace(result.frame, documents=pd.DataFrame(documents)))
+    renamed = replace(known, study=replace(result.study, runs=other_name))
+    assert len(known.held_out) == 1
+    assert renamed.held_out == known.held_out
