@@ -122,7 +122,7 @@ def render(found: Mapping[Path, Analysis], root: Path) -> str:
         "can be undecided beside"
         " an interval that leaves out 0, since p-values are corrected for the number of claims "
         "of a table. Precise"
-        " enough: is the interval no wider than the paper's effect?",
+        " enough, of what is not decided: is the interval no wider than the paper's effect?",
         wording.of_sentences(lines),
         f"![The paper's claims and what we measured]({PICTURE})"
         if (root / PICTURE).is_file()
