@@ -61,8 +61,8 @@ def test_an_installed_wheel_knows_the_commit_that_it_was_built_of(run_installed)
     _, run_python = run_installed
     printed = run_python(
         "-c",
-        "from albert_lab.runs import worker; from albert_lab import paths;"
-        "print(worker.commit_of(paths.PACKAGE.parent))",
+        "from albert_lab.runs import worker; from albert_lab import "
+        "paths;print(worker.commit_of(paths.PACKAGE.parent))",
     )
     assert printed.strip() == worker.commit_of(CHECKOUT)
 
@@ -80,10 +80,9 @@ def test_an_installed_wheel_composes_its_configuration_and_lists_its_experiments
     target, run_python = run_installed
     printed = run_python(
         "-c",
-        "import sys; from albert_lab import cli, paths; from albert_lab.config.compose import load;"
-        "print(load([]).scale.name, paths.CONF, paths.EXPERIMENTS, flush=True); sys.argv = "
-        "['albert-lab', '--help'];"
-        "cli.main()",
+        "import sys; from albert_lab import cli, paths; from albert_lab.config.compose import "
+        "load;print(load([]).scale.name, paths.CONF, paths.EXPERIMENTS, flush=True); sys.argv = "
+        "['albert-lab', '--help'];cli.main()",
     )
     head = printed.split()[:3]
     assert head == [

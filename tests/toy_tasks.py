@@ -26,8 +26,8 @@ from albert_lab.tasks.records import Evaluation
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
 TEXT = (
-    "the cat sat on a mat and it was red green blue big small good bad dog ran to his house "
-    "in 1864 , . ( )"
+    "the cat sat on a mat and it was red green blue big small good bad dog ran to his house in "
+    "1864 , . ( )"
 )
 WORDS = TEXT.split()
 

@@ -20,10 +20,9 @@ from albert_lab.messages import visible
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 the run failed, all runs of a study failed, or the disk is full; 2 "
-    "wrong usage or"
-    " configuration, or a damaged file; 3 some runs of a study failed; 4 data or a package is "
-    "missing; 75"
-    " stopped by SIGTERM; 130 stopped by Ctrl-C. A stopped command resumes when you run it again."
+    "wrong usage or configuration, or a damaged file; 3 some runs of a study failed; 4 data or a "
+    "package is missing; 75 stopped by SIGTERM; 130 stopped by Ctrl-C. A stopped command resumes "
+    "when you run it again."
 )
 # lines of options, and file names that are no valid text
 _TEXT_ONLY = re.compile("[\n\t\ud800-\udfff]")
@@ -80,13 +79,12 @@ for _part in (studies, results, models, tasks, housekeeping):
 
 _INCLUDE = (
     "Execute this file, which adds parts of your own: measures, blocks, optimizers, ... "
-    "(docs/your-own-study.md). Its"
-    " digest is in the names of the runs. Repeatable; anywhere in a command."
+    "(docs/your-own-study.md). Its digest is in the names of the runs. Repeatable; anywhere in a "
+    "command."
 )
 _CONF = (
-    "Add the options in this folder to those of the configuration: FOLDER/model/mine.yaml "
-    "becomes model=mine."
-    " Repeatable; anywhere in a command."
+    "Add the options in this folder to those of the configuration: FOLDER/model/mine.yaml becomes "
+    "model=mine. Repeatable; anywhere in a command."
 )
 
 

@@ -15,8 +15,8 @@ from albert_lab.messages import duration, printable, to_stdout, visible
 
 app = typer.Typer()
 _STUDY = (
-    "Only the runs of this study: its name, or the folder of its report, which exists "
-    "before its first run."
+    "Only the runs of this study: its name, or the folder of its report, which exists before its "
+    "first run."
 )
 
 # Numbers of the last line of a log, and how `status` shows them: share of the budget, losses in

@@ -72,8 +72,8 @@ _TASKS = (
 )
 Tasks = Annotated[str | None, option(_TASKS, "NAME,...")]
 _JOBS = (
-    "The number of runs at a time, by default 1 (with --slurm, as many as start); `auto` "
-    "trains one on each GPU."
+    "The number of runs at a time, by default 1 (with --slurm, as many as start); `auto` trains "
+    "one on each GPU."
 )
 Jobs = Annotated[int | None, option(_JOBS, "N|auto", parser=_jobs)]
 _SLURM = (

@@ -195,8 +195,8 @@ def _layers(sources: list[str], out: Path | None) -> list[Path]:
     for folder in folders:
         if not (of_runs := figures.layers_of(folder, to_stderr)):
             raise ConfigError(
-                f"{folder} is no run, nor a report with layers: `albert-lab import` makes runs "
-                "of models"
+                f"{folder} is no run, nor a report with layers: `albert-lab import` makes runs of "
+                "models"
             )
         measured += of_runs
     return figures.compare_layers(measured, out or paths.home() / "figures")

@@ -54,8 +54,8 @@ def _read_seeds(text: str | None) -> list[int] | None:
     ]
     if text is not None and len(set(seeds)) < len(text.split(",")):
         raise ConfigError(
-            f"--seeds {text}: different whole numbers below {SEEDS} with commas between, as "
-            "in 0,1,2"
+            f"--seeds {text}: different whole numbers below {SEEDS} with commas between, as in "
+            "0,1,2"
         )
     return seeds or None
 

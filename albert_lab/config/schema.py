@@ -157,9 +157,9 @@ class RunConfig(Section):
     def _parts_fit(self) -> "RunConfig":
         if self.max_sequence_length > self.model.max_position_embeddings:
             raise ValueError(
-                f"max_sequence_length={self.max_sequence_length} is more than"
-                f" model.max_position_embeddings={self.model.max_position_embeddings}: give"
-                f" model.max_position_embeddings={self.max_sequence_length} too, or fewer tokens"
+                f"max_sequence_length={self.max_sequence_length} is more than "
+                f"model.max_position_embeddings={self.model.max_position_embeddings}: give "
+                f"model.max_position_embeddings={self.max_sequence_length} too, or fewer tokens"
             )
         layers = self.model.num_layers
         for key, groups in self.sharing.model_dump(mode="json", exclude={"name"}).items():
@@ -171,10 +171,9 @@ class RunConfig(Section):
                 )
             if not fits:
                 raise ValueError(
-                    f"sharing.{key}={groups} at model.num_layers={layers}: at most as many "
-                    "groups as layers, or one"
-                    " number of a block a layer, from 0 without gaps (a shorter list that fits a "
-                    "whole number of times)"
+                    f"sharing.{key}={groups} at model.num_layers={layers}: at most as many groups "
+                    "as layers, or one number of a block a layer, from 0 without gaps (a shorter "
+                    "list that fits a whole number of times)"
                 )
         head_size = self.model.hidden_size // self.model.num_attention_heads
         if self.position_encoding == "rope" and head_size % 2:
@@ -199,9 +198,8 @@ class RunConfig(Section):
             if not is_whole or tokens < MIN_SEQUENCE_LENGTH:
                 raise ValueError(
                     f"length_schedule: fraction={fraction:g} gives {sequences:g} sequences of "
-                    f"{tokens:g} tokens; whole"
-                    f" numbers, and {MIN_SEQUENCE_LENGTH} tokens or more, are needed, or "
-                    "length_schedule=constant"
+                    f"{tokens:g} tokens; whole numbers, and {MIN_SEQUENCE_LENGTH} tokens or more, "
+                    "are needed, or length_schedule=constant"
                 )
         return self
 

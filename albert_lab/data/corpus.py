@@ -151,18 +151,18 @@ def doubts(corpus: CorpusConfig) -> list[str]:
         messages.append(f"{file} has no blank line, so each line is a document; {borders}")
     if corpus.lines == "whole" and _are_hard_wrapped(lines):
         messages.append(
-            "most lines are of one length and end within a sentence: corpus.lines=wrapped "
-            "joins them"
+            "most lines are of one length and end within a sentence: corpus.lines=wrapped joins "
+            "them"
         )
     tabs = Counter(line.count("\t") for line in lines).most_common(1)
     if tabs and tabs[0][0] and tabs[0][1] > 0.9 * len(lines):
         remedy = (
-            f"cut -f {tabs[0][0] + 1} {file} > NEW keeps the last of its columns, and with "
-            "names in its first line"
+            f"cut -f {tabs[0][0] + 1} {file} > NEW keeps the last of its columns, and with names "
+            "in its first line"
         )
         messages.append(
-            f"all of a line is text, but lines of {file} have tabs: {remedy} a .tsv is read as "
-            "a table"
+            f"all of a line is text, but lines of {file} have tabs: {remedy} a .tsv is read as a "
+            "table"
         )
     elif sum(map(bool, map(_NUMBER.match, lines))) > 0.9 * len(lines):
         remedy = f"sed -E 's/^[0-9]+[.:)]? +//' {file} > NEW drops them"
@@ -301,8 +301,8 @@ def empty_split(
         remedy = "give more text, another share, or a blank line after each document"
     if split == "train" and repeated:
         remedy = (
-            f"{repeated:,} of its paragraphs repeat held-out text, which "
-            "corpus.repeats=keep trains on"
+            f"{repeated:,} of its paragraphs repeat held-out text, which corpus.repeats=keep "
+            "trains on"
         )
     documents = f"{num_documents} different document{'s' * (num_documents > 1)}"
     return ConfigError(

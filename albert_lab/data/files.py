@@ -29,8 +29,8 @@ Records = Iterator[tuple[int, Any]]
 COMPRESSION: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _MARKUP = ("<?xml", "<!doctype", "<html", "<mediawiki", "<tei", "<rss", "<doc ")
 _REMEDY = (
-    "name files *.gz, *.bz2, *.xz or *.parquet as what they are, and convert encodings by "
-    "iconv -t UTF-8"
+    "name files *.gz, *.bz2, *.xz or *.parquet as what they are, and convert encodings by iconv -t "
+    "UTF-8"
 )
 # Suffixes of common formats that are not read, and what makes text of such a file.
 _PANDOC = "pandoc {file} -t plain --wrap=none -o {file}.txt makes text of it"
@@ -170,8 +170,8 @@ def checked(file: Path) -> Path:
         not file.is_file() and (file.exists() or file.is_symlink())
     ):
         raise ConfigError(
-            f"{file.absolute()} is no file, nor a link to one: remove it, or put a dot before "
-            "its name"
+            f"{file.absolute()} is no file, nor a link to one: remove it, or put a dot before its "
+            "name"
         )
     file.name.encode()
     return file.absolute()
@@ -349,8 +349,8 @@ def reader_of(file: Path) -> Callable[[Path], Records] | None:
     first = _first_line(file)
     if first.lower().startswith(_MARKUP):
         raise ConfigError(
-            f"{file} is markup: extract its text (of Wikipedia by wikiextractor --json), or "
-            "leave it out"
+            f"{file} is markup: extract its text (of Wikipedia by wikiextractor --json), or leave "
+            "it out"
         )
     is_json = isinstance(_parse(first), dict) or first.startswith("[{") or first in ("[", "{")
     return _json if is_json else None

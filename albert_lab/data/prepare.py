@@ -150,8 +150,8 @@ def _say_what_was_prepared(
         others = sorted({*walk(folder)} - {*files_of(corpus)}) if folder.is_dir() else []
         if others:
             say(
-                f"warning: {len(others):,} files of {folder} are not read, such as "
-                f"{others[0][0]}: a glob reads any name"
+                f"warning: {len(others):,} files of {folder} are not read, such as {others[0][0]}: "
+                "a glob reads any name"
             )
 
 

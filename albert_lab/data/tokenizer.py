@@ -268,8 +268,8 @@ def _plain(model: bytes, origin: str) -> Any:
     )
     if not is_allowed:
         allowed = (
-            "model_type=unigram, split_by_whitespace, add_dummy_prefix, no byte_fallback, "
-            "no suffixes"
+            "model_type=unigram, split_by_whitespace, add_dummy_prefix, no byte_fallback, no "
+            "suffixes"
         )
         raise ConfigError(f"{origin} is a SentencePiece model of another kind (allowed: {allowed})")
     return proto

@@ -87,8 +87,8 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
     size = load_tokenizer(config).vocab_size
     if size != settings.vocab_size:
         raise ConfigError(
-            f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} tokens: set it "
-            f"to {size}"
+            f"tokenizer.vocab_size={settings.vocab_size}, but {file} has {size} tokens: set it to "
+            f"{size}"
         )
     return file
 
@@ -98,8 +98,8 @@ def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
     settings = config.tokenizer
     if settings.training_sentences is None or settings.character_coverage is None:
         raise ConfigError(
-            "tokenizer.training_sentences or character_coverage is null: a tokenizer is trained "
-            "by both"
+            "tokenizer.training_sentences or character_coverage is null: a tokenizer is trained by "
+            "both"
         )
     say(
         f"training a tokenizer: {settings.vocab_size:,} tokens from at most "

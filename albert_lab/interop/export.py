@@ -106,9 +106,9 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
         f"```python\nfrom transformers import AutoTokenizer, {model_class}\n"
         'tokenizer, model = AutoTokenizer.from_pretrained("."), '
         f'{model_class}.from_pretrained(".")\n```',
-        "Words of a text such as `[MASK]` or `<unk>` were text in training. Here they are "
-        "special tokens, unless the"
-        " tokenizer is called with `split_special_tokens=True`, which gives the ids of training.",
+        "Words of a text such as `[MASK]` or `<unk>` were text in training. Here they are special "
+        "tokens, unless the tokenizer is called with `split_special_tokens=True`, which gives the "
+        "ids of training.",
     ]
     if not record:  # of an imported model
         return "\n\n".join(parts) + "\n"
@@ -123,15 +123,15 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
     if record.start_from and record.data.earlier_steps:
         earlier = f"; {record.data.earlier_steps:,} steps before, as {record.start_from.run}"
     trained = (
-        f"Trained on {config.corpus.name} ({config.inter_sentence.name}, {steps:,} steps, "
-        f"seed {config.seed}{earlier})"
+        f"Trained on {config.corpus.name} ({config.inter_sentence.name}, {steps:,} steps, seed "
+        f"{config.seed}{earlier})"
         if steps
         else "Not trained after that,"
     )
     scores = [{"score": name, **score.model_dump()} for name, score in record.scores.items()]
     parts += [
-        f"{trained} and exported by albert-lab {__version__}."
-        f" Scores on held-out documents of {config.corpus.name}:",
+        f"{trained} and exported by albert-lab {__version__}. Scores on held-out documents of "
+        f"{config.corpus.name}:",
         tabulate(scores, headers="keys", tablefmt="github", floatfmt=".2f"),
     ]
     return "\n\n".join(parts) + "\n"

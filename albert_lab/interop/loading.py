@@ -41,8 +41,8 @@ from albert_lab.training.optimizer import build_optimizer
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 _REMEDY = (
     "a tokenizer.json names all rows: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) "
-    "writes one with"
-    " added tokens; if rows are padding, tokenizer.add_tokens(['[row 1]', ...]) names them before"
+    "writes one with added tokens; if rows are padding, tokenizer.add_tokens(['[row 1]', ...]) "
+    "names them before"
 )
 
 

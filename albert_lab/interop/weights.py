@@ -20,8 +20,8 @@ _WRAPPERS = ("state_dict", "model_state_dict", "model")
 _PREFIXES = re.compile(r"^(?:module\.|_orig_mod\.)+")
 _CONVERTER = "transformers.models.bert.convert_bert_original_tf_checkpoint_to_pytorch"
 _FROM = (
-    "AutoModelForPreTraining.from_pretrained(DIR, {}=True).save_pretrained(DIR) of "
-    "transformers 4 writes one"
+    "AutoModelForPreTraining.from_pretrained(DIR, {}=True).save_pretrained(DIR) of transformers 4 "
+    "writes one"
 )
 _CONVERTED = {
     "tf_model.h5": _FROM.format("from_tf"),
@@ -51,8 +51,8 @@ def read(folder: Path) -> Tensors:
         twice = tensors.keys() & shard.keys()
         if twice:
             raise ConfigError(
-                f"{file} has {min(twice)}, and so has another file of {folder}: save the "
-                "model again"
+                f"{file} has {min(twice)}, and so has another file of {folder}: save the model "
+                "again"
             )
         tensors |= shard
     return tensors
@@ -107,8 +107,8 @@ def _instead(folder: Path) -> str:
         if name in _CONVERTED:
             return f", but {name}: {_CONVERTED[name]}"
     return (
-        f", but {', '.join(files[:5]) or 'nothing'}: model.save_pretrained(DIR) writes what "
-        "can be imported"
+        f", but {', '.join(files[:5]) or 'nothing'}: model.save_pretrained(DIR) writes what can be "
+        "imported"
     )
 
 

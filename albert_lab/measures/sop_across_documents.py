@@ -30,8 +30,7 @@ def across_documents(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
     if len(np.unique(source)) < 2:
         raise NoPairsError(
             "sop_across_documents exchanges second segments between source documents, but all "
-            "held-out pairs are of"
-            " one: hold out more text (corpus.dev_share)"
+            "held-out pairs are of one: hold out more text (corpus.dev_share)"
         )
     donor = _donors(source, length, generator(Stream.ACROSS, seed, 0).random(len(pairs)))
     start, length = start[donor], np.minimum(length, length[donor])

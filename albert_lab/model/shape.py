@@ -114,8 +114,7 @@ def changes(source: EncoderShape, target: EncoderShape) -> dict[str, tuple[Any, 
         if key not in CONVERTIBLE:
             raise ConfigError(
                 f"{key}={before[key]} of the weights cannot become {after[key]}: embedding_size, "
-                "sharing,"
-                " model.num_layers and a larger model.max_position_embeddings are what "
+                "sharing, model.num_layers and a larger model.max_position_embeddings are what "
                 "converts them"
             )
     if target.max_position_embeddings < source.max_position_embeddings:

@@ -68,8 +68,8 @@ def _conversions(analysis: Analysis) -> str:
     steps = _distinct(f"{record.training.steps:,}" for record in converted.values())
     lines = "; ".join(f"{row}: {text}" for row, text in rows.items())
     return (
-        "Not trained from scratch: trained weights were converted, and then trained for "
-        f"{steps} steps. {lines}."
+        f"Not trained from scratch: trained weights were converted, and then trained for {steps} "
+        f"steps. {lines}."
     )
 
 
@@ -123,8 +123,7 @@ def _cost(records: Sequence[RunRecord]) -> str:
     minutes = sum(run.training.total_seconds for run in records) / 60
     return (
         f"A run: {tokens} tokens ({passes} passes over its text), {flops} FLOPs, {seconds} s of "
-        "training."
-        f" All {len(records)} runs: {minutes:,.0f} min."
+        f"training. All {len(records)} runs: {minutes:,.0f} min."
     )
 
 
@@ -135,8 +134,8 @@ def _departures(records: Sequence[RunRecord]) -> str:
     ]
     papers = [f"{words} {number}" for _, words, number in SETTINGS]
     return (
-        f"Here {', '.join(ours)}; in the paper, for Tables 3 to 5: {', '.join(papers)}, "
-        f"125,000 steps on {PAPERS_TEXT}."
+        f"Here {', '.join(ours)}; in the paper, for Tables 3 to 5: {', '.join(papers)}, 125,000 "
+        f"steps on {PAPERS_TEXT}."
     )
 
 
@@ -149,8 +148,8 @@ def _data(records: Sequence[RunRecord]) -> str:
     is_cut = all(run.config.corpus.documents == "paragraph" for run in records)
     kind = "paragraphs" if is_cut else "documents"
     line = (
-        f"Trained on {documents} {kind}, scored on {dev} others of the same corpus (the "
-        "paper: SQuAD's and RACE's)."
+        f"Trained on {documents} {kind}, scored on {dev} others of the same corpus (the paper: "
+        "SQuAD's and RACE's)."
     )
     if dropped >= 0.01:
         line += f" Chunks of a single sentence are dropped, with {dropped:.0%} of the text."
@@ -161,8 +160,8 @@ def _data(records: Sequence[RunRecord]) -> str:
     if steps:
         starts = _distinct(run.start_from.run for run in records if run.start_from)
         line += (
-            f" Runs start from the weights of {starts}: {steps:,} steps and {tokens:,} "
-            "tokens before their own."
+            f" Runs start from the weights of {starts}: {steps:,} steps and {tokens:,} tokens "
+            "before their own."
         )
     unknown = max(run.data.unknown_share for run in records)
     if unknown >= 0.01:
@@ -170,8 +169,8 @@ def _data(records: Sequence[RunRecord]) -> str:
     lengths = [stage.max_sequence_length for run in records for stage in run.data.stages]
     if lengths:
         line += (
-            f" Sequences are short first: from {min(lengths)} tokens; the paper's are at "
-            "most 512 from the start."
+            f" Sequences are short first: from {min(lengths)} tokens; the paper's are at most 512 "
+            "from the start."
         )
     return line
 
@@ -243,8 +242,8 @@ def _speeds(analysis: Analysis, records: Sequence[RunRecord]) -> str:
         return ""
     which = "all runs" if len(beside) == len(records) else f"{len(beside)} of {len(records)} runs"
     return (
-        f"Speeds are missing of {which}, which are not known to have had the machine to "
-        "themselves (--jobs 1)."
+        f"Speeds are missing of {which}, which are not known to have had the machine to themselves "
+        "(--jobs 1)."
     )
 
 

@@ -115,14 +115,11 @@ def render(found: Mapping[Path, Analysis], root: Path) -> str:
     parts = [
         TITLE,
         "A line is a claim of the paper, at the largest scale that can tell it: by loss (on "
-        "held-out text), and by"
-        " tasks, of which only those count that are above random weights and words alone. After "
-        "the verdict stands"
-        " what was measured, with its 95 % interval over seeds and held-out documents. A claim "
-        "can be undecided beside"
-        " an interval that leaves out 0, since p-values are corrected for the number of claims "
-        "of a table. Precise"
-        " enough, of what is not decided: is the interval no wider than the paper's effect?",
+        "held-out text), and by tasks, of which only those count that are above random weights and "
+        "words alone. After the verdict stands what was measured, with its 95 % interval over "
+        "seeds and held-out documents. A claim can be undecided beside an interval that leaves out "
+        "0, since p-values are corrected for the number of claims of a table. Precise enough, of "
+        "what is not decided: is the interval no wider than the paper's effect?",
         wording.of_sentences(lines),
         f"![The paper's claims and what we measured]({PICTURE})"
         if (root / PICTURE).is_file()
@@ -188,8 +185,8 @@ def draw(root: Path, out: Path) -> list[Path]:
     lines = sentences(reports(root))
     if not any(line.by for line in lines):
         remedy = (
-            "`albert-lab sop-vs-nsp` makes one, and `albert-lab plot claims "
-            f"{paths.reports()}` draws it"
+            f"`albert-lab sop-vs-nsp` makes one, and `albert-lab plot claims {paths.reports()}` "
+            "draws it"
         )
         raise MissingDataError(f"no report in {root} tests a sentence of the paper: {remedy}")
     files = [out / f"claims.{kind}" for kind in ("png", "svg")]

@@ -35,8 +35,8 @@ def legend(analysis: Analysis, main: Table) -> str:
     text = "".join(cell for row in main.body for cell in row[1:])
     of_paper = ", the paper’s in brackets" if analysis.experiment.paper and "(" in text else ""
     probe = (
-        " * By a probe: a linear classifier on the frozen output, since the model has no "
-        "head for this task."
+        " * By a probe: a linear classifier on the frozen output, since the model has no head for "
+        "this task."
     )
     has_spread = bool(analysis.summary["sd"].notna().any())
     means = "Means over seeds ± their standard deviation" if has_spread else "One seed a row"

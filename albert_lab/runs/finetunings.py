@@ -69,8 +69,8 @@ def choose_tasks(
             lacking.append(column)
     if lacking:
         say(
-            f"no files, left out: {', '.join(lacking)} (docs/data-and-tasks.md says where to "
-            "get them)"
+            f"no files, left out: {', '.join(lacking)} (docs/data-and-tasks.md says where to get "
+            "them)"
         )
     return chosen
 
@@ -318,8 +318,7 @@ def describe(record: FinetuningRecord) -> str:
     )
     return (
         f"{record.title}, seed {record.seed}{weights}: {main.value:.1f} (constant answers "
-        f"{main.floor:.1f}{words})"
-        f" of {main.n:,} examples, {duration(record.total_seconds)}{signs}"
+        f"{main.floor:.1f}{words}) of {main.n:,} examples, {duration(record.total_seconds)}{signs}"
     )
 
 

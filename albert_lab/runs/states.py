@@ -69,8 +69,8 @@ def queued(folders: Iterable[Path]) -> dict[Path, str]:
         in_queue = {*subprocess.check_output(command, text=True).split()}
     except (OSError, subprocess.SubprocessError) as error:
         message = (
-            f"squeue does not answer ({error}), and runs may be queued: try again later, "
-            "or where Slurm is"
+            f"squeue does not answer ({error}), and runs may be queued: try again later, or where "
+            "Slurm is"
         )
         raise MissingDataError(message) from error
     files = {folder: folder / JOB for folder in folders}

@@ -218,8 +218,8 @@ class Better(Greater):
     def _on_performance(self) -> "Better":
         if self.by is None:
             raise ValueError(
-                "needs by (loss, tasks), which say what better means; with a metric, the check "
-                "is greater"
+                "needs by (loss, tasks), which say what better means; with a metric, the check is "
+                "greater"
             )
         if isinstance(self.than, float):
             raise ValueError(
@@ -308,8 +308,8 @@ class Ordered(BaseClaim):
             != 1
         ):
             raise ValueError(
-                "needs one of order (two rows or more), direction (rising or falling) and peak "
-                "(a label)"
+                "needs one of order (two rows or more), direction (rising or falling) and peak (a "
+                "label)"
             )
         if bool(self.order) == (self.axis is not None):
             raise ValueError(

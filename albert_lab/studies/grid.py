@@ -25,8 +25,8 @@ from albert_lab.studies.experiment import Choice, Experiment, Link
 from albert_lab.studies.starts import adopt, is_convertible, scale_for, sizes_of
 
 _PAIRS = (
-    "; for pairs and no product, `albert-lab run FILE` takes a FILE with "
-    "grid: {pair: {A: [KEY=1, OTHER=2], B: [KEY=3, OTHER=4]}}"
+    "; for pairs and no product, `albert-lab run FILE` takes a FILE with grid: {pair: {A: [KEY=1, "
+    "OTHER=2], B: [KEY=3, OTHER=4]}}"
 )
 _ROLE = re.compile(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}")
 
@@ -219,8 +219,8 @@ def check(grid: Grid, swept: Iterable[str], given: Mapping[str, Iterable[str]]) 
         keys = {key for label in labels for key in grid.settings[axis][label]}
         if shared := [key for key in keys if key.partition(".")[0] in ("scale", "machine", "seed")]:
             raise ConfigError(
-                f"{shared[0]}: rows cannot differ in it: give one value for all, or a study "
-                "for each"
+                f"{shared[0]}: rows cannot differ in it: give one value for all, or a study for "
+                "each"
             )
         # A key that the experiment fixes can be given: the rows that set it keep their values.
         replaceable = {axis, *(grid.written - {*swept})}

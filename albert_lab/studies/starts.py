@@ -80,14 +80,14 @@ def check_start(run: runs.Run, parent: runs.Run, keep: Keep) -> None:
         here, there = (attrgetter(key)(config) for config in (run.config, parent.config))
         if here != there:
             raise ConfigError(
-                f"it continues that training, so {key} must be the same: {there} before, "
-                f"{here} after"
+                f"it continues that training, so {key} must be the same: {there} before, {here} "
+                "after"
             )
     here, there = (config.budget.stop_at for config in (run.config, parent.config))
     if there >= here:
         raise ConfigError(
-            f"budget.stop_at={there:g} there leaves nothing to do until "
-            f"budget.stop_at={here:g} here"
+            f"budget.stop_at={there:g} there leaves nothing to do until budget.stop_at={here:g} "
+            "here"
         )
 
 
@@ -133,8 +133,7 @@ def adopt(
         if key.split(".")[0] in _DECIDED and not is_convertible(key):
             raise ConfigError(
                 f"{key} cannot be set: the weights of {parent.name} determine it; they can be "
-                "converted to another"
-                " embedding_size, sharing or model.num_layers, and to a larger "
+                "converted to another embedding_size, sharing or model.num_layers, and to a larger "
                 "model.max_position_embeddings"
             )
     text = parent.fingerprints.get("corpus")

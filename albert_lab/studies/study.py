@@ -148,8 +148,8 @@ def renamed_if_taken(plan: Plan, say: Say) -> Plan:
         if before not in (None, plan.question):
             renamed = replace(plan, name=f"{plan.name}-{plan.question}")
             say(
-                f"{plan.report_folder} is of other settings, another text or file; the report "
-                f"here is {renamed.name}"
+                f"{plan.report_folder} is of other settings, another text or file; the report here "
+                f"is {renamed.name}"
             )
             return renamed
     return plan

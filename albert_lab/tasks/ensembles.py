@@ -35,8 +35,8 @@ def ensemble(
     ids = [example.id for example in examples]
     if any(member["ids"].tolist() != ids for member in members):
         raise ConfigError(
-            f"{', '.join(map(str, files))}: scores of other examples than those of "
-            f"{task.name} today"
+            f"{', '.join(map(str, files))}: scores of other examples than those of {task.name} "
+            "today"
         )
 
     def scored(scores: Scores) -> Scored:

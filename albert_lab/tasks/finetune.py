@@ -88,8 +88,8 @@ def finetune(
         finetune(start, before, seed, data=data, say=say, is_stopped=is_stopped, keep_weights=True)
     if records.read_record(folder, task.name, seed):
         say(
-            f"{name}: its settings or its data have changed, or its weights are needed, so it "
-            "runs again"
+            f"{name}: its settings or its data have changed, or its weights are needed, so it runs "
+            "again"
         )
         records.remove_record(folder, task.name, seed)
     tuning = _Finetuning(start, task, seed, data, say)
@@ -219,8 +219,8 @@ class _Finetuning:
         if features.cut:
             longest = self.settings.max_sequence_length
             say(
-                f"{file}: {features.cut:,} of {len(examples):,} examples are cut to "
-                f"{longest} tokens"
+                f"{file}: {features.cut:,} of {len(examples):,} examples are cut to {longest} "
+                "tokens"
             )
         record = ExampleSet(
             used=len(examples),
@@ -367,7 +367,7 @@ def signs_of(
     low = last.value - 196 / math.sqrt(last.n) if last.low is None else last.low
     if end_loss >= NEAR_CHANCE * chance_loss and low <= last.floor:
         signs.append(
-            f"it ends near chance: training loss {end_loss:.3f} (chance {chance_loss:.3f}),"
-            f" score {last.value:.1f} (constant answers {last.floor:.1f})"
+            f"it ends near chance: training loss {end_loss:.3f} (chance {chance_loss:.3f}), score "
+            f"{last.value:.1f} (constant answers {last.floor:.1f})"
         )
     return tuple(signs)

@@ -39,8 +39,8 @@ NO_GOLD_LABEL = ("-", "-1")
 MOST_LABELS = 1000  # a floor of words has weights of each
 LETTERS = tuple(string.ascii_uppercase)
 SQUAD = (
-    "it has data: [{paragraphs: [{context, qas}]}], or rows of id, context, question, "
-    "answers: {text, answer_start}"
+    "it has data: [{paragraphs: [{context, qas}]}], or rows of id, context, question, answers: "
+    "{text, answer_start}"
 )
 _ELSEWHERE = (
     "answer found by its text, not where it says (places in UTF-16, or before white space was cut?)"

@@ -99,6 +99,6 @@ def too_wide(plan: Plan) -> str:
     table = f"albert-lab embedding-size scale={wide[0].scale.name}"
     return (
         f"embedding_size={sizes} above model.hidden_size={width}: the layers read {width} numbers "
-        f"of a token, so such rows have more parameters alone. The table of E, at sizes of this "
+        "of a token, so such rows have more parameters alone. The table of E, at sizes of this "
         f"scale: {table}"
     )

@@ -54,8 +54,8 @@ def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
         to_stderr("no run is finished: no report")
     if outcome.code == UNWRITTEN:
         to_stderr(
-            "the disk is full: no further run is started; the same command goes on when there "
-            "is room"
+            "the disk is full: no further run is started; the same command goes on when there is "
+            "room"
         )
         return 1, analysis
     return outcome.code, analysis
@@ -77,8 +77,8 @@ def _shown(plan: Plan) -> Iterator[live.Watch | None]:
     what = f"{counted(len(rows), 'row')}, {counted(len(seeds), 'seed')}"
     name, config = printable(plan.experiment.title), plan.config
     title = (
-        f"{name}{'' if name[-1] in '.?!' else '.'}  {what}, scale {config.scale.name}, "
-        f"corpus {config.corpus.name}. {busy()}"
+        f"{name}{'' if name[-1] in '.?!' else '.'}  {what}, scale {config.scale.name}, corpus "
+        f"{config.corpus.name}. {busy()}"
     ).rstrip()
     log = paths.home() / "logs" / f"{plan.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)

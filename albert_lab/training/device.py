@@ -39,8 +39,8 @@ def choose_device(name: str, rank: Rank = ALONE) -> torch.device:
     """
     if name == "cuda" and not torch.cuda.is_available():
         raise ConfigError(
-            "machine.device=cuda: this machine or this build of torch has no CUDA (allowed: "
-            "auto, cpu)"
+            "machine.device=cuda: this machine or this build of torch has no CUDA (allowed: auto, "
+            "cpu)"
         )
     if name == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
@@ -98,8 +98,7 @@ def check_memory(config: RunConfig) -> None:
     if needed > (total := psutil.virtual_memory().total):
         raise ConfigError(
             f"training needs at least {decimal(needed)}, and this machine has {decimal(total)}: "
-            "lower the sizes of"
-            " model, batch_size, max_sequence_length or evaluation.num_pairs"
+            "lower the sizes of model, batch_size, max_sequence_length or evaluation.num_pairs"
         )
 
 

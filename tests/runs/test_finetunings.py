@@ -161,8 +161,8 @@ def test_an_own_task_of_conf_is_a_column_and_its_record_is_read_without_it(tmp_p
     folder, file = tmp_path / "conf" / "task", tmp_path / "study.yaml"
     folder.mkdir(parents=True)
     text = (
-        "{kind: classification, data: {train: a.tsv, dev: b.tsv}, format: {text_a: text, "
-        "labels: [n, y]}}"
+        "{kind: classification, data: {train: a.tsv, dev: b.tsv}, format: {text_a: text, labels: "
+        "[n, y]}}"
     )
     (folder / "mine.yaml").write_text(text)
     study = "title: t\nsource: s\ngrid: {dropout: [0, 0.1]}\ncolumns: [mlm_accuracy, mine]\n"

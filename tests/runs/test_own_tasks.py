@@ -117,8 +117,8 @@ ANLI = [
     ("Ernest Jones is a British jeweller, established in 1949.", "It was founded in 1950.", "c"),
 ]
 STORY = (
-    "Sara wanted to play on a baseball team. She had a bat, and her brother threw her balls "
-    "all week."
+    "Sara wanted to play on a baseball team. She had a bat, and her brother threw her balls all "
+    "week."
 )
 MCTEST = [
     ("Who threw the balls?", "her brother", "her dad", "the team", "Sara", "A"),
@@ -199,8 +199,8 @@ def test_errors_of_a_file_name_the_file_and_their_keys(tmp_path):
 
 
 OWN = (
-    "{kind: classification, data: {train: a.jsonl, dev: b.jsonl}, format: {text_a: text, "
-    "labels: [n, y]}}"
+    "{kind: classification, data: {train: a.jsonl, dev: b.jsonl}, format: {text_a: text, labels: "
+    "[n, y]}}"
 )
 
 

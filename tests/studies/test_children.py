@@ -68,8 +68,8 @@ def test_a_run_of_this_machine_does_not_take_the_rank_of_another_program(tmp_pat
 
     def begin(_command, **settings):
         script = (
-            f"import os; open({str(seen)!r}, 'w').write(str([v for v in {machine.RANK} if v "
-            "in os.environ]))"
+            f"import os; open({str(seen)!r}, 'w').write(str([v for v in {machine.RANK} if v in "
+            "os.environ]))"
         )
         return popen([sys.executable, "-c", script], **settings)
 

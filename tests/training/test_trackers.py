@@ -48,8 +48,8 @@ def test_wandb_keeps_an_offline_run_below_the_folder(tmp_path):
     code = "import sys; from pathlib import Path; from albert_lab.training.log import tracked;"
     code += "opened = tracked(['wandb'], 'toy', Path(sys.argv[1]), {});"
     code += (
-        "opened.__enter__()({'event': 'training', 'step': 1, 'loss': 1.0}); "
-        "opened.__exit__(None, None, None)"
+        "opened.__enter__()({'event': 'training', 'step': 1, 'loss': 1.0}); opened.__exit__(None, "
+        "None, None)"
     )
     subprocess.run(
         [sys.executable, "-c", code, tmp_path],
