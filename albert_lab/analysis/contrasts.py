@@ -305,6 +305,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     count.
     """
     adjusted = np.array(p_values, float)
+    # argsort puts NaN last.
     order = np.argsort(adjusted)[: np.count_nonzero(~np.isnan(adjusted))]
     adjusted[order] = np.minimum(
         1, np.maximum.accumulate(adjusted[order] * np.arange(len(order), 0, -1))

@@ -313,7 +313,10 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _name(point: StudyPoint, axes: Iterable[str], *, with_labels: bool = False) -> str:
-    """A row in words: its labels; for a number the axis and the value that was run."""
+    """A row in words: its labels; for a number the axis and the value that was run.
+
+    with_labels: for rows that would otherwise have one name.
+    """
     words = []
     for axis in axes:
         label, value = point.labels[axis], point.values[axis]
@@ -325,7 +328,8 @@ def _name(point: StudyPoint, axes: Iterable[str], *, with_labels: bool = False) 
             f"{word} (paper: {label})" if with_labels and label not in (word, value) else word
         )
     name = ", ".join(words) or ONLY
-    # the name without quotes is that of other numbers
+    # A label that ends so itself: without quotes it would be the row of the random weights of
+    # another row.
     return f"“{name}”" if name.endswith(RANDOM) else name
 
 

@@ -54,8 +54,8 @@ class Batch:
         return int(np.count_nonzero(self.attention_mask))
 
     def with_masked(self, count: int) -> "Batch":
-        """The batch with so many masked positions: the first position is added, with a label that
-        losses ignore.
+        """The batch padded to `count` masked positions (at least as many as it has), so that all
+        have one shape: position 0 is added, with a label that losses ignore.
         """
         padding = (0, count - len(self.masked_labels))
         positions = np.pad(self.masked_positions, padding)

@@ -104,6 +104,9 @@ def _generations(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def _script(name: str, commands: Sequence[list[str]], jobs: list[Job], options: Options) -> Script:
+    """The script of an array with a task a command; jobs are the runs that they train, none if
+    they prepare data.
+    """
     folder = paths.home() / "slurm"
     log = str(folder).replace("%", "%%") + "/%A_%a.out"
     text = SCRIPT.format(
@@ -114,7 +117,9 @@ def _script(name: str, commands: Sequence[list[str]], jobs: list[Job], options: 
         options=options.slurm,
         here=shlex.quote(os.getcwd()),
         lines="\n".join(shlex.quote(shlex.join(command)) for command in commands),
-        requeue="1" if jobs else "",  # half a preparation is worth nothing
+        # At the time limit a run is queued again and resumes; a preparation would start anew, and
+        # end there again.
+        requeue="1" if jobs else "",
     )
     return Script(folder / f"{name}.sh", text, jobs)
 

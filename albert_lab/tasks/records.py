@@ -94,14 +94,15 @@ class FinetuningRecord(Record, extra="ignore"):
 
 def summarize(records: Sequence[FinetuningRecord]) -> Score:
     """The median over seeds of the best main score (section 4.1 of the paper); its interval is over
-    examples.
+    examples. Number of examples and floors are those of the first record: all have the same ones.
     """
     first = records[0].best.main
     value = median(record.best.main.value for record in records)
-    # a correlation has no interval
+    # A correlation, or the F1 of two classes, has no interval.
     low, high = (None, None) if first.low is None else wilson(value / 100 * first.n, first.n)
     changed = {"value": value, "low": low, "high": high, "by": f"{len(records)} fine-tuned"}
-    return first.model_copy(update={**changed, "loss": None})  # older records have a loss
+    # Older records have a loss, which is that of one fine-tuning.
+    return first.model_copy(update={**changed, "loss": None})
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:

@@ -109,7 +109,9 @@ class Kind(TaskKind):
         return (SpanOrNothingHead if self.form.unanswerable else SpanHead)(shape, self.settings)
 
     def chance_loss(self, features: Features) -> float:
-        """The loss of a model that knows only how often a window contains the answer, not where."""
+        """The lowest loss of a model that ignores the example: it knows only how often a window
+        contains the answer, not where.
+        """
         targets = features.targets
         lengths = targets["context_end"] - targets["context_first"]
         is_span = targets["start"] != NO_SPAN
