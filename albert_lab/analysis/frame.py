@@ -196,8 +196,21 @@ class Frame:
 
     def row(self, labels: Mapping[str, str]) -> str | None:
         """The name of the only row with these labels of axes; None if there is none, or several."""
-        names = [line["row"] for line in self._lines if labels.items() <= line.items()]
-        return names[0] if len(names) == 1 else None
+        axes = tuple(labels)
+        if axes not in self._rows_by_axes:
+            names: dict[tuple[str | None, ...], list[str]] = {}
+            for line in self._lines:
+                names.setdefault(tuple(line.get(axis) for axis in axes), []).append(line["row"])
+            self._rows_by_axes[axes] = names
+        rows = self._rows_by_axes[axes].get(tuple(labels.values()), [])
+        return rows[0] if len(rows) == 1 else None
+
+    @cached_property
+    def _rows_by_axes(self) -> dict[tuple[str, ...], dict[tuple[str | None, ...], list[str]]]:
+        """The names of rows by their labels of some axes: a search for each point would take
+        minutes in a study of ten thousand.
+        """
+        return {}
 
     @cached_property
     def _lines(self) -> list[dict[Any, str]]:
