@@ -32,7 +32,7 @@ import torch  # noqa: E402
 from toy import silent, toy_config, toy_overrides, write_corpus  # noqa: E402
 from toy_reports import compose_figure, toy_report  # noqa: E402
 
-from albert_lab import cli  # noqa: E402
+from albert_lab import cli, signals  # noqa: E402
 from albert_lab.data.prepare import prepare  # noqa: E402
 from albert_lab.data.shards import SPLITS, open_shards  # noqa: E402
 from albert_lab.figures import drawing  # noqa: E402
@@ -312,9 +312,11 @@ def command(
     def work() -> None:
         calls = 0
 
-        def profile(_frame: Any, event: str, _argument: Any) -> None:
+        def profile(frame: Any, event: str, _argument: Any) -> None:
             nonlocal calls
-            if event in ("call", "c_call"):
+            if frame.f_code is signals.finish.__code__:  # what it did is done: no signal counts
+                sys.setprofile(None)
+            elif event in ("call", "c_call"):
                 calls += 1
                 if calls == at and number is not None:
                     os.kill(os.getpid(), number)
