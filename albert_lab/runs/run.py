@@ -122,21 +122,26 @@ class Run:
 
 
 def _training_of(name: str) -> object:
-    """What decides the weights of a run of this name; of an imported model its name."""
-    folder = paths.runs() / name
-    return name if (folder / IMPORT).exists() else read(folder).training
+    """What decides the weights of a run of this name; of an imported model, and of a run of an
+    earlier version, its name.
+    """
+    run = read(paths.runs() / name)
+    return name if (run.folder / IMPORT).exists() or run.name != name else run.training
 
 
 def same_training(run: Run) -> Run | None:
     """A finished run with the weights of this one, which is scored on something else; None if there
-    is none, or if its weights are gone.
+    is none, if its weights are gone, or if an earlier version of the results made them.
     """
     described = run.name.rpartition("_")[0]
     for folder in sorted(paths.runs().glob(f"{glob.escape(described)}_*")):
         with suppress(ConfigError):  # a damaged one
             is_finished = (folder / RECORD).exists() and any(folder.glob("checkpoint/step-*"))
-            if is_finished and folder.name != run.name and read(folder).training == run.training:
-                return read(folder)
+            if not is_finished or folder.name == run.name:
+                continue
+            other = read(folder)
+            if other.name == folder.name and other.training == run.training:
+                return other
     return None
 
 
