@@ -268,17 +268,18 @@ def _maker(
 
 def _take_over(item: Finetuning, other: Run) -> None:
     """Copy a fine-tuning, and the one that it starts from, of another run with the same weights;
-    nothing if that has none of these settings and data.
+    nothing if it is there, or the other run has none of these settings and data.
     """
     start, task, seed = item
     record = item._replace(start=other).current
-    if record is None:
+    theirs = output_folder(other.folder, task.name, seed)
+    if item.current or record is None or not theirs.is_dir():
         return
     before = load_start(task)
     if before:
         _take_over(item._replace(task=before), other)
     outputs = output_folder(start.folder, task.name, seed)
-    shutil.copytree(output_folder(other.folder, task.name, seed), outputs, dirs_exist_ok=True)
+    shutil.copytree(theirs, outputs, dirs_exist_ok=True)
     identity = identity_of(start.name, start.config, task, seed)
     record = record.model_copy(update={"run": start.name, "identity": identity})
     write_atomically(

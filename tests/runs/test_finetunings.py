@@ -115,6 +115,10 @@ def test_the_fine_tunings_of_a_run_with_the_same_weights_are_taken_over(
     assert taken is not None
     assert before is not None
     assert (taken.run, taken.best, taken.dev) == (item.run.name, before.best, before.dev)
+    file = record_file(item.run.folder, "mnli", 0)
+    written = file.stat().st_mtime_ns
+    next(finetunings.finetune_run(item.run.name, ["mnli"], [0], print))
+    assert file.stat().st_mtime_ns == written, "one that is there is not overwritten"
 
 
 def diverge(*_, **__):
