@@ -123,6 +123,7 @@ def _prepare(folder: Path, include: Sequence[Path], say: Say) -> int:
 
 def _time(folder: Path, include: Sequence[Path]) -> int:
     """Print the seconds of training on a token of a run, of which nothing is made here."""
+    signals.end_with_parent()
     run = read(folder)
     _include(include, run)
     import torch
