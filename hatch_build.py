@@ -10,13 +10,21 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CommitHook(BuildHookInterface):
-    """Adds albert_lab/COMMIT; a source distribution has it already, and no .git."""
+    """Adds albert_lab/COMMIT; a source distribution has it already, and no .git, and an editable
+    installation is in a checkout.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if not ((Path(self.root) / ".git").exists() and shutil.which("git")):
+        is_checkout = (Path(self.root) / ".git").exists() and shutil.which("git")
+        if version == "editable" or not is_checkout:
             return
         describe = ["git", "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty"]
         commit = subprocess.run(describe, cwd=self.root, capture_output=True, check=False).stdout
         with tempfile.NamedTemporaryFile(delete=False) as file:
             file.write(commit)
         build_data["force_include"][file.name] = "albert_lab/COMMIT"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        for file, place in build_data["force_include"].items():
+            if place == "albert_lab/COMMIT":
+                Path(file).unlink()
