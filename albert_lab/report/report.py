@@ -107,7 +107,7 @@ def _install(made: Path, folder: Path, files: Sequence[Path], former: Sequence[P
         ConfigError: a link, a folder, or a file of the user is where a file of the report belongs.
     """
     targets = {folder / file.relative_to(made): file for file in files}
-    is_report = (folder / studies.STUDY).exists()
+    studies.check_free(folder, (target.name for target in targets if target.parent == folder))
     for target in targets:
         if target.is_dir():
             raise ConfigError(
@@ -116,10 +116,6 @@ def _install(made: Path, folder: Path, files: Sequence[Path], former: Sequence[P
         if target.parent != folder and target.parent.is_symlink():
             raise ConfigError(
                 f"{target.parent} is a link, and a report writes in its own folder alone: remove it"
-            )
-        if target.parent == folder and target.exists() and not is_report:
-            raise ConfigError(
-                f"{folder} is no report, and its {target.name} would be overwritten: move it"
             )
     for target, file in targets.items():
         write_atomically(target, file.read_bytes())

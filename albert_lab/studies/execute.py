@@ -45,7 +45,7 @@ def execute(plan: Plan, options: Options, on_timed: Callable[[], None] = lambda:
     Raises:
         DamagedFileError: the record of a run is damaged.
         ConfigError: a run needs a GPU or more memory than there is, or a task's file cannot be
-            used.
+            used, or files of the user are where the report belongs.
         MissingDataError: the package of a tracker is not installed.
     """
     for point in plan.family.values():
@@ -55,6 +55,7 @@ def execute(plan: Plan, options: Options, on_timed: Callable[[], None] = lambda:
     to_stderr(f"runs: {len(plan.family)}, to train: {len(points)}")
     if not points:
         return Outcome()
+    study.check_free(plan.report_folder, (study.EXPERIMENT, *study.TEXTS))
     _check_tasks(points)
     at_once = 1
     if options.is_here:

@@ -2,7 +2,7 @@
 and its ensembles.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -155,26 +155,29 @@ def renamed_if_taken(plan: Plan, say: Say) -> Plan:
     return plan
 
 
+def check_free(folder: Path, names: Iterable[str]) -> None:
+    """Raises ConfigError if files of these names in the folder of a report are of the user, since
+    no report is there.
+    """
+    if (folder / STUDY).exists():
+        return
+    for name in names:
+        if (folder / name).exists():
+            raise ConfigError(
+                f"{folder} is no report, and its {name} would be overwritten: move it"
+            )
+
+
 def begin(plan: Plan) -> None:
     """Note the rows of a plan in the folder of its report, unless a report is there: its runs are
     known by them.
-
-    Raises:
-        ConfigError: files of the user are there, which the report would replace.
     """
-    folder = plan.report_folder
-    is_report = (folder / STUDY).exists()
-    taken = [name for name in (EXPERIMENT, *TEXTS) if (folder / name).exists()]
-    if taken and not is_report:
-        raise ConfigError(
-            f"{folder} is no report, and its {taken[0]} would be overwritten: move it"
-        )
-    if not (folder / EXPERIMENT).exists():
+    if not (plan.report_folder / EXPERIMENT).exists():
         points = tuple(_point(item, {}, "") for item in plan.points)
         noted = _StudyFile(
             points=points, ensembles=(), first_seeds=_first_seeds(plan), question=plan.question
         )
-        write_atomically(folder / STUDY, noted.model_dump_json(indent=1) + "\n")
+        write_atomically(plan.report_folder / STUDY, noted.model_dump_json(indent=1) + "\n")
 
 
 def write(folder: Path, study: Study) -> None:
