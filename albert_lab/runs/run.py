@@ -136,7 +136,8 @@ def same_training(run: Run) -> Run | None:
     described = run.name.rpartition("_")[0]
     for folder in sorted(paths.runs().glob(f"{glob.escape(described)}_*")):
         with suppress(ConfigError):  # a damaged one
-            is_finished = (folder / RECORD).exists() and any(folder.glob("checkpoint/step-*"))
+            has_files = all((folder / name).exists() for name in (RECORD, "metrics.jsonl"))
+            is_finished = has_files and any(folder.glob("checkpoint/step-*"))
             if not is_finished or folder.name == run.name:
                 continue
             other = read(folder)

@@ -130,14 +130,14 @@ def time_steps(points: Collection[Point], at_once: int) -> None:
             text=True,
             timeout=_LONGEST_TIMING,
         )
-    except subprocess.SubprocessError:
+        seconds_of_token = float(printed.split()[-1])  # own code may print before it
+    except (subprocess.SubprocessError, ValueError, IndexError):
         return
     start = (time.monotonic() - began) / at_once
     device = device_of(config)
     processes = at_once * config.machine.processes
     if device == "cuda":
         processes = min(processes, len(gpus()))
-    seconds_of_token = float(printed.split()[-1])  # own code may print, too
     speed = processes * _training(config) / seconds_of_token
     speeds = _speeds()
     speeds.setdefault(device, {})[config.model.hidden_size] = (speed, start)
