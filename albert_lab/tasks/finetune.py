@@ -4,6 +4,7 @@ record.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -104,6 +105,8 @@ def finetune(
     if last.end_loss is None:
         raise DivergedError(f"{name}: {'; '.join(last.diverged)}")
     best = tuning.best
+    if keep_weights:
+        checkpoint.save_weights(outputs / WEIGHTS, tuning.best_weights)
     with replacing(outputs / SCORES) as partial, partial.open("wb") as file:
         np.savez_compressed(file, **best.scores)  # pyright: ignore[reportArgumentType]
     record = FinetuningRecord(
@@ -181,12 +184,13 @@ class _Evaluated(NamedTuple):
 
 
 class _Finetuning:
-    """What all attempts of a fine-tuning share; the evaluations of the last attempt, and the best
-    of them.
+    """What all attempts of a fine-tuning share; the evaluations of the last attempt, the best of
+    them, and its weights if they are kept.
     """
 
     evaluations: list[Evaluation]
     best: _Evaluated
+    best_weights: TaskModel
 
     def __init__(
         self, start: InitialModel, task: TaskConfig, seed: int, data: Path, say: Say
@@ -232,15 +236,14 @@ class _Finetuning:
         return _Examples(examples, features, record)
 
     def train(self, rate: float, is_stopped: Callable[[], bool], keep_weights: bool) -> Attempt:
-        """Trains at a learning rate from the start, and evaluates every checkpoint_steps; the best
-        weights are written, if they are kept.
-        """
+        """Trains at a learning rate from the start, and evaluates every checkpoint_steps."""
         settings, kind = self.settings, self.kind
         model = build_model(self.start, kind, self.seed)
         # what passes from one task to another
         without_head = TaskModel(model.encoder, model.pooler, nn.Identity())
         if kind.task.start_from:
-            checkpoint.load_weights(self._weights_of(kind.task.start_from), without_head)
+            outputs = output_folder(self.start.folder, kind.task.start_from, self.seed)
+            checkpoint.load_weights(outputs / WEIGHTS, without_head)
         model.to(self.device)
         chance_loss = kind.chance_loss(self.train_set.features)
         steps = self._steps(model, rate, is_stopped)
@@ -264,8 +267,9 @@ class _Finetuning:
             score = evaluated.evaluation.main.value
             if all(score > earlier.main.value for earlier in self.evaluations):
                 self.best = evaluated
+                # Written at the end only: a stopped fine-tuning leaves no weights for a later one.
                 if keep_weights:
-                    checkpoint.save_weights(self._weights_of(kind.task.name), without_head)
+                    self.best_weights = deepcopy(without_head)
             self.evaluations.append(evaluated.evaluation)
             answers = evaluated.answers
         end_loss = float(np.mean(losses[-max(1, math.floor(END_SHARE * settings.steps)) :]))
@@ -273,9 +277,6 @@ class _Finetuning:
         return Attempt(
             learning_rate=rate, chance_loss=chance_loss, end_loss=end_loss, diverged=signs
         )
-
-    def _weights_of(self, task: str) -> Path:
-        return output_folder(self.start.folder, task, self.seed) / WEIGHTS
 
     def _steps(
         self, model: TaskModel, rate: float, is_stopped: Callable[[], bool]

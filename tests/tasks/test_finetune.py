@@ -135,6 +135,21 @@ def test_a_stopped_fine_tuning_has_no_record_and_starts_again_with_identical_res
     assert all((kept[key] == expected[key]).all() for key in expected)
 
 
+def test_a_stopped_fine_tuning_leaves_no_weights_for_a_later_one(tmp_path):
+    data = tmp_path / "data"
+    task, start = toy_task("mnli", data), toy_start(tmp_path / "run")
+    asked = []
+
+    def is_stopped():
+        asked.append(None)
+        return len(asked) > 5  # after the first of two evaluations
+
+    with pytest.raises(StoppedError):
+        make(start, task, data, is_stopped=is_stopped, keep_weights=True)
+    make(start, task, data)
+    assert not (output_folder(start.folder, "mnli", 0) / WEIGHTS).exists()
+
+
 def test_pretrained_weights_are_kept_and_new_ones_depend_on_the_seed_alone(tmp_path):
     pretrained = PretrainingModel.from_config(toy_config("seed=7"))
     checkpoint.save_weights(tmp_path / "weights.safetensors", pretrained)
