@@ -110,7 +110,9 @@ def _convert_blocks(
             blocks = [block_of_layer[stepwise[number]]]
         for parameter in parameters:
             values = [tensors[f"{prefix}.{block}.{parameter}"] for block in blocks]
-            converted[f"{prefix}.{number}.{parameter}"] = torch.stack(values).mean(0)
+            # Own blocks may have buffers of integers, which have no mean.
+            value = values[0] if len(values) == 1 else torch.stack(values).mean(0)
+            converted[f"{prefix}.{number}.{parameter}"] = value
     return converted
 
 

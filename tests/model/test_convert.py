@@ -205,6 +205,13 @@ def test_layers_that_share_one_block_share_that_of_all_layers_at_any_depth(depth
     assert len(target.encoder.layers) == depth
 
 
+def test_buffers_of_integers_in_own_blocks_pass_with_their_block():
+    source, name = shape(2, 1, 1), "encoder.attention_blocks.0.index"
+    tensors = dict(model_of(source).state_dict()) | {name: torch.arange(4)}
+    result = convert(tensors, source, source, AVERAGE, sample).tensors
+    assert torch.equal(result[name], tensors[name])
+
+
 def test_more_positions_are_copies_of_the_last():
     places = SHAPE.max_position_embeddings
     source = model_of(shape(1, 1, 1))
