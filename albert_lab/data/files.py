@@ -127,7 +127,7 @@ def _matches(pattern: Path) -> Named:
     files: list[Path] = []
     # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or out
     # of the folder.
-    for match in {*root.glob(str(magic))} if magic.parts else ():
+    for match in sorted({*root.glob(str(magic))}) if magic.parts else ():
         is_hidden = any(part.startswith(".") for part in match.relative_to(root).parts)
         if not is_hidden and not match.is_dir():
             files.append(checked(match))

@@ -158,7 +158,7 @@ def check_kinds(spec: InterSentenceConfig, shards: Shards | None = None) -> None
     more documents.
     """
     kinds = {kind for _, kind, _ in _mix(spec)} | {spec.single_sentence_chunks} - {"drop"}
-    for kind in kinds - KINDS.keys():
+    for kind in sorted(kinds - KINDS.keys()):
         raise ConfigError(
             f"inter_sentence.labels: kind={kind} is unknown (allowed: {', '.join(KINDS)})"
         )
