@@ -107,7 +107,7 @@ class Block(nn.Module, ABC):
         self,
         hidden_states: Tensor,
         compute: Callable[[Tensor], Tensor],
-        scale: nn.Module,
+        scale: nn.Module = UNSCALED,
     ) -> Tensor:
         """Hidden states [batch, sequence, hidden] plus what the block computes of them, scaled.
 

@@ -24,6 +24,10 @@ from albert_lab.studies.claims import Labels, number_in
 from albert_lab.studies.experiment import Choice, Experiment, Link
 from albert_lab.studies.starts import adopt, is_convertible, scale_for, sizes_of
 
+_PAIRS = (
+    "; for pairs and no product, `albert-lab run FILE` takes a FILE with grid: {pair: {A: [KEY=1, "
+    "OTHER=2], B: [KEY=3, OTHER=4]}}"
+)
 _ROLE = re.compile(r"\$\{scale\.roles\.(\w+)\.([\w-]+)\}")
 
 
@@ -244,7 +248,8 @@ def make(grid: Grid, labels: Labels, seed: Value, children: Sequence[Labels] = (
         config = _composed(grid, labels, seed)
     except ConfigError as error:
         message = f"{row}: {error}" if row and row not in str(error) else str(error)
-        raise ConfigError(message) from error
+        swept = [labels for labels in grid.asked.values() if len(labels) > 1]
+        raise ConfigError(message + _PAIRS * (len(swept) > 1)) from error
     link = _link(grid, labels, row)
     parent = make(grid, labels | link.parent, seed, (*children, labels)) if link else grid.start
     if not config.budget.value and parent is None:

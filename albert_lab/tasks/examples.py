@@ -105,8 +105,8 @@ def collect(
         try:
             example: Any = make(number, content)
             json.dumps(asdict(example), ensure_ascii=False).encode()
-        except ConfigError as error:  # of the whole file
-            raise ConfigError(f"{place}: {error}") from error
+        except ConfigError:  # of the whole file
+            raise
         except UnicodeError:
             issues.add("text that is not UTF-8, as of a cut emoji", place)
         except ValueError as error:

@@ -107,6 +107,8 @@ def finetune(
     best = tuning.best
     if keep_weights:
         checkpoint.save_weights(outputs / WEIGHTS, tuning.best_weights)
+    else:  # those of a fine-tuning that was killed before its record
+        (outputs / WEIGHTS).unlink(missing_ok=True)
     with replacing(outputs / SCORES) as partial, partial.open("wb") as file:
         np.savez_compressed(file, **best.scores)  # pyright: ignore[reportArgumentType]
     record = FinetuningRecord(

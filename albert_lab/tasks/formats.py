@@ -11,6 +11,7 @@ import math
 import string
 import textwrap
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -242,14 +243,15 @@ class ChoicesFormat(TableFormat):
         """
         columns = [self._listed] if self._listed else [*self.options]
         wanted = [self.passage, self.question, *columns, self.label]
-        return collect(read_rows(file, wanted, self.columns), self._make)
+        make = partial(self._make, file)
+        return collect(read_rows(file, wanted, self.columns), make)
 
     @property
     def _listed(self) -> str | None:
         """The column that has all options of a question; None if each has its own."""
         return self.options.removesuffix(".text") if isinstance(self.options, str) else None
 
-    def _make(self, number: int, cells: dict[str, Any]) -> ChoiceExample:
+    def _make(self, file: Path, number: int, cells: dict[str, Any]) -> ChoiceExample:
         passage = _text(cells, self.passage) if self.passage else ""
         question = _text(cells, self.question) if self.question else ""
         labels: Any = LETTERS
@@ -264,8 +266,8 @@ class ChoicesFormat(TableFormat):
         labels = self.labels or labels
         if labels is LETTERS and label not in LETTERS:
             raise ConfigError(
-                f"{self.label}={label} is no letter from A: name the labels in the order of "
-                "options, as format.labels=[1,2,3], or give those of each row"
+                f"{file}: {self.label}={label} is no letter from A: name the labels in the order "
+                "of options, as format.labels=[1,2,3], or give those of each row"
             )
         return _choice(str(number), passage, question, options, _place(label, labels))
 

@@ -20,9 +20,10 @@ from torch.optim.optimizer import Optimizer, ParamsT
 
 from albert_lab.config.training import OptimizerConfig
 from albert_lab.errors import ConfigError
-from albert_lab.model.blocks import Block
+from albert_lab.model.blocks import Block, LayerScale
 from albert_lab.training.device import choose_precision
 
+_NORMS = (nn.LayerNorm, nn.RMSNorm, LayerScale)
 # Coefficients and smallest norm of the iteration: Jordan et al. 2024.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 _EPS = 1e-7
@@ -286,13 +287,19 @@ def learning_rate_factor(share: float, warmup: float, decay: float | None = None
 
 
 def split_parameters(model: nn.Module) -> tuple[list[Parameter], list[Parameter]]:
-    """Parameters with weight decay and trust ratio, and those without: vectors, such as LayerNorm,
-    biases and scales.
+    """Parameters with weight decay and trust ratio, and those without: norms, biases, and scales of
+    layers.
 
     A shared parameter is listed once.
 
     Source: exclude_from_weight_decay in optimization.py of google-research/albert.
     """
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    adapted = [parameter for parameter in trained if parameter.ndim > 1]
-    return adapted, [parameter for parameter in trained if parameter.ndim < 2]
+    norms = [module for module in model.modules() if isinstance(module, _NORMS)]
+    in_norms = {id(parameter) for norm in norms for parameter in norm.parameters()}
+    adapted: list[Parameter] = []
+    excluded: list[Parameter] = []
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            is_excluded = name.endswith("bias") or id(parameter) in in_norms
+            (excluded if is_excluded else adapted).append(parameter)
+    return adapted, excluded
