@@ -218,8 +218,8 @@ def answer(analysis: Analysis) -> str:
     if not analysis.verdicts:
         # A sweep is fine-tuned only on tasks that its command names: they are its question.
         columns = analysis.experiment.columns
-        named = [metric for metric in analysis.frame.tasks if metric not in columns]
-        asked = {*named} or {*columns}
+        named = {*analysis.frame.tasks.values()} - {*columns}
+        asked = named or {*columns}
         metric = next((metric for metric in analysis.metrics if metric in asked), None)
         if metric is None:
             return NO_RUN

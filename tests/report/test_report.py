@@ -138,6 +138,12 @@ def test_a_sweep_with_tasks_is_answered_by_the_first_or_says_that_it_does_not_co
     by_task.__dict__["summary"] = by_task.summary.assign(counts=True)
     heading = answer(by_task).split(" is ")[0]
     assert heading in [by_task.heading(task) for task in result.frame.tasks]
+    # A part of a task's score is no task that the command named.
+    tasks = [*result.frame.tasks.values()]
+    asked = asked.model_copy(update={"columns": tasks})
+    with_part = replace(result.frame, tasks={**result.frame.tasks, "mlm_accuracy": tasks[0]})
+    by_score = Analysis(replace(result.study, experiment=asked), with_part)
+    assert answer(by_score).split(" is ")[0] in [by_score.heading(task) for task in tasks]
 
 
 def test_a_study_without_answers_says_what_holds_and_how_many_claims_do_in_a_short_sentence(full):
