@@ -67,10 +67,8 @@ def _conversions(analysis: Analysis) -> str:
         return ""
     steps = _distinct(f"{record.training.steps:,}" for record in converted.values())
     lines = "; ".join(f"{row}: {text}" for row, text in rows.items())
-    return (
-        f"Not trained from scratch: trained weights were converted, and then trained for {steps} "
-        f"steps. {lines}."
-    )
+    then = "not trained further" if steps == "0" else f"then trained for {steps} steps"
+    return f"Not trained from scratch: trained weights were converted, and {then}. {lines}."
 
 
 def _floors(analysis: Analysis) -> str:
@@ -151,6 +149,11 @@ def _data(records: Sequence[RunRecord]) -> str:
         f"Trained on {documents} {kind}, scored on {dev} others of the same corpus (the paper: "
         "SQuAD's and RACE's)."
     )
+    if not any(run.training.steps for run in records):
+        line = (
+            f"Nothing but linear probes is trained on the {documents} {kind} of the text; scores "
+            f"are of {dev} others."
+        )
     if dropped >= 0.01:
         line += f" Chunks of a single sentence are dropped, with {dropped:.0%} of the text."
     if repeated := max(run.data.repeated_paragraphs for run in records):
