@@ -69,7 +69,7 @@ def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
 
 
 def _seeds_needed(plan: Plan) -> list[str]:
-    """How many seeds would decide open claims, by the spread in the report of this scale and text:
+    """How many seeds open claims would need, by the spread in the report of this scale and text:
     a line each for those that need fewest; none without a report.
     """
     needed: dict[str, int] = {}
@@ -82,7 +82,9 @@ def _seeds_needed(plan: Plan) -> list[str]:
                 if verdict.seeds_needed and verdict.outcome.value == "undecided":
                     needed.setdefault(printable(short(verdict.claim)), verdict.seeds_needed)
     fewest = sorted(needed, key=needed.__getitem__)[:MOST_CLAIMS]
-    return [f"  {needed[claim]} seeds a row would decide: {claim}" for claim in fewest]
+    return [
+        f"  an effect as measured needs {needed[claim]} seeds a row: {claim}" for claim in fewest
+    ]
 
 
 def too_wide(plan: Plan) -> str:

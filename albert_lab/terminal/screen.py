@@ -174,7 +174,7 @@ def claims(
     )
     below = [Text(line, style="dim") for line in textwrap.wrap(meanings, width)]
     if len(lines) + len(below) > room:
-        lines[room - len(below) - 1 :] = [Text("and more in the report", style="dim")]
+        lines[max(0, room - len(below) - 1) :] = [Text("and more in the report", style="dim")]
     return [*lines, *below]
 
 

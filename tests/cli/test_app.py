@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -81,7 +82,7 @@ def test_a_dry_run_says_how_many_seeds_open_claims_need_by_a_report_of_its_scale
     folder = own_home / "reports" / "overnight-sotu" / "sharing"
     shutil.copytree(paths.PACKAGE.parent / "reports" / "overnight-sotu" / "sharing", folder)
     said = here("sharing", "scale=overnight", "--tasks", "none", "--dry-run").stdout
-    needed = [int(line.split()[0]) for line in said.splitlines() if "would decide" in line]
+    needed = [*map(int, re.findall(r"as measured needs (\d+) seeds a row: ", said))]
     assert needed == sorted(needed)
     assert min(needed) > 3, "the report has three seeds, and they do not decide"
 
