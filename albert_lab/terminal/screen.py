@@ -50,13 +50,14 @@ def print_on(console: Console, folder: Path, analysis: Analysis) -> None:
 
 def compared(a: Analysis, b: Analysis, table: pd.DataFrame) -> str:
     """The rows and scores of the main tables that two reports have: both means, and the second
-    minus the first; at most LINES lines.
+    minus the first; at most LINES lines. Of tables that share none, all scores that both have.
 
     Args:
         table: as analysis.compare_summaries() gives it.
     """
     lines = []
-    for metric in (name for name in a.main if name in b.main):
+    known = [name for name in a.metrics if name in table.index.get_level_values("metric")]
+    for metric in [name for name in known if name in a.main and name in b.main] or known:
         unit = a.unit(metric)
         points = unit.replace("%", "points")
         for row in (row for row in a.rows if (metric, row) in table.index):
