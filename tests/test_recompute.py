@@ -220,7 +220,7 @@ def of_verdicts(kind: str, spec: str, page: Path) -> str:
         ]
         return "\n\n" + "\n".join(lines) + "\n\n"
     from_scratch, of_encoder = ({line.claim.short: line for line in of} for of in on_scoreboard())
-    lines = ["| the paper says | by loss | by tasks | measured | where |", "|---|---|---|---|---|"]
+    lines = ["| claim | by loss | by tasks | measured | where |", "|---|---|---|---|---|"]
     for name in re.split(r";\s+", spec):
         line = from_scratch.get(name) or of_encoder[name]
         found, said = line.by, wording.words_of(line)

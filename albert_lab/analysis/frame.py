@@ -177,7 +177,9 @@ class Frame:
             **self.own_units,
             **units(),
         }
-        return "nats" if metric.endswith("_loss") else known.get(metric, "")
+        if metric.endswith(("_loss", "_degrees")):
+            return "nats" if metric.endswith("_loss") else "degrees"
+        return known.get(metric, "")
 
     def documents_of(self, metric: str) -> Mapping[str, _Arrays]:
         """The n and the sum of a metric by document, for each run that has them. [documents]"""

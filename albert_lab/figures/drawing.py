@@ -195,7 +195,8 @@ def finish(
         ),
     )
     rows = -(-len(by_label) // columns)
-    text = textwrap.fill(literal(title), int(width * CHARACTERS_PER_INCH * 0.85))
+    unbroken = literal(title).replace(" = ", "\u00a0=\u00a0")
+    text = textwrap.fill(unbroken, int(width * CHARACTERS_PER_INCH * 0.85))
     figure.set_size_inches(
         width, height + LEGEND_ROW_INCHES * rows + TITLE_INCHES * (text.count("\n") + 1)
     )

@@ -31,11 +31,9 @@ def first(analysis: Analysis) -> list[str]:
     the paper.
     """
     records = [run.record for run in analysis.study.runs]
-    lines = (
-        [_conversions(analysis), _floors(analysis), _cost(records), _departures(records)]
-        if records
-        else []
-    )
+    lines = [_conversions(analysis), _floors(analysis)] if records else []
+    if any(record.training.steps for record in records):
+        lines += [_cost(records), _departures(records)]
     return [line for line in lines if line]
 
 

@@ -75,11 +75,12 @@ def _seeds_needed(plan: Plan) -> list[str]:
     needed: dict[str, int] = {}
     if (plan.report_folder / EXPERIMENT).exists():
         from albert_lab.analysis.analysis import read  # these load pandas
+        from albert_lab.analysis.verdict import Outcome
         from albert_lab.report.wording import short
 
         with suppress(ConfigError):  # damaged: it is written anew
             for verdict in read(plan.report_folder).verdicts:
-                if verdict.seeds_needed and verdict.outcome.value == "undecided":
+                if verdict.seeds_needed and verdict.outcome is Outcome.UNDECIDED:
                     needed.setdefault(printable(short(verdict.claim)), verdict.seeds_needed)
     fewest = sorted(needed, key=needed.__getitem__)[:MOST_CLAIMS]
     return [

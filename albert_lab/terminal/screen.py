@@ -65,7 +65,8 @@ def compared(a: Analysis, b: Analysis, table: pd.DataFrame) -> str:
             means = [numbers.value(line[mean], unit) for mean in ("mean_a", "mean_b")]
             ends = [numbers.value(line[end], points) for end in ("low", "high")]
             interval = "" if numbers.MISSING in ends else f"[{', '.join(ends)}]"
-            difference = f"{numbers.value(line['difference'], points)} {points}"
+            sign = "+" if line["difference"] > 0 else ""
+            difference = f"{sign}{numbers.value(line['difference'], points)} {points}"
             heading = f"{a.heading(metric)} {unit}"
             lines.append([heading, printable(row), *means, difference, interval])
     header = ["score", "row", "A", "B", "B − A", "95 % interval"]
