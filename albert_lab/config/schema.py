@@ -135,7 +135,6 @@ class RunConfig(Section):
     ffn_block: str = default(PARTS["ffn_block"])
     position_encoding: str = default(PARTS["position_encoding"])
     attention_scope: Literal["all", "within-segments"] = default(PARTS["attention_scope"])
-    norm_placement: Literal["post", "pre"] = default(PARTS["norm_placement"])
     layer_scales: Literal["none", "learned"] = default(PARTS["layer_scales"])
     conversion: ConversionConfig = default(ConversionConfig())
     seed: int = Seed

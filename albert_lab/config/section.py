@@ -55,7 +55,7 @@ def complete(section: BaseModel) -> dict[str, Any]:
 # What this package has of the settings that own code can add values to (own_code.DICTS).
 BUILT_IN = {
     "attention_block": ("standard",),
-    "ffn_block": ("standard", "glu"),
+    "ffn_block": ("standard",),
     "position_encoding": ("learned", "rope"),
     "model.hidden_act": ("gelu_new", "gelu", "relu"),
     "optimizer": ("lamb", "adamw", "muon"),
@@ -68,6 +68,5 @@ PARTS = {
     "ffn_block": "standard",
     "position_encoding": "learned",
     "attention_scope": "all",
-    "norm_placement": "post",
     "layer_scales": "none",
 }

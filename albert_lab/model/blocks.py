@@ -4,7 +4,6 @@ of positions.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import torch
@@ -97,7 +96,6 @@ class Block(nn.Module, ABC):
         self.build(shape)
         self.layer_norm = nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps)
         self.dropout = nn.Dropout(shape.dropout)
-        self.norms_first = shape.norm_placement == "pre"
 
     @abstractmethod
     def build(self, shape: EncoderShape) -> None:
@@ -109,15 +107,11 @@ class Block(nn.Module, ABC):
         compute: Callable[[Tensor], Tensor],
         scale: nn.Module = UNSCALED,
     ) -> Tensor:
-        """Hidden states [batch, sequence, hidden] plus what the block computes of them, scaled.
-
-        The LayerNorm is after the residual, as in ALBERT and BERT (modeling.py), or before the
-        block (Xiong et al. 2020, arXiv 2002.04745).
+        """Hidden states [batch, sequence, hidden] plus what the block computes of them, scaled;
+        then the LayerNorm, as in ALBERT and BERT (modeling.py).
         """
         # Dropout after the FFN too, as released; for ALBERT, transformers creates this dropout but
         # never applies it.
-        if self.norms_first:
-            return hidden_states + self.dropout(scale(compute(self.layer_norm(hidden_states))))
         return self.layer_norm(hidden_states + self.dropout(scale(compute(hidden_states))))
 
 
@@ -192,26 +186,8 @@ class FfnBlock(Block):
         return self.output(self.activation(self.intermediate(hidden_states)))
 
 
-class Glu(FfnBlock):
-    """An FFN with a gate (Shazeer 2020, arXiv 2002.05202); two thirds of the size, so it has as
-    many parameters.
-    """
-
-    def build(self, shape: EncoderShape) -> None:
-        size = round(shape.intermediate_size * 2 / 3)
-        super().build(replace(shape, intermediate_size=size))
-        # A matrix of its own, since LAMB and Muon use the norm of each.
-        self.gate = nn.Linear(shape.hidden_size, size)
-
-    def compute(self, hidden_states: Tensor) -> Tensor:
-        """See FfnBlock."""
-        return self.output(
-            self.activation(self.gate(hidden_states)) * self.intermediate(hidden_states)
-        )
-
-
 ATTENTION_BLOCKS: dict[str, type[AttentionBlock]] = {"standard": AttentionBlock}
-FFN_BLOCKS: dict[str, type[FfnBlock]] = {"standard": FfnBlock, "glu": Glu}
+FFN_BLOCKS: dict[str, type[FfnBlock]] = {"standard": FfnBlock}
 POSITION_ENCODINGS: dict[str, type[PositionEncoding]] = {"learned": PositionEncoding, "rope": Rope}
 
 

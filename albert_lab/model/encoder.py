@@ -80,11 +80,6 @@ class Encoder(nn.Module):
         self.attention_scales = nn.ModuleList(scale(shape) for _ in self.layers)
         self.ffn_scales = nn.ModuleList(scale(shape) for _ in self.layers)
         self.positions = POSITION_ENCODINGS[shape.position_encoding](shape)
-        # With a LayerNorm before each block, nothing else would normalise what the heads read.
-        is_pre = shape.norm_placement == "pre"
-        self.output_norm = (
-            nn.LayerNorm(shape.hidden_size, eps=shape.layer_norm_eps) if is_pre else nn.Identity()
-        )
 
     def forward(
         self,
@@ -115,9 +110,7 @@ class Encoder(nn.Module):
             hidden_states = self.ffn_blocks[ffn](hidden_states, self.ffn_scales[layer])
             if output_hidden_states:
                 kept.append(hidden_states)
-        return EncoderOutput(
-            self.output_norm(hidden_states), tuple(kept) if output_hidden_states else None
-        )
+        return EncoderOutput(hidden_states, tuple(kept) if output_hidden_states else None)
 
 
 def initialize(module: nn.Module, std: float, generator: torch.Generator) -> None:

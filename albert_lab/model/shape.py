@@ -36,7 +36,6 @@ class EncoderShape:
     ffn_block: str = PARTS["ffn_block"]
     position_encoding: str = PARTS["position_encoding"]
     attention_scope: str = PARTS["attention_scope"]
-    norm_placement: str = PARTS["norm_placement"]
     layer_scales: str = PARTS["layer_scales"]
 
     @classmethod

@@ -28,7 +28,7 @@ _SAME_IN_TRAINING = (
         "budget.unit",
         "budget.value",
     ),
-    *("projection", "attention_block", "ffn_block", "position_encoding", "norm_placement"),
+    *("projection", "attention_block", "ffn_block", "position_encoding"),
     "layer_scales",
     *("batch_size", "length_schedule", "max_sequence_length", "evaluation", "seed"),
 )

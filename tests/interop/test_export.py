@@ -63,10 +63,8 @@ def test_an_exported_bert_computes_the_same_in_transformers(spiece, own_home, hi
 # Each part of the encoder and its built-in values; only the first of each is that of transformers.
 CONVERTED = {f"{part}={default}" for part, default in PARTS.items()}
 REFUSED = {
-    "ffn_block=glu",
     "position_encoding=rope",
     "attention_scope=within-segments",
-    "norm_placement=pre",
     "layer_scales=learned",
 }
 SHARED = {  # blocks of attention and of FFN: the layout, None if it is refused

@@ -228,7 +228,7 @@ def test_more_positions_are_copies_of_the_last():
     [
         ({"hidden_size": H * 2}, "hidden_size"),
         ({"vocab_size": 7}, "vocab_size"),
-        ({"ffn_block": "glu"}, "ffn_block"),
+        ({"position_encoding": "rope"}, "position_encoding"),
         ({"max_position_embeddings": 8}, "max_position_embeddings"),
         ({"projection": False}, "projection=always"),
         ({"layer_scales": "none"}, "layer_scales=learned"),

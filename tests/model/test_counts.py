@@ -47,7 +47,7 @@ def test_all_counts_that_the_paper_prints_are_ours_but_for_six_that_no_way_of_co
         [],
         ["embedding_size=48", "sharing=not-shared", "max_sequence_length=40"],
         ["inter_sentence=none", "masking=official"],
-        ["inter_sentence=three-way", "sharing=groups", "ffn_block=glu"],
+        ["inter_sentence=three-way", "sharing=groups", "position_encoding=rope"],
     ],
     ids=" ".join,
 )

@@ -29,14 +29,6 @@ def output(built, ids=IDS, segments=None, mask=None):
     ).last_hidden_state
 
 
-def test_a_norm_before_the_blocks_leaves_the_residual_stream_unnormalised():
-    pre = encoder("norm_placement=pre")
-    block, states = pre.ffn_blocks[0], torch.randn(2, 8, 48)
-    expected = states + block.compute(block.layer_norm(states))  # pyright: ignore[reportCallIssue]
-    torch.testing.assert_close(block(states), expected)
-    torch.testing.assert_close(output(pre).mean(-1), torch.zeros(2, 8), atol=1e-5, rtol=0)
-
-
 def test_rotary_positions_depend_on_distances_alone():
     rope = encoder("position_encoding=rope").positions
     query, key = (torch.randn(1, 2, 1, 24).expand(1, 2, 8, 24) for _ in range(2))

@@ -15,7 +15,7 @@ SECONDS_OF_TOKEN = 1e-5
 
 
 @pytest.mark.parametrize(
-    "overrides", [[], ["sharing=not-shared", "inter_sentence=none"], ["ffn_block=glu"]]
+    "overrides", [[], ["sharing=not-shared", "inter_sentence=none"], ["position_encoding=rope"]]
 )
 def test_flops_and_disk_are_those_that_the_model_is_counted_to_take(corpus, own_home, overrides):
     plan = toy_plan(corpus, "budget.value=10", *overrides)

@@ -113,7 +113,11 @@ WIDER = {
             [],
             "max_sequence_length",
         ),
-        (from_trunk({"ffn_block": "glu"}, ffn_block=["glu", "standard"]), [], "ffn_block"),
+        (
+            from_trunk({"position_encoding": "rope"}, position_encoding=["rope", "learned"]),
+            [],
+            "position_encoding",
+        ),
         (ARMS, ["budget.stop_at=0.5"], "leaves nothing to do"),
         (CHAIN | {"start_from": [WIDER]}, ["model.num_layers=2,4"], "intermediate_size"),
     ],
