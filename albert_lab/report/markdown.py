@@ -67,11 +67,7 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
     """
     experiment, study = analysis.experiment, analysis.study
     main = tables.main_table(analysis)
-    others = [
-        tables.ensembles_table(analysis),
-        tables.tasks_table(analysis),
-        *tables.other_tables(analysis),
-    ]
+    others = [tables.tasks_table(analysis), *tables.other_tables(analysis)]
     commands = dict.fromkeys(point.command for point in study.points)
     counted = plain(wording.claims_counted(analysis))
     if len(experiment.claims) > 1:

@@ -124,22 +124,3 @@ def runs_table(analysis: Analysis) -> Table:
         if name in runs
     ]
     return Table(["row", "run", "steps", "training loss", "seconds", "finished"], body)
-
-
-def ensembles_table(analysis: Analysis) -> Table:
-    """The averages of several fine-tunings of one run, beside their median and the paper's
-    ensemble.
-    """
-    asked, body = analysis.study.experiment.ensemble, list[list[str]]()
-    for line in analysis.study.ensembles:
-        numbers = [str(len(line.members)), f"{line.single:.1f}", f"{line.ensemble:.1f}"]
-        body.append(
-            [
-                f"{line.title}, {line.row}",
-                *numbers,
-                asked.paper.get(line.column, "") if asked else "",
-            ]
-        )
-    return Table(
-        ["task and row", "members", "median of single ones %", "ensemble %", "paper's"], body
-    )

@@ -113,15 +113,6 @@ class Link(Record):
     keep: Keep
 
 
-class EnsembleRow(Record):
-    """The average of at most `members` fine-tunings of the best run; paper has the cells of the
-    paper.
-    """
-
-    members: int = Field(gt=1)
-    paper: dict[str, str] = Field(default={})
-
-
 class Answer(Record):
     """The sentence that answers the question of a table if these claims, named by their `short`,
     are decided so.
@@ -155,7 +146,6 @@ class Experiment(Record):
     finetuning_seeds: Annotated[tuple[Annotated[int, Seed], ...] | None, Distinct] = Field(
         default=None, min_length=1
     )
-    ensemble: EnsembleRow | None = None
     claims: tuple[Claim, ...] = ()
     answers: tuple[Answer, ...] = ()
     figures: Annotated[tuple[FigureName, ...], Distinct] = ("learning-curves",)

@@ -243,7 +243,8 @@ def plan_all(
     known = finetunings.choose_tasks(columns, to_stderr, tasks)
     plans = []
     for experiment in experiments:
-        if tasks is None and experiment.ensemble and not known.keys() & {*experiment.columns}:
+        has_task = bool(known.keys() & {*experiment.columns})
+        if tasks is None and experiment.finetuning_seeds and not has_task:
             to_stderr(f"{experiment.name}: left out, for none of its tasks has its files")
         else:
             plans.append(plan_study(experiment, overrides, tasks, lambda _: None))

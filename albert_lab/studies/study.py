@@ -1,5 +1,5 @@
-"""The data of a report: what a plan has made, and its files: the experiment, its points, its runs
-and its ensembles.
+"""The data of a report: what a plan has made, and its files: the experiment, its points, and its
+runs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Annotated
 from omegaconf import OmegaConf
 from pydantic import Field, model_validator
 
-from albert_lab import files, own_code, paths
+from albert_lab import files, own_code
 from albert_lab.config.section import Seed
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import Name, Record
@@ -24,8 +24,6 @@ from albert_lab.storage import write_atomically
 from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
 from albert_lab.studies.experiment import read as read_experiment
 from albert_lab.studies.plan import Plan, Point
-from albert_lab.tasks.records import output_folder, summarize
-from albert_lab.tasks.task import load_task
 
 EXPERIMENT, STUDY = "experiment.yaml", "study.json"
 TEXTS = ("report.md", "report.html", "results.csv")  # see report/report.py
@@ -58,20 +56,6 @@ class StudyPoint(Record, extra="ignore"):  # older files say more, here and belo
         return self
 
 
-class EnsembleLine(Record, extra="ignore"):
-    """An ensemble of the fine-tunings of one run on a task; main scores in percent.
-
-    single is the median of all fine-tunings; members are the scores of those that were averaged.
-    """
-
-    column: str
-    title: str
-    row: str
-    single: float
-    members: tuple[float, ...]
-    ensemble: float
-
-
 class OwnMeasure(Record):
     """How a measure of own code is shown, so that a report is read without that code."""
 
@@ -87,7 +71,6 @@ class _StudyFile(Record):
     """
 
     points: tuple[StudyPoint, ...] = Field(min_length=1)
-    ensembles: tuple[EnsembleLine, ...]
     first_seeds: tuple[int, ...] | None = None
     question: str | None = None
     own_measures: dict[str, OwnMeasure] = Field(default={}, exclude_if=lambda own: not own)
@@ -95,8 +78,7 @@ class _StudyFile(Record):
 
 @dataclass(frozen=True)
 class Study:
-    """An experiment with the points that were asked for, its finished runs, and a line per task
-    that was averaged.
+    """An experiment with the points that were asked for, and its finished runs.
 
     first_seeds are those that the first command of the study asked for, so that seeds that were
     added when its results had been seen are known; None if it is not known.
@@ -105,7 +87,6 @@ class Study:
     experiment: Experiment
     points: Sequence[StudyPoint]
     runs: Sequence[ReportedRun]
-    ensembles: Sequence[EnsembleLine] = ()
     first_seeds: Sequence[int] | None = None
     question: str | None = None
     own_measures: Mapping[str, OwnMeasure] = field(default_factory=dict)
@@ -174,9 +155,7 @@ def begin(plan: Plan) -> None:
     """
     if not (plan.report_folder / EXPERIMENT).exists():
         points = tuple(_point(item, {}, "") for item in plan.points)
-        noted = _StudyFile(
-            points=points, ensembles=(), first_seeds=_first_seeds(plan), question=plan.question
-        )
+        noted = _StudyFile(points=points, first_seeds=_first_seeds(plan), question=plan.question)
         write_atomically(plan.report_folder / STUDY, noted.model_dump_json(indent=1) + "\n")
 
 
@@ -250,15 +229,14 @@ def places_of_runs(reports: Path) -> dict[str, tuple[str, str]]:
 
 
 def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> Study:
-    """The points of a plan, its finished runs with their fine-tunings, and its ensembles.
+    """The points of a plan, and its finished runs with their fine-tunings.
 
     Args:
         failures: the reasons of runs that failed, by name.
 
-    Raises: see runs.from_weights.layers_of() and ensembles().
+    Raises: see runs.from_weights.layers_of().
     """
     experiment = plan.experiment
-    averaged = ensembles(plan.points, experiment.ensemble.members) if experiment.ensemble else []
     points = [_point(item, failures, command) for item in plan.points]
     # by --include
     further = own_code.included().keys() - {Path(file).name for file in experiment.include}
@@ -286,7 +264,6 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
         experiment,
         points,
         collected,
-        averaged,
         _first_seeds(plan),
         question=plan.question,
         own_measures=own,
@@ -337,48 +314,3 @@ def _reason(item: Point, failures: Mapping[str, str]) -> str:
         if name in failures:
             return f"{name}: {failures[name]}"
     return f"not finished: {item.pretraining}".removesuffix(": missing")
-
-
-def ensembles(planned: Sequence[Point], members: int) -> list[EnsembleLine]:
-    """One line per task: the fine-tunings of its best run, single and averaged (Tables 9 and 10).
-
-    The best run is the one with the highest median over its fine-tunings; a task with no finished
-    run has no line.
-
-    Args:
-        members: the maximum number of fine-tunings, best first on the dev set.
-
-    Raises:
-        DamagedFileError, MissingDataError: the scores of a fine-tuning, or the task's data, are
-            missing.
-    """
-    from albert_lab.tasks.ensembles import ensemble
-
-    lines = []
-    for column, name in planned[0].tasks.items():
-        finished = [
-            (item, records)
-            for item in planned
-            if (records := finetunings.finished(item.run, name, item.seeds))
-        ]
-        if not finished:
-            continue
-        item, records = max(finished, key=lambda of_run: summarize(of_run[1]).value)
-        task = load_task(name)
-        files = [
-            output_folder(item.run.folder, task.name, record.seed) / "best.npz"
-            for record in records
-        ]
-        averaged, singles = ensemble(
-            task, files, paths.tasks_data(), scale=item.config.scale.name, best=members
-        )
-        line = EnsembleLine(
-            column=column,
-            title=task.title,
-            row=", ".join(item.labels.values()),
-            single=summarize(records).value,
-            members=tuple(singles),
-            ensemble=task.main_score(averaged.values),
-        )
-        lines.append(line)
-    return lines
