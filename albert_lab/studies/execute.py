@@ -55,7 +55,8 @@ def execute(plan: Plan, options: Options, on_timed: Callable[[], None] = lambda:
     to_stderr(f"runs: {len(plan.family)}, to train: {len(points)}")
     if not points:
         return Outcome()
-    study.check_free(plan.report_folder, (study.EXPERIMENT, *study.TEXTS))
+    pictures = (f"{figure}.png" for figure in plan.experiment.figures)
+    study.check_free(plan.report_folder, (study.EXPERIMENT, *study.TEXTS, *pictures))
     _check_tasks(points)
     at_once = 1
     if options.is_here:

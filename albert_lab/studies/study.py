@@ -140,13 +140,26 @@ def check_free(folder: Path, names: Iterable[str]) -> None:
     """Raises ConfigError if files of these names in the folder of a report are of the user, since
     no report is there.
     """
-    if (folder / STUDY).exists():
+    if _is_report(folder):
         return
-    for name in names:
+    for name in (STUDY, *names):
         if (folder / name).exists():
             raise ConfigError(
                 f"{folder} is no report, and its {name} would be overwritten: move it"
             )
+
+
+def _is_report(folder: Path) -> bool:
+    """Whether the study.json of a folder is a study's, as it is, even damaged, beside an
+    experiment.yaml.
+    """
+    if (folder / EXPERIMENT).exists():
+        return (folder / STUDY).exists()
+    try:
+        read_points(folder)
+    except (ConfigError, DamagedFileError):
+        return False
+    return True
 
 
 def begin(plan: Plan) -> None:

@@ -62,7 +62,9 @@ def test_a_report_is_replaced_by_the_same_question_alone(corpus, own_home, tmp_p
     ), "again"
 
 
-@pytest.mark.parametrize("name", ["report.md", "experiment.yaml"])
+@pytest.mark.parametrize(
+    "name", ["report.md", "experiment.yaml", "study.json", "learning-curves.png"]
+)
 def test_a_file_of_the_user_where_a_report_belongs_is_told_before_anything_is_trained(
     corpus, own_home, name
 ):
