@@ -3,16 +3,16 @@ a terminal.
 """
 
 import json
-import textwrap
+import math
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rich.columns import Columns
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -25,9 +25,12 @@ from albert_lab.training.log import METRICS
 
 POLL_SECONDS = 0.5
 RECENT_SECONDS = 240.0
+SEEN_SHARE = 0.02  # of the work: done, it shows a speed
 TAIL_BYTES = 4096  # of a log: its last line is within
 RUNNING = ("starting", "training", "scoring", "tuning")  # states of a run that has a process
-BAR, SEED_WIDTH, OTHER_LINES = 8, 21, 9  # lines beside the title and the rows
+TRAINED_SHARE = 0.9  # of a run's work; the rest are its scores
+STYLES = {"done": "green", "FAILED": "bold red", "waiting": "dim", "stopped": "dim"}
+CELL_WIDTH = 20  # characters of a run
 
 
 @dataclass(frozen=True)
@@ -44,49 +47,54 @@ class WatchedRun:
     work: float = 1.0
     finetunings: tuple[tuple[Path, float], ...] = ()
 
+    @property
+    def title(self) -> str:
+        return f"{self.row}, seed {self.seed}"
+
+    @property
+    def total_work(self) -> float:
+        return self.work + sum(work for _, work in self.finetunings)
+
 
 @dataclass(frozen=True)
 class Progress:
-    """What the files of a run say: the share of its budget, seconds that are left, step, loss;
-    fine-tunings done.
+    """What the files of a run say.
 
-    state: waiting, starting, training, scoring, tuning, stopped, FAILED or done.
+    state is waiting, starting, training, scoring, trained, tuning, stopped, FAILED or done; work is
+    what is done of the run's. While it trains, there are seconds that are left, step and loss.
     """
 
-    state: str = "waiting"
-    share: float = 0.0
-    left: float | None = None
+    state: str
+    work: float
+    share: float
+    left: float = 0.0
     step: int = 0
-    loss: float | None = None
-    tuned: int = 0
-    work: float = 0.0
-
-    @property
-    def mark(self) -> str:
-        """What is said of it without a terminal; empty before it trains."""
-        return self.state if self.state in ("done", "FAILED") else "training" if self.step else ""
+    loss: float = 0.0
 
 
 def read(run: WatchedRun) -> Progress:
     """The progress of a run from the last training line of its log, its records, and its lock."""
-    is_done, is_running = (run.folder / RECORD).exists(), is_locked(run.folder)
     line = _last_line(run.folder / METRICS)
-    # the last tenth are its scores
-    share = 1.0 if is_done else 0.9 * min(line.get("share") or 0.0, 1.0)
     tuned = [work for file, work in run.finetunings if file.exists()]
-    if is_done:
-        state = (
-            "done" if len(tuned) == len(run.finetunings) else "tuning" if is_running else "trained"
-        )
+    is_running = is_locked(run.folder)
+    share = TRAINED_SHARE * min(line.get("share", 0.0), 1.0)
+    if (run.folder / RECORD).exists():
+        share = 1.0
+        state = "tuning" if is_running else "trained"
+        if len(tuned) == len(run.finetunings):
+            state = "done"
     elif (run.folder / FAILURE).exists():
         state = "FAILED"
-    elif is_running:
-        state = "starting" if not share else "scoring" if line["share"] >= 1 else "training"
-    else:
+    elif not is_running:
         state = "stopped" if share else "waiting"
-    step, loss = line.get("step", 0), line.get("loss")
-    left = line.get("seconds_left") if state == "training" else None
-    return Progress(state, share, left, step, loss, len(tuned), share * run.work + sum(tuned))
+    elif share == TRAINED_SHARE:
+        state = "scoring"
+    else:
+        state = "training" if share else "starting"
+    work = share * run.work + sum(tuned)
+    if state != "training":
+        return Progress(state, work, share)
+    return Progress(state, work, share, line["seconds_left"], line["step"], line["loss"])
 
 
 def _last_line(file: Path) -> dict[str, Any]:
@@ -109,8 +117,13 @@ def _tail(file: Path) -> list[str]:
 
 @dataclass
 class Watch:
-    """What is watched, and since when; `expected` are the seconds that all work takes, as soon as
-    a speed is known.
+    """What is watched, and since when.
+
+    Attributes:
+        expected: the seconds that all work takes, as soon as a speed is known.
+        now: the progress of each run at the last look, at which `gone` seconds had gone by.
+        before: the work that was done when the first run was started here; None before that.
+        recent_seconds, recent_work: what went by and was done since then, the past counting less.
     """
 
     title: str
@@ -118,66 +131,63 @@ class Watch:
     log: Path
     expected: float | None = None
     started: float = field(default_factory=time.monotonic)
-    prepared: float | None = None  # seconds until the first run was started
-    before: float | None = None  # work that was done before
-    # seconds gone and work done, of the last minutes
-    seen: deque[tuple[float, float]] = field(default_factory=deque)
+    now: dict[WatchedRun, Progress] = field(default_factory=dict)
+    gone: float = 0.0
+    before: float | None = None
+    recent_seconds: float = 0.0
+    recent_work: float = 0.0
 
-    def look(self) -> dict[WatchedRun, Progress]:
-        """The progress of every run now."""
-        found = {run: read(run) for run in self.runs}
-        done = sum(progress.work for progress in found.values())
-        self.before = done if self.before is None else self.before
-        if self.prepared is None and (
-            done > self.before or any(p.state == "starting" for p in found.values())
-        ):
-            self.prepared = self.gone
-        self.seen.append((self.gone, done))
-        while self.gone - self.seen[0][0] > RECENT_SECONDS:
-            self.seen.popleft()
-        return found
+    def look(self) -> None:
+        """Read the progress of every run."""
+        gone_before = self.gone
+        done_before = self.done
+        self.gone = time.monotonic() - self.started
+        self.now = {run: read(run) for run in self.runs}
+        if self.before is not None:
+            # A machine may become busy, so what was minutes ago counts little.
+            fading = math.exp((gone_before - self.gone) / RECENT_SECONDS)
+            self.recent_seconds = fading * self.recent_seconds + self.gone - gone_before
+            self.recent_work = fading * self.recent_work + self.done - done_before
+        elif self.running:
+            self.before = self.done
 
     @property
-    def gone(self) -> float:
-        return time.monotonic() - self.started
+    def running(self) -> list[WatchedRun]:
+        """The runs that have a process."""
+        return [run for run, progress in self.now.items() if progress.state in RUNNING]
 
-    def share(self, found: dict[WatchedRun, Progress]) -> float:
-        """The share of the work of the study that is done."""
-        return sum(progress.work for progress in found.values()) / max(self._total, 1e-9)
+    @property
+    def done(self) -> float:
+        """The work that is done."""
+        return sum(progress.work for progress in self.now.values())
 
-    def left(self, found: dict[WatchedRun, Progress]) -> float | None:
-        """Seconds, no fewer than of the slowest run: at the speed of the last minutes, since a
-        machine may become busy.
+    @property
+    def total(self) -> float:
+        """All work; runs without steps may have none, of which any share is of one."""
+        return sum(run.total_work for run in self.runs) or 1.0
 
-        Until they show any progress it is the speed so far, and early on the expected one.
-        """
-        done = sum(progress.work for progress in found.values())
-        since, before = self.prepared or 0.0, self.before or 0.0
-        if done - before < 0.02 * self._total:
+    @property
+    def left(self) -> float | None:
+        """Seconds, no fewer than of the slowest run: the expected ones until the speed is seen."""
+        if self.before is None or self.done - self.before < SEEN_SHARE * self.total:
             return self.expected
-        if (
-            self.seen
-            and self.gone - self.seen[0][0] > RECENT_SECONDS / 2
-            and self.seen[0][1] < done
-        ):
-            since, before = max(since, self.seen[0][0]), self.seen[0][1]
-        pace = (self.gone - since) / (done - before)
-        return max(
-            pace * (self._total - done), *(progress.left or 0.0 for progress in found.values())
-        )
+        pace = self.recent_seconds / self.recent_work
+        slowest = max(progress.left for progress in self.now.values())
+        return max(pace * (self.total - self.done), slowest)
 
     @property
-    def _total(self) -> float:
-        return sum(run.work + sum(work for _, work in run.finetunings) for run in self.runs)
+    def summary(self) -> str:
+        """The time that is gone and left."""
+        left = "starting" if self.left is None else f"about {clock(self.left)} left"
+        return f"{clock(self.gone)} gone, {left}"
 
 
 @contextmanager
 def watching(watch: Watch, console: Console) -> Iterator[None]:
     """Show the progress of runs within this context, whoever trains them."""
     stop = threading.Event()
-    thread = threading.Thread(
-        target=_live if console.is_terminal else _plain, args=(console, watch, stop), daemon=True
-    )
+    show = _draw if console.is_terminal else _tell
+    thread = threading.Thread(target=show, args=(console, watch, stop), daemon=True)
     thread.start()
     try:
         yield
@@ -186,146 +196,106 @@ def watching(watch: Watch, console: Console) -> Iterator[None]:
         thread.join()
 
 
-def _live(console: Console, watch: Watch, stop: threading.Event) -> None:
+def _draw(console: Console, watch: Watch, stop: threading.Event) -> None:
+    """Draw the view again and again; what is beyond the terminal's height is cut by rich."""
     with Live(
         console=console,
         auto_refresh=False,
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
-    ) as now:
+    ) as live:
         while not stop.is_set():
-            now.update(view(watch, watch.look(), console.width, console.height), refresh=True)
+            watch.look()
+            live.update(view(watch, console.width), refresh=True)
             stop.wait(POLL_SECONDS)
+        live.update("")  # rich shows the last one in full, and could not remove it then
 
 
-def _plain(console: Console, watch: Watch, stop: threading.Event) -> None:
-    """A line when the text is ready, and when a run starts and ends."""
-
-    def say(line: str) -> None:
-        console.print(line, soft_wrap=True)
-
-    said = {run: progress.mark for run, progress in watch.look().items()}
-    is_timed = is_ready = is_stopping = is_last = False
-    say(f"{watch.title} All lines: {watch.log}")
+def _tell(console: Console, watch: Watch, stop: threading.Event) -> None:
+    """Say each event in a line."""
+    watch.look()
+    told = set(_events(watch))
+    console.print(f"{watch.title} All lines: {watch.log}", soft_wrap=True)
+    is_last = False
     while not is_last:
         is_last = stop.wait(POLL_SECONDS)
-        found = watch.look()
-        if watch.expected is not None and not is_timed:
-            is_timed = True
-            say(f"about {clock(watch.expected)} left, by two seconds of steps")
-        if watch.prepared is not None and not is_ready:
-            is_ready = True
-            say(f"text, vocabulary and floors are ready: {clock(watch.prepared)} gone")
-        left, share = watch.left(found), watch.share(found)
-        about = (
-            f"; study {share:.0%}, about {clock(left)} left"
-            if left is not None and share < 1
-            else ""
-        )
-        for run, progress in found.items():
-            if progress.mark not in (said[run], ""):
-                say(f"{run.row}, seed {run.seed}: {progress.mark}, {clock(watch.gone)} gone{about}")
-            said[run] = progress.mark
-        if signals.exit_code() is not None and not is_stopping:
-            is_stopping = True
-            say(_of_ctrl_c(found))
+        watch.look()
+        for event in _events(watch):
+            if event not in told:
+                share = watch.done / watch.total
+                console.print(f"{event}; study {share:.0%}, {watch.summary}", soft_wrap=True)
+        told.update(_events(watch))
 
 
-def view(watch: Watch, found: dict[WatchedRun, Progress], width: int, height: int) -> Group:
-    """The rows by their labels and seeds, a bar a run; what happens now; a bar of the whole study.
-    It fits.
+def _events(watch: Watch) -> list[str]:
+    """What has happened until now."""
+    events = []
+    if watch.expected is not None:
+        events.append("two seconds of steps are timed")
+    if watch.before is not None:
+        events.append("text, vocabulary and floors are ready")
+    for run, progress in watch.now.items():
+        if progress.state in ("training", "done", "FAILED"):
+            events.append(f"{run.title}: {progress.state}")
+    if signals.exit_code() is not None:
+        events.append(_of_ctrl_c(watch))
+    return events
+
+
+def view(watch: Watch, width: int) -> Group:
+    """A bar of the whole study; what happens now; the rows by their labels, each with its runs.
+
+    Rows that are not done come first.
     """
-    cells = {(run.row, run.seed): progress for run, progress in found.items()}
-    seeds = sorted({run.seed for run in watch.runs})
-    rows = [*dict.fromkeys(run.row for run in watch.runs)]
-    used = min(max(map(len, rows)), max(width // 3, width - SEED_WIDTH * len(seeds)))
-    bars_fit = used + SEED_WIDTH * len(seeds) <= width
-    most_seeds = max(1, (width - used - 3) // (SEED_WIDTH if bars_fit else 9))
-    title = textwrap.wrap(watch.title, width)
-    shown = _rows_that_fit(rows, cells, max(1, height - OTHER_LINES - len(title)))
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("", no_wrap=True, max_width=used, overflow="ellipsis")
-    for seed in seeds[:most_seeds]:
-        table.add_column(f"seed {seed}", no_wrap=True)
-    for row in shown:
-        table.add_row(
-            Text(row),
-            *(_cell(cells.get((row, seed), Progress("")), bars_fit) for seed in seeds[:most_seeds]),
-        )
-    hidden = {"rows": len(rows) - len(shown), "seeds": len(seeds) - most_seeds}
-    more = [f"{number} more {name}" for name, number in hidden.items() if number > 0]
-    left, share = watch.left(found), watch.share(found)
-    text = f"{clock(watch.gone)} gone, " + (
-        "starting" if left is None else f"about {clock(left)} left"
-    )
     study = Table.grid(padding=(0, 1))
-    study.add_row(
-        _line(text, "bold"), ProgressBar(total=1, completed=share, width=30), f"{share:4.0%}"
-    )
-    below = [_of_ctrl_c(found), f"All lines: {watch.log}"]
-    texts = [
-        _line(text)
-        for text in (*(["; ".join(more)] if more else []), "", _now(watch, found), *below)
+    share = watch.done / watch.total
+    bar = ProgressBar(total=1, completed=share, width=30)
+    study.add_row(_line(watch.summary, "bold"), bar, f"{share:4.0%}")
+
+    cells: dict[str, list[Text]] = {}
+    for run, progress in watch.now.items():
+        cells.setdefault(run.row, []).append(_cell(run, progress))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, max_width=width // 3, overflow="ellipsis")
+    table.add_column()
+    unfinished = {run.row for run, progress in watch.now.items() if progress.state != "done"}
+    for row in sorted(cells, key=lambda row: row not in unfinished):
+        table.add_row(Text(row), Columns(cells[row], width=CELL_WIDTH))
+    lines = (_now(watch), _of_ctrl_c(watch), f"All lines: {watch.log}", "")
+    return Group(Text(watch.title, style="bold"), study, *map(_line, lines), table)
+
+
+def _cell(run: WatchedRun, progress: Progress) -> Text:
+    """A run by its seed: its state, or how much is trained, and the time that is left."""
+    words = progress.state
+    if progress.state == "training":
+        words = f"{progress.share:.0%} {clock(progress.left)}"
+    return Text(f"seed {run.seed} {words}", style=STYLES.get(progress.state, "cyan"))
+
+
+def _now(watch: Watch) -> str:
+    """What is trained now, or the last line of the log."""
+    trained = [
+        f"{run.title}: step {progress.step:,}, loss {progress.loss:.2f}"
+        for run, progress in watch.now.items()
+        if progress.state == "training"
     ]
-    heading = (Text(line, style="bold") for line in title)
-    return Group(*heading, study, Text(), table, *texts)
+    last_lines = _tail(watch.log)[-1:] or ["preparing text, vocabulary and floors"]
+    return "; ".join(trained[:2] or last_lines)
 
 
-def _of_ctrl_c(found: dict[WatchedRun, Progress]) -> str:
+def _of_ctrl_c(watch: Watch) -> str:
     """What Ctrl-C does; after it, what is waited for."""
     if signals.exit_code() is None:
         return "Ctrl-C keeps everything; the same command goes on."
-    running = [f"{run.row}, seed {run.seed}" for run, now in found.items() if now.state in RUNNING]
-    waited_for = "; ".join(running) or "processes"
+    waited_for = "; ".join(run.title for run in watch.running) or "processes"
     # The names last, which a narrow terminal may cut.
     return f"Stopping (Ctrl-C again ends what has nothing to save); not ended yet: {waited_for}"
 
 
 def _line(text: str, style: str = "dim") -> Text:
     return Text(text, style=style, no_wrap=True, overflow="ellipsis")
-
-
-def _rows_that_fit(
-    rows: Sequence[str], cells: dict[tuple[str, int], Progress], most: int
-) -> list[str]:
-    """As many rows as fit, those that are trained now first, in their order."""
-    active = {
-        row
-        for (row, _), progress in cells.items()
-        if progress.state in ("starting", "training", "tuning")
-    }
-    return sorted(sorted(rows, key=lambda row: row not in active)[:most], key=rows.index)
-
-
-def _now(watch: Watch, found: dict[WatchedRun, Progress]) -> str:
-    """What is trained now, or the last line of the log."""
-    trained = [
-        f"{run.row}, seed {run.seed}: step {p.step:,}" + (f", loss {p.loss:.2f}" if p.loss else "")
-        for run, p in found.items()
-        if p.state == "training"
-    ]
-    return "; ".join(trained[:2]) or next(
-        iter(_tail(watch.log)[-1:]), "preparing text, vocabulary and floors"
-    )
-
-
-def _cell(progress: Progress, bar_fits: bool) -> Table | Text:
-    if progress.state == "tuning":
-        return Text(f"tuning {progress.tuned + 1}", style="cyan")
-    if progress.state != "training":
-        styles = {"done": "green", "FAILED": "bold red", "waiting": "dim", "stopped": "dim"}
-        return Text(progress.state, style=styles.get(progress.state, ""))
-    if not bar_fits:
-        return Text(f"{progress.share:.0%}")
-    grid, bar = (
-        Table.grid(padding=(0, 1)),
-        ProgressBar(total=1, completed=progress.share, width=BAR),
-    )
-    grid.add_row(
-        bar, f"{progress.share:.0%}", "" if progress.left is None else clock(progress.left)
-    )
-    return grid
 
 
 def clock(seconds: float) -> str:
