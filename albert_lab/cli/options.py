@@ -81,8 +81,6 @@ _SLURM = (
     "same command, later, submits what is missing, or writes the report."
 )
 Slurm = Annotated[str | None, option(_SLURM, "OPTIONS")]
-_BY_HAND = "Start nothing: print a command line for each run, for any other scheduler."
-ByHand = Annotated[bool, flag("--by-hand", _BY_HAND)]
 _DRY_RUN = "Print the runs with the time and disk that they need; write nothing."
 DryRun = Annotated[bool, flag("--dry-run", _DRY_RUN)]
 
@@ -101,6 +99,5 @@ class StudyOptions:
     tasks: str | None
     jobs: int | None
     slurm: str | None
-    by_hand: bool
     dry_run: bool
     as_json: bool

@@ -140,7 +140,7 @@ def _to_train(plans: "Sequence[Plan]", options: StudyOptions) -> "tuple[list[Pla
     from albert_lab.studies.study import renamed_if_taken
     from albert_lab.terminal.plans import costs
 
-    how = Options(options.jobs, options.slurm, options.by_hand)
+    how = Options(options.jobs, options.slurm)
     plans = [renamed_if_taken(plan, to_stderr) for plan in plans]
     if options.dry_run:
         data, text = costs(plans, how)
@@ -165,13 +165,10 @@ def _add(
         tasks: of.Tasks = None,
         jobs: of.Jobs = None,
         slurm: of.Slurm = None,
-        by_hand: of.ByHand = False,
         dry_run: of.DryRun = False,
         as_json: of.Json = False,
     ) -> None:
-        if by_hand and slurm is not None:
-            raise ConfigError("--by-hand and --slurm: give one of them")
-        options = StudyOptions(tasks, jobs, slurm, by_hand, dry_run, as_json)
+        options = StudyOptions(tasks, jobs, slurm, dry_run, as_json)
         (run_paper if name == "paper" else run_study)(name, overrides or [], options)
 
     app.command(

@@ -1,5 +1,5 @@
 """The execution of a plan: the runs that it lacks are trained as child processes or as jobs of
-Slurm, or by hand.
+Slurm.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from albert_lab.runs import finetunings, preparing, results
 from albert_lab.runs import run as runs
 from albert_lab.studies import prices, study
 from albert_lab.studies.children import launch
-from albert_lab.studies.jobs import Job, Options, jobs_of, print_commands
+from albert_lab.studies.jobs import Job, Options, jobs_of
 from albert_lab.studies.plan import Plan, Point, look
 from albert_lab.studies.slurm import submit
 from albert_lab.tasks.task import SPLITS
@@ -74,11 +74,7 @@ def execute(plan: Plan, options: Options, on_timed: Callable[[], None] = lambda:
     if options.is_here:
         outcome.code = launch(jobs, at_once, _on_end(points, outcome))
     else:
-        unprepared = preparing.lacking(point.run for point in points)
-        if options.by_hand:
-            print_commands(jobs, unprepared)
-        else:
-            submit(jobs, unprepared, options)
+        submit(jobs, preparing.lacking(point.run for point in points), options)
     if outcome.failures and not outcome.code:
         outcome.code = _code_of_failures(plan, outcome)
     return outcome

@@ -1,7 +1,5 @@
 """The jobs of a plan: the command line that trains each run, and how jobs are started."""
 
-import os
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_lab import own_code, paths
-from albert_lab.messages import to_stdout
-from albert_lab.runs import preparing
-from albert_lab.runs import run as runs
 from albert_lab.studies.plan import Point
 
 
@@ -20,17 +15,15 @@ class Options:
     """How runs are trained, as on the command line.
 
     jobs is the number of runs at a time, 0 for one a GPU; None: one here, and of Slurm as many as
-    it starts. slurm has the options of sbatch, None without Slurm; with by_hand, command lines are
-    only printed.
+    it starts. slurm has the options of sbatch, None without Slurm.
     """
 
     jobs: int | None = None
     slurm: str | None = None
-    by_hand: bool = False
 
     @property
     def is_here(self) -> bool:
-        return self.slurm is None and not self.by_hand
+        return self.slurm is None
 
 
 class Job(NamedTuple):
@@ -70,20 +63,3 @@ def _command(point: Point, processes: int) -> list[str]:
     if point.tasks and point.with_random:
         command.append("--with-random")
     return [*command, *own_code.options(), *(f"--conf={folder}" for folder in paths.own_conf)]
-
-
-def print_commands(jobs: Sequence[Job], unprepared: Sequence[runs.Run]) -> None:
-    """Print one line per run on stdout, after one that prepares data, if any is missing."""
-    settings = [
-        f"{key}={text}" for key, text in sorted(os.environ.items()) if key.startswith("ALBERT_LAB_")
-    ]
-    start = f"cd {shlex.quote(os.getcwd())} && "
-    if settings:
-        start += shlex.join(["env", *settings]) + " "
-    if unprepared:
-        for command in preparing.commands(unprepared):
-            to_stdout(f"# first, and alone:\n{start}{shlex.join(command)}")
-    for job in jobs:
-        if job.parent:
-            to_stdout(f"# after the line of {job.parent.name}:")
-        to_stdout(start + shlex.join(job.command))

@@ -29,11 +29,9 @@ from albert_lab.terminal.console import PlainConsole
 def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
     """Train the missing runs of a study, in sight, and write its report.
 
-    Returns the exit code, and the analysis of the study; None if no run is done, if it was stopped,
-    or if lines to run by hand are printed.
+    Returns the exit code, and the analysis of the study; None if no run is done, or if it was
+    stopped.
     """
-    if options.by_hand and plan.to_train:  # stdout has the lines
-        return execute(plan, options).code, None
     with _shown(plan) if options.is_here else nullcontext() as watch:
 
         def on_timed() -> None:

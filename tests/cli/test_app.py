@@ -28,7 +28,6 @@ from albert_lab.studies import experiment
         (["report", "nowhere", "--publish"], "nowhere"),
         (["compare", "nowhere", "nowhere"], "nowhere"),
         (["sop-vs-nsp", "--jobs", "1000000000"], "1000000000"),
-        (["sop-vs-nsp", "--slurm", "", "--by-hand"], "--slurm"),
         (["sop-vs-nsp", "--tasks", "mnly"], "mnli"),
         (["sop-vs-nsp", "--tasks", "none,cola"], "none"),
         (["finetune", "nowhere"], "nowhere"),
