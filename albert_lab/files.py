@@ -12,15 +12,17 @@ import textwrap
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     StringConstraints,
     TypeAdapter,
     ValidationError,
+    model_validator,
 )
 
 from albert_lab.errors import DamagedFileError
@@ -34,6 +36,40 @@ class Record(BaseModel):
     """A part of a file: frozen, without unknown keys and without numbers that are not finite."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def ten_digits(number: str) -> str:
+    """A number of a JSON file with ten digits, as reports have: no mean shows more."""
+    return f"{float(number):.10g}"
+
+
+class Signed(Record):
+    """A record with the digest of its numbers: a file that was edited is no record.
+
+    Attributes:
+        SIGNED: the fields with the numbers.
+        digest: set by signed(); None in older files.
+    """
+
+    SIGNED: ClassVar[frozenset[str]]
+    digest: str | None = Field(default=None, exclude_if=lambda digest: digest is None)
+
+    def signed(self) -> Self:
+        return self.model_copy(update={"digest": self._digest_of_numbers()})
+
+    def _digest_of_numbers(self) -> str:
+        """The digest of numbers with the digits that reports have; those that are not there do not
+        count, so that a further optional one changes none.
+        """
+        text = self.model_dump_json(include=set(self.SIGNED), exclude_none=True)
+        numbers = json.loads(text, parse_float=ten_digits, parse_int=ten_digits)
+        return digest_of(json.dumps(numbers, sort_keys=True, ensure_ascii=False).encode())
+
+    @model_validator(mode="after")
+    def _has_its_numbers(self) -> Self:
+        if self.digest and self.digest != self._digest_of_numbers():
+            raise ValueError(f"changed by hand: {', '.join(sorted(self.SIGNED))}")
+        return self
 
 
 def check_distinct(values: Sequence[Hashable] | None) -> Sequence[Hashable] | None:

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from albert_lab import files
 from albert_lab.config.section import having
 from albert_lab.errors import DamagedFileError
-from albert_lab.files import Record, check_distinct
+from albert_lab.files import Record, Signed, check_distinct
 from albert_lab.runs import results
 from albert_lab.runs.results import RunRecord
 from albert_lab.score import Score, loss_name
@@ -66,7 +66,7 @@ class FilledColumn(Record, extra="ignore"):  # records from before say more of t
         }
 
 
-class ReportedRun(Record):
+class ReportedRun(Signed):
     """All data of a run in a report.
 
     Attributes:
@@ -75,6 +75,8 @@ class ReportedRun(Record):
         curve: its evaluations during training, oldest first.
         layers: the change by each layer, for each choice of tokens; empty if not measured.
     """
+
+    SIGNED = frozenset({"curve", "layers"})
 
     record: RunRecord
     columns: tuple[FilledColumn, ...] = ()
@@ -168,7 +170,7 @@ def file_of(report: Path, run: str) -> Path:
 def write(report: Path, run: ReportedRun) -> None:
     """Write a run into a report's folder, atomically: a line of JSON a part, with ten digits."""
     content = json.loads(
-        run.model_dump_json(), parse_float=lambda text: float(results.ten_digits(text))
+        run.signed().model_dump_json(), parse_float=lambda text: float(files.ten_digits(text))
     )
     # its file may be in a folder of this machine alone
     tokenizer = content["record"]["config"]["tokenizer"]

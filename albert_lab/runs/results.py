@@ -2,7 +2,6 @@
 of a run.
 """
 
-import json
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,12 +13,11 @@ from pydantic import BaseModel, Field, field_serializer, field_validator, model_
 
 from albert_lab import __version__, files, own_code, paths
 from albert_lab.config.schema import RESULTS_VERSION, ConversionConfig, RunConfig
-from albert_lab.config.schema import digest as digest_of
 from albert_lab.config.section import default, having
 from albert_lab.data.corpus import REPEATED
 from albert_lab.data.shards import Shards
 from albert_lab.errors import DamagedFileError
-from albert_lab.files import Name, Record
+from albert_lab.files import Name, Record, Signed
 from albert_lab.machine import JOBS, cores, cpu_model, whole_number
 from albert_lab.model.counts import count, count_training_flops
 from albert_lab.runs.run import RECORD, Run, StartFrom, read_import
@@ -195,21 +193,17 @@ class Provenance(Record, extra="ignore"):
     jobs: int | None = None
 
 
-def ten_digits(number: str) -> str:
-    """A number of a JSON file with ten digits, as reports have: no mean shows more."""
-    return f"{float(number):.10g}"
-
-
-class RunRecord(Record):
+class RunRecord(Signed):
     """The full record of a finished run; its file is written last and marks the run as done.
 
     own_code and scored_with have the digests of files by their names: of those that the training
     may depend on, and of those with measures. documents are counts and sums of answers by held-out
     document, in the same order for all runs of one evaluation set: of each score on held-out text,
     and of `mlm_loss`. conversion is that of the weights that it started from, if it has another
-    shape. untrained are heads with random weights, of a run of no steps. digest is that of the
-    numbers, set by write(); None in older records.
+    shape. untrained are heads with random weights, of a run of no steps.
     """
+
+    SIGNED = frozenset({"scores", "documents", "training"})
 
     name: Name
     results_version: int = Field(strict=True, ge=1, le=RESULTS_VERSION)
@@ -228,22 +222,6 @@ class RunRecord(Record):
     documents: dict[str, Documents] = Field(default={})
     conversion: Conversion | None = default(None)
     untrained: tuple[str, ...] = default(())
-    digest: str | None = Field(default=None, exclude_if=lambda digest: digest is None)
-
-    def digest_of_numbers(self) -> str:
-        """The digest of scores and cost, with the digits that reports have; numbers that are not
-        there do not count, so that a further optional one changes none.
-        """
-        numbers = self.model_dump_json(
-            include={"scores", "documents", "training"}, exclude_none=True
-        )
-        return digest_of(json.loads(numbers, parse_float=ten_digits, parse_int=ten_digits))
-
-    @model_validator(mode="after")
-    def _has_its_numbers(self) -> "RunRecord":
-        if self.digest and self.digest != self.digest_of_numbers():
-            raise ValueError("its scores, documents or training were changed by hand")
-        return self
 
     @model_validator(mode="after")
     def _is_of_its_run(self) -> "RunRecord":
@@ -393,8 +371,7 @@ def _stage_of(stage: "StageData") -> Stage:
 
 
 def write(folder: Path, record: RunRecord) -> None:
-    signed = record.model_copy(update={"digest": record.digest_of_numbers()})
-    write_atomically(folder / RECORD, signed.model_dump_json(indent=2) + "\n")
+    write_atomically(folder / RECORD, record.signed().model_dump_json(indent=2) + "\n")
 
 
 def read(folder: Path, name: str | None = None) -> RunRecord | None:

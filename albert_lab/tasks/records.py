@@ -12,7 +12,7 @@ from pydantic import Field
 from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data.files import digest_path
-from albert_lab.files import Record
+from albert_lab.files import Record, Signed
 from albert_lab.score import Documents, Score, wilson
 from albert_lab.tasks.task import KINDS, SPLITS, TaskConfig, TaskSettings, load_start
 
@@ -64,7 +64,7 @@ class Attempt(Record):
     diverged: tuple[str, ...]
 
 
-class FinetuningRecord(Record, extra="ignore"):
+class FinetuningRecord(Signed, extra="ignore"):
     """One fine-tuning. best is the best of all evaluations on dev, last that after the last step;
     never mix them.
 
@@ -72,6 +72,8 @@ class FinetuningRecord(Record, extra="ignore"):
     are sums of the main score of best by blocks of dev examples (of a correlation,
     metrics.jackknife). Older records have more keys.
     """
+
+    SIGNED = frozenset({"best", "last", "documents"})
 
     task: str
     title: str

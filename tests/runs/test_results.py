@@ -2,7 +2,7 @@ import json
 import subprocess
 
 import pytest
-from records import toy_record
+from records import toy_column, toy_finetuning, toy_record
 
 from albert_lab import score
 from albert_lab.config.compose import load
@@ -83,6 +83,24 @@ def test_scores_that_were_changed_by_hand_are_refused_in_a_run_and_in_a_report(
         file.write_text(text.replace(before, after))
         with pytest.raises(DamagedFileError, match=f"{file.name}.*changed by hand"):
             read()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("71.5", "75.5"), ('"mlm_accuracy": 30.25', '"mlm_accuracy": 32.25')]
+)
+def test_fine_tunings_and_curves_that_were_changed_by_hand_are_refused_in_a_report(
+    tmp_path, before, after
+):
+    record = toy_record()
+    column = toy_column(toy_finetuning(record.name, "mrpc", 71.5).signed())
+    point = {"step": 6, "training_seconds": 1.0, "share": 0.5, "tokens": 9, "mlm_accuracy": 30.25}
+    reported.write(tmp_path, ReportedRun(record=record, columns=(column,), curve=(point,)))
+    assert reported.read(tmp_path, record.name)
+    file = reported.file_of(tmp_path, record.name)
+    assert before in file.read_text()
+    file.write_text(file.read_text().replace(before, after))
+    with pytest.raises(DamagedFileError, match=f"{file.name}.*changed by hand"):
+        reported.read(tmp_path, record.name)
 
 
 def test_a_log_whose_evaluation_lacks_a_number_is_named(tmp_path):
