@@ -107,8 +107,8 @@ def test_a_damaged_file_of_a_run_is_named_and_other_commands_continue(
 # Other files that stand alone
 
 
-def scores() -> bytes:
-    """A file of scores of a fine-tuning."""
+def arrays() -> bytes:
+    """A file of arrays, as of measures."""
     content = io.BytesIO()
     np.savez_compressed(content, ids=np.arange(50), logits=np.ones((50, 3)))
     return content.getvalue()
@@ -135,7 +135,7 @@ def read_shards(file: Path) -> None:
 
 
 ALONE: dict[str, tuple[Any, Callable[[Path], object]]] = {
-    "best.npz": (scores(), files.read_arrays),
+    "right.npz": (arrays(), files.read_arrays),
     "mine.yaml": (
         files.read_yaml(paths.CONF / "task" / "mnli.yaml"),
         lambda file: load_task(str(file)),

@@ -272,14 +272,14 @@ def _take_over(item: Finetuning, other: Run) -> None:
     """
     start, task, seed = item
     record = item._replace(start=other).current
-    theirs = output_folder(other.folder, task.name, seed)
-    if item.current or record is None or not theirs.is_dir():
+    if item.current or record is None:
         return
     before = load_start(task)
     if before:
         _take_over(item._replace(task=before), other)
-    outputs = output_folder(start.folder, task.name, seed)
-    shutil.copytree(theirs, outputs, dirs_exist_ok=True)
+    weights = output_folder(other.folder, task.name, seed)
+    if weights.is_dir():
+        shutil.copytree(weights, output_folder(start.folder, task.name, seed), dirs_exist_ok=True)
     identity = identity_of(start.name, start.config, task, seed)
     record = record.model_copy(update={"run": start.name, "identity": identity})
     write_atomically(

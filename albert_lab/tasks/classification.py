@@ -13,7 +13,7 @@ from albert_lab.tasks import metrics
 from albert_lab.tasks.batches import Features, cut_pair, join
 from albert_lab.tasks.examples import TextExample
 from albert_lab.tasks.heads import PooledHead
-from albert_lab.tasks.kind import NaProbs, Predictions, Scored, Scores, TaskKind
+from albert_lab.tasks.kind import NaProbs, Outputs, Predictions, Scored, TaskKind
 
 
 class Kind(TaskKind):
@@ -53,9 +53,11 @@ class Kind(TaskKind):
         shares = np.bincount(labels) / len(labels)
         return float(-sum(share * math.log(share) for share in shares if share))
 
-    def predict(self, examples: Sequence[TextExample], scores: Scores) -> Predictions:
+    def predict(
+        self, examples: Sequence[TextExample], features: Features, outputs: Outputs
+    ) -> Predictions:
         """The most probable label, or the number."""
-        values = scores["values"]
+        values = outputs["values"]
         if self.form.labels is None:
             return values[:, 0].tolist(), None
         return [self.form.labels[number] for number in values.argmax(axis=1)], None

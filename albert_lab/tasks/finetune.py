@@ -19,15 +19,14 @@ from albert_lab.config.schema import digest
 from albert_lab.data.files import digest_path
 from albert_lab.messages import Say
 from albert_lab.score import Score, by_block, wilson
-from albert_lab.storage import replacing, write_atomically
+from albert_lab.storage import write_atomically
 from albert_lab.tasks import records
 from albert_lab.tasks.batches import Features, TaskBatch, training_items
 from albert_lab.tasks.examples import subsample
-from albert_lab.tasks.kind import Scores, load_kind
+from albert_lab.tasks.kind import load_kind
 from albert_lab.tasks.metrics import bag_of_words, jackknife
 from albert_lab.tasks.model import InitialModel, TaskModel, build_model
 from albert_lab.tasks.records import (
-    SCORES,
     WEIGHTS,
     Attempt,
     Evaluation,
@@ -109,8 +108,6 @@ def finetune(
         checkpoint.save_weights(outputs / WEIGHTS, tuning.best_weights)
     else:  # those of a fine-tuning that was killed before its record
         (outputs / WEIGHTS).unlink(missing_ok=True)
-    with replacing(outputs / SCORES) as partial, partial.open("wb") as file:
-        np.savez_compressed(file, **best.scores)  # pyright: ignore[reportArgumentType]
     record = FinetuningRecord(
         task=task.name,
         title=task.title,
@@ -176,12 +173,11 @@ class _Examples(NamedTuple):
 
 
 class _Evaluated(NamedTuple):
-    """An evaluation on dev: the scores of every example as they are saved, its answer before the
-    threshold of no answer, and its share of the main score, or value of the jackknife.
+    """An evaluation on dev: the answer to every example before the threshold of no answer, and its
+    share of the main score, or value of the jackknife.
     """
 
     evaluation: Evaluation
-    scores: Scores
     answers: Sequence[Any]
     values: Sequence[float]
 
@@ -303,8 +299,7 @@ class _Finetuning:
         """The scores of the model on dev after `step` steps."""
         task, kind = self.kind.task, self.kind
         dev, features, _ = self.dev_set
-        scores = kind.collect(dev, features, self._outputs(model))
-        answers, na_probs = kind.predict(dev, scores)
+        answers, na_probs = kind.predict(dev, features, self._outputs(model))
         scored = kind.score(dev, answers, na_probs)
         # A share of each example, if the main score is a mean over examples.
         columns = [scored.shares.get(name, []) for name in task.main]
@@ -328,7 +323,7 @@ class _Finetuning:
         values = shares or jackknife(
             lambda *sides: task.main_score(kind.score(*sides).values), dev, answers
         )
-        return _Evaluated(evaluation, scores, answers, values)
+        return _Evaluated(evaluation, answers, values)
 
     def _outputs(self, model: TaskModel) -> dict[str, np.ndarray]:
         """The scores of the model's head for every item of dev, in order."""

@@ -77,8 +77,6 @@ class SpanHead(nn.Module):
     def scores(self, hidden_states: Tensor, pooled: Tensor, batch: TaskBatch) -> dict[str, Tensor]:
         """The best spans of each row, [rows, candidates]: start, end, score (the sum of their
         logits).
-
-        norms [rows, 2] are the logarithms of the normalizers of start and end probabilities.
         """
         logits = self._logits(hidden_states, batch)
         count = min(self.settings.n_best, hidden_states.shape[1])
@@ -86,8 +84,7 @@ class SpanHead(nn.Module):
         starts, ends = (values.masked_fill(elsewhere, _MASKED).topk(count) for values in logits)
         # The same ends for every start.
         ends = [end[:, None] for end in ends]
-        best = _best_spans(starts, ends, batch, self.settings)
-        return best | {"norms": torch.stack([values.logsumexp(-1) for values in logits], dim=-1)}
+        return _best_spans(starts, ends, batch, self.settings)
 
     def _logits(self, hidden_states: Tensor, batch: TaskBatch) -> list[Tensor]:
         # Differs from the release: padding cannot be chosen, since the loss would depend on its

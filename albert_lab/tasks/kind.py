@@ -17,7 +17,7 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.batches import Features
 from albert_lab.tasks.task import KINDS, TaskConfig, TaskSettings
 
-Scores = dict[str, np.ndarray]
+Outputs = Mapping[str, np.ndarray]  # a head's scores of every item, by name
 NaProbs = Sequence[float] | None  # no-answer probabilities, if there may be no answer
 Predictions = tuple[Sequence[Any], NaProbs]  # with the answer to each example: label, text or index
 
@@ -38,11 +38,8 @@ class Scored(NamedTuple):
 
 
 class TaskKind(ABC):
-    """One kind of task for one task: features, head, and the way from scores to answers and their
-    official scores.
-
-    collect() and average() are those of heads whose scores are `values`: one probability per answer
-    [items, answers], or a number.
+    """One kind of task for one task: features, head, and the way from the head's scores to answers
+    and their official scores.
     """
 
     def __init__(self, task: TaskConfig, settings: TaskSettings) -> None:
@@ -69,7 +66,7 @@ class TaskKind(ABC):
         """
 
     @abstractmethod
-    def predict(self, examples: Sequence[Any], scores: Scores) -> Predictions:
+    def predict(self, examples: Sequence[Any], features: Features, outputs: Outputs) -> Predictions:
         """The answer to each example."""
 
     @abstractmethod
@@ -83,18 +80,6 @@ class TaskKind(ABC):
         self, examples: Sequence[Any], answers: Sequence[Any], na_probs: NaProbs = None
     ) -> Scored:
         """The official scores of the answers to all examples."""
-
-    def collect(
-        self, examples: Sequence[Any], features: Features, outputs: Mapping[str, np.ndarray]
-    ) -> Scores:
-        """Scores of each example, in the form that is saved and averaged, from the scores of each
-        item.
-        """
-        return {"ids": np.array([example.id for example in examples]), "values": outputs["values"]}
-
-    def average(self, members: Sequence[Scores]) -> Scores:
-        """Scores of an ensemble from the scores of its members on the same examples."""
-        return members[0] | {"values": np.mean([member["values"] for member in members], axis=0)}
 
 
 def load_kind(task: TaskConfig, settings: TaskSettings) -> TaskKind:

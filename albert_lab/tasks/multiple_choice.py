@@ -14,7 +14,7 @@ from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.batches import Features, join
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.heads import PooledHead
-from albert_lab.tasks.kind import NaProbs, Predictions, Scored, Scores, TaskKind
+from albert_lab.tasks.kind import NaProbs, Outputs, Predictions, Scored, TaskKind
 from albert_lab.tasks.task import NUM_SPECIAL_TOKENS
 
 
@@ -65,8 +65,11 @@ class Kind(TaskKind):
         counts = Counter(features.targets["options"].tolist())
         return sum(math.log(count) * (number / counts.total()) for count, number in counts.items())
 
-    def predict(self, examples: Sequence[ChoiceExample], scores: Scores) -> Predictions:
-        return scores["values"].argmax(axis=1).tolist(), None
+    def predict(
+        self, examples: Sequence[ChoiceExample], features: Features, outputs: Outputs
+    ) -> Predictions:
+        """The place of the most probable option."""
+        return outputs["values"].argmax(axis=1).tolist(), None
 
     def constant(self, examples: Sequence[ChoiceExample]) -> Sequence[Any]:
         """The place that is right most often, or the last option of a question with fewer."""

@@ -17,9 +17,7 @@ from albert_lab.score import Documents, Score, wilson
 from albert_lab.tasks.task import KINDS, SPLITS, TaskConfig, TaskSettings, load_start
 
 FOLDER = "finetuning"
-# In the output folder: weights for fine-tunings that start from them, and scores of examples for
-# ensembles.
-WEIGHTS, SCORES = "model.safetensors", "best.npz"
+WEIGHTS = "model.safetensors"  # in the output folder, for fine-tunings that start from them
 # Increment it with every change of results: older fine-tunings are then repeated.
 FINETUNING_VERSION = 2
 REMEDY = (
@@ -128,9 +126,7 @@ def record_file(folder: Path, task: str, seed: int) -> Path:
 
 
 def output_folder(folder: Path, task: str, seed: int) -> Path:
-    """The folder of a fine-tuning's predictions, scores and weights, below the folder of its
-    run.
-    """
+    """The folder of a fine-tuning's weights, if they are kept, below the folder of its run."""
     return record_file(folder, task, seed).with_suffix("")
 
 

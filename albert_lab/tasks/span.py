@@ -3,7 +3,7 @@ SQuAD tasks.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -15,7 +15,7 @@ from albert_lab.tasks.alignment import AlignedText, align
 from albert_lab.tasks.batches import Features, join
 from albert_lab.tasks.examples import SpanExample
 from albert_lab.tasks.heads import NO_SPAN, SpanHead, SpanOrNothingHead
-from albert_lab.tasks.kind import NaProbs, Predictions, Scored, Scores, TaskKind
+from albert_lab.tasks.kind import NaProbs, Outputs, Predictions, Scored, TaskKind
 from albert_lab.tasks.task import NUM_SPECIAL_TOKENS
 
 _THINNING_SEED = 1606
@@ -31,12 +31,10 @@ _TARGETS = (
     "start",
     "end",
 )
-# The spans of an example, in characters of its context, with their log-probabilities.
-Spans = dict[tuple[int, int], float]
 
 
 @cache
-def windows(num_tokens: int, size: int, stride: int) -> list[tuple[int, ...]]:
+def windows(num_tokens: int, size: int, stride: int) -> list[list[int]]:
     """Windows over a context, one per stride; the last one ends with the context (run_squad_v1.py
     of the release).
 
@@ -46,19 +44,17 @@ def windows(num_tokens: int, size: int, stride: int) -> list[tuple[int, ...]]:
     firsts = [0]
     while firsts[-1] + size < num_tokens:
         firsts.append(firsts[-1] + min(size, stride))
-    spans = np.array([(first, min(first + size, num_tokens)) for first in firsts])
-    most = np.full(num_tokens, -np.inf)  # the context of each token in its best window
-    best = np.zeros(num_tokens, dtype=np.int64)  # the number of this window, which ascends
-    for number, (first, end) in enumerate(spans):
-        tokens = np.arange(first, end)
-        around = np.minimum(tokens - first, end - 1 - tokens) + 0.01 * (end - first)
-        better = around > most[first:end]
-        most[first:end][better] = around[better]
-        best[first:end][better] = number
+    first = np.array(firsts)[:, None]
+    end = np.minimum(first + size, num_tokens)
+    tokens = np.arange(num_tokens)
+    # [windows, tokens]; negative for a token outside of the window
+    around = np.minimum(tokens - first, end - 1 - tokens)
+    context = np.where(around < 0, -np.inf, around + 0.01 * (end - first))
+    best = context.argmax(axis=0)  # the number of the best window of each token, which ascends
     numbers = np.arange(len(firsts))
     best_firsts = np.searchsorted(best, numbers, "left")
     best_ends = np.searchsorted(best, numbers, "right")
-    return [tuple(row) for row in np.column_stack([spans, best_firsts, best_ends]).tolist()]
+    return np.column_stack([first, end, best_firsts, best_ends]).tolist()
 
 
 class Kind(TaskKind):
@@ -120,82 +116,34 @@ class Kind(TaskKind):
         position = share * float(np.log(lengths[is_span]).mean()) if share else 0.0
         return entropy + position + (entropy / 2 if self.form.unanswerable else 0.0)
 
-    def collect(
-        self, examples: Sequence[SpanExample], features: Features, outputs: Mapping[str, np.ndarray]
-    ) -> Scores:
-        """The n best spans of each example, and the logit of no answer, the minimum over the
-        windows: see pack().
+    def predict(
+        self, examples: Sequence[SpanExample], features: Features, outputs: Outputs
+    ) -> Predictions:
+        """The text of the best span over all windows of an example (empty if there is none), and
+        the probability of no answer, the lowest among them.
         """
-        rows, count = features.targets["example"], len(examples)
-        # One constant per example keeps the order of logits between its windows, which the release
-        # compares.
-        norms = np.zeros((count, 2))
-        if "norms" in outputs:
-            norms.fill(-np.inf)
-            np.logaddexp.at(norms, rows, outputs["norms"])
-        spans: list[Spans] = [{} for _ in examples]
+        rows = features.targets["example"]
+        # The negative score, and the span in characters of the context, so that of equal scores
+        # the first span is the smallest.
+        best = [(math.inf, 0, 0)] * len(examples)
         for row, column in zip(*np.nonzero(np.isfinite(outputs["score"])), strict=True):
             example = int(rows[row])
             context = features.contexts[example]
             shift = features.targets["shift"][row]
             start = context.starts[outputs["start"][row, column] + shift]
             end = context.ends[outputs["end"][row, column] + shift]
+            score = float(outputs["score"][row, column])
             if start < end:
-                score = float(outputs["score"][row, column] - norms[example].sum())
-                earlier = spans[example].get((start, end), -math.inf)
-                spans[example][start, end] = max(score, earlier)
-        lowest = np.full(count, np.inf)
-        if self.form.unanswerable:
-            np.minimum.at(lowest, rows, outputs["no_answer"])
-        return self.pack(np.array([example.id for example in examples]), spans, lowest)
-
-    def pack(self, ids: np.ndarray, spans: Iterable[Spans], no_answer: np.ndarray) -> Scores:
-        """The n best spans: offsets[i] to offsets[i + 1] of starts, ends and scores are those of
-        example i.
-        """
-        best = []
-        for scored in spans:
-            by_score = sorted(scored.items(), key=lambda item: (-item[1], item[0]))
-            best.append(by_score[: self.settings.n_best])
-        every = [item for of_example in best for item in of_example]
-        places = np.array([place for place, _ in every], dtype=np.int64).reshape(-1, 2)
-        packed = {
-            "ids": ids,
-            "offsets": np.cumsum([0, *map(len, best)]),
-            "starts": places[:, 0],
-            "ends": places[:, 1],
-            "scores": np.array([score for _, score in every], dtype=np.float64),
-        }
-        return packed | ({"no_answer": no_answer} if self.form.unanswerable else {})
-
-    def average(self, members: Sequence[Scores]) -> Scores:
-        """The means of the spans' probabilities (0 for a member that does not list the span) and of
-        no_answer.
-
-        Members may differ in windows and tokenizer, since spans count characters.
-        """
-        merged: list[Spans] = []
-        for of_members in zip(*map(_unpack, members), strict=True):
-            sums: Spans = {}
-            for spans in of_members:
-                for span, score in spans.items():
-                    sums[span] = np.logaddexp(sums.get(span, -math.inf), score)
-            count = math.log(len(members))
-            merged.append({span: float(score - count) for span, score in sums.items()})
-        no_answers = [member.get("no_answer", np.zeros(0)) for member in members]
-        return self.pack(members[0]["ids"], merged, np.mean(no_answers, axis=0))
-
-    def predict(self, examples: Sequence[SpanExample], scores: Scores) -> Predictions:
-        """The text of the most probable span (empty if there is none) and the probability of no
-        answer.
-        """
-        places = [next(iter(spans), (0, 0)) for spans in _unpack(scores)]
+                best[example] = min(best[example], (-score, start, end))
         answers = [
-            example.context[slice(*place)] for example, place in zip(examples, places, strict=True)
+            example.context[start:end]
+            for example, (_, start, end) in zip(examples, best, strict=True)
         ]
         if not self.form.unanswerable:
             return answers, None
-        return answers, (1 / (1 + np.exp(-np.clip(scores["no_answer"], -500, 500)))).tolist()
+        lowest = np.full(len(examples), np.inf)
+        np.minimum.at(lowest, rows, outputs["no_answer"])
+        return answers, (1 / (1 + np.exp(-np.clip(lowest, -500, 500)))).tolist()
 
     def constant(self, examples: Sequence[SpanExample]) -> Sequence[str]:
         """The whole context, or no answer if some of the questions are unanswerable."""
@@ -230,10 +178,3 @@ def _first_answer(example: SpanExample, context: AlignedText) -> tuple[int, int]
         if answer.start is not None:
             return context.tokens_of(answer.start, answer.start + len(answer.text))
     return None
-
-
-def _unpack(scores: Scores) -> Iterator[Spans]:
-    """The spans of each example, the best first."""
-    starts, ends, values = (scores[name].tolist() for name in ("starts", "ends", "scores"))
-    for first, end in zip(scores["offsets"][:-1], scores["offsets"][1:], strict=True):
-        yield {(starts[i], ends[i]): values[i] for i in range(first, end)}

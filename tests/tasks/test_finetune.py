@@ -8,12 +8,11 @@ from toy import silent
 from toy_tasks import toy_config, toy_start, toy_task, values_of, write_examples
 
 from albert_lab.data.files import known_digests
-from albert_lab.files import read_arrays
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.score import Score, share, wilson
 from albert_lab.tasks import finetune as module
 from albert_lab.tasks import records as records_module
-from albert_lab.tasks.finetune import SCORES, WEIGHTS, build_optimizer, finetune, signs_of
+from albert_lab.tasks.finetune import WEIGHTS, build_optimizer, finetune, signs_of
 from albert_lab.tasks.kind import load_kind
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.records import (
@@ -36,17 +35,11 @@ def make(start, task, data, seed=0, say=silent, **options) -> FinetuningRecord:
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_record_has_the_official_score_of_the_saved_answers_with_interval_loss_and_sums(
-    tmp_path, name
-):
+def test_a_record_has_the_official_scores_with_interval_and_sums(tmp_path, name):
     data = tmp_path / "data"
     task, start = toy_task(name, data), toy_start(tmp_path / "run")
     record = make(start, task, data)
     assert record == read_record(start.folder, name, 0)
-    outputs = output_folder(start.folder, name, 0)
-    kind, examples = load_kind(task, task.at("smoke")), task.read(data, "dev")[0]
-    official = kind.score(examples, *kind.predict(examples, read_arrays(outputs / SCORES))).values
-    assert {metric: official[metric] for metric in record.best.scores} == values_of(record.best)
     assert set(task.format.scores) <= record.best.scores.keys()
     assert task.main_score(values_of(record.best)) == record.best.main.value
     main, documents = record.best.main, record.documents
@@ -128,11 +121,6 @@ def test_a_stopped_fine_tuning_has_no_record_and_starts_again_with_identical_res
     assert read_record(start.folder, name, 0) is None
     again = make(start, task, data)
     assert (again.best, again.last, again.attempts) == (whole.best, whole.last, whole.attempts)
-    kept, expected = (
-        read_arrays(output_folder(tmp_path / folder, name, 0) / "best.npz")
-        for folder in ("stopped", "whole")
-    )
-    assert all((kept[key] == expected[key]).all() for key in expected)
 
 
 def test_a_stopped_fine_tuning_leaves_no_weights_for_a_later_one(tmp_path):

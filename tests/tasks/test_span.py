@@ -135,20 +135,31 @@ def test_answers_are_substrings_of_the_context_up_to_the_maximal_length(tmp_path
     features = kind.make_features(examples, TOKENIZER, training=False)
     model = build_model(toy_start(tmp_path), kind, 0).eval()
     result = scores_of(model, features.batch(np.arange(len(features.rows)), CPU))
-    scores = kind.collect(
-        examples, features, {key: value.detach().numpy() for key, value in result.items()}
-    )
     lengths = result["end"] - result["start"] + 1
     assert (lengths[torch.isfinite(result["score"])] <= 3).all()
-    answers = kind.predict(examples, scores)[0]
-    assert all(
-        answer and answer in example.context
-        for answer, example in zip(answers, examples, strict=True)
-    )
-    counts = np.diff(scores["offsets"])
-    assert (counts <= kind.settings.n_best).all()
-    assert (scores["scores"] <= 1e-6).all()
-    assert math.isclose(kind.average([scores])["scores"].sum(), scores["scores"].sum())
+    outputs = {key: value.detach().numpy() for key, value in result.items()}
+    for answer, example in zip(kind.predict(examples, features, outputs)[0], examples, strict=True):
+        assert answer
+        assert answer in example.context
+
+
+def test_the_answer_is_the_best_span_of_all_windows_and_of_equal_ones_the_first():
+    _, kind = kind_of("squad2")
+    examples = [asked("DOG")]
+    features = kind.make_features(examples, TOKENIZER, training=False)
+    assert len(features.rows) > 2
+    (context,) = features.contexts
+    starts = features.targets["context_first"]
+    scores = np.full((len(starts), 2), -math.inf, dtype=np.float32)
+    scores[0], scores[1] = (-3.0, -2.0), (-2.0, -math.inf)
+    spans = np.column_stack([starts, starts + 1])
+    no_answer = np.arange(len(starts), dtype=np.float32)
+    outputs = {"score": scores, "start": spans, "end": spans, "no_answer": no_answer}
+    (answer,), na_probs = kind.predict(examples, features, outputs)
+    assert answer == CONTEXT[context.starts[1] : context.ends[1]]
+    assert na_probs == [0.5], "the lowest logit"
+    nowhere = outputs | {"score": np.full_like(scores, -math.inf)}
+    assert kind.predict(examples, features, nowhere)[0] == [""]
 
 
 def test_the_threshold_with_the_best_f1_is_applied():
@@ -157,19 +168,8 @@ def test_the_threshold_with_the_best_f1_is_applied():
         SpanExample("a", "who", "the cat", (Answer("cat", 4),), False),
         SpanExample("b", "who", "the cat", (), True),
     ]
-    scores = kind.pack(np.array(["a", "b"]), [{(4, 7): -0.1}] * 2, np.array([-2.0, 3.0]))
-    outcome = kind.score(examples, *kind.predict(examples, scores))
+    na_probs = [1 / (1 + math.exp(2)), 1 / (1 + math.exp(-3))]
+    outcome = kind.score(examples, ["cat", "cat"], na_probs)
     assert outcome.answers == ["cat", ""]
     assert outcome.values["f1"] == 100
     assert outcome.threshold == pytest.approx(1 / (1 + math.exp(2)))
-
-
-def test_members_with_other_windows_or_tokenizers_are_averaged_by_characters():
-    _, kind = kind_of("squad2")
-    ids = np.array(["a"])
-    one = kind.pack(ids, [{(0, 3): math.log(0.6), (4, 7): math.log(0.3)}], np.array([1.0]))
-    two = kind.pack(ids, [{(4, 7): math.log(0.8)}], np.array([3.0]))
-    both = kind.average([one, two])
-    assert list(zip(both["starts"], both["ends"], strict=True)) == [(4, 7), (0, 3)]
-    assert np.exp(both["scores"]).tolist() == pytest.approx([0.55, 0.3])
-    assert both["no_answer"].tolist() == [2.0]
