@@ -4,6 +4,7 @@ reports below.
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -27,6 +28,7 @@ from albert_lab.studies.claims import Kind
 from albert_lab.studies.study import EXPERIMENT, Study
 
 PAGE, PICTURE, TITLE = "README.md", "claims.png", "# What holds of the paper"
+OF_ENCODERS = "Asked of a trained encoder"
 COLUMNS = ("by loss, or number", "by tasks")  # of the picture
 LOOKS = {
     "yes": (drawing.COLOURS[2], "o"),
@@ -138,7 +140,7 @@ def render(found: Mapping[Path, Analysis], root: Path) -> str:
 def _of_encoders(lines: Sequence[Sentence], root: Path) -> list[str]:
     kinds = [kind for kind in Kind if any(kind in line.kinds for line in lines)]
     return [
-        "## Asked of a trained encoder",
+        f"## {OF_ENCODERS}",
         "Nothing here is trained from scratch: rows start from the weights of a trained encoder, "
         f"which is another question than the paper's. {wording.of_sentences(lines, whose='')}",
         _table(lines, kinds, root),
@@ -182,7 +184,8 @@ def draw(root: Path, out: Path) -> list[Path]:
     Raises:
         MissingDataError: no report there asks a claim of the paper.
     """
-    lines = sentences(reports(root))
+    found = reports(root)
+    lines = sentences(found)
     if not any(line.by for line in lines):
         remedy = (
             f"`albert-lab sop-vs-nsp` makes one, and `albert-lab plot claims {paths.reports()}` "
@@ -190,9 +193,10 @@ def draw(root: Path, out: Path) -> list[Path]:
         )
         raise MissingDataError(f"no report in {root} tests a sentence of the paper: {remedy}")
     files = [out / f"claims.{kind}" for kind in ("png", "svg")]
-    drawing.write(
-        lambda: claims.claims(picture(lines), COLUMNS, LOOKS, wording.of_sentences(lines)), *files
-    )
+    rows = picture(lines)
+    group = f"{OF_ENCODERS}: another question than the paper's"
+    rows += [replace(row, group=group) for row in picture(of_encoders(found))]
+    drawing.write(lambda: claims.claims(rows, COLUMNS, LOOKS, wording.of_sentences(lines)), *files)
     return files
 
 
