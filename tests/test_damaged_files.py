@@ -84,7 +84,7 @@ OF_A_RUN: dict[str, tuple[Any, Callable[[Path], object]]] = {
     runs.RUN_FILE: (None, runs.read),
     runs.FAILURE: (b"the loss is nan\n", lambda folder: runs.failure_in(folder / runs.FAILURE)),
     runs.MACHINE: (
-        {"threads": 2},
+        {"threads": 2, "processes": 1, "jobs": 1},
         lambda folder: runs.use_threads(folder, runs.read(folder).config),
     ),
     runs.IMPORT: ({"missing_parts": ["pooler"], "source": "x"}, runs.read_import),

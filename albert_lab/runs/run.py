@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, TypeAdapter
 
 from albert_lab import files, own_code, paths, storage
 from albert_lab.config.schema import RESULTS_VERSION, Keep, RunConfig, digest
@@ -122,26 +122,24 @@ class Run:
 
 
 def _training_of(name: str) -> object:
-    """What decides the weights of a run of this name; of an imported model, and of a run of an
-    earlier version, its name.
-    """
+    """What decides the weights of a run of this name; of an imported model, its name."""
     run = read(paths.runs() / name)
-    return name if (run.folder / IMPORT).exists() or run.name != name else run.training
+    return name if (run.folder / IMPORT).exists() else run.training
 
 
 def same_training(run: Run) -> Run | None:
     """A finished run with the weights of this one, which is scored on something else; None if there
-    is none, if its weights are gone, or if an earlier version of the results made them.
+    is none, or if its weights are gone.
     """
     described = run.name.rpartition("_")[0]
-    for folder in sorted(paths.runs().glob(f"{glob.escape(described)}_*")):
-        with suppress(ConfigError):  # a damaged one
-            has_files = all((folder / name).exists() for name in (RECORD, "metrics.jsonl"))
-            is_finished = has_files and any(folder.glob("checkpoint/step-*"))
-            if not is_finished or folder.name == run.name:
-                continue
+    for checkpoint in sorted(paths.runs().glob(f"{glob.escape(described)}_*/checkpoint/step-*")):
+        folder = checkpoint.parents[1]
+        is_finished = (folder / RECORD).exists() and (folder / "metrics.jsonl").exists()
+        if folder.name == run.name or not is_finished:
+            continue
+        with suppress(ConfigError):  # damaged, or of an earlier version of the results
             other = read(folder)
-            if other.name == folder.name and other.training == run.training:
+            if other.training == run.training:
                 return other
     return None
 
@@ -162,10 +160,7 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
     }
     if added := added_to(config.corpus, config.added_corpus):
         fingerprints["added_corpus"] = fingerprint(added)
-    run = Run(config, fingerprints, start_from, own_code.of_training())
-    # Own measures were part of names once: such a run goes on under its name.
-    named_before = Run(config, fingerprints, start_from, own_code.included())
-    return named_before if (named_before.folder / RECORD).exists() else run
+    return Run(config, fingerprints, start_from, own_code.of_training())
 
 
 def create(run: Run) -> Path:
@@ -198,15 +193,15 @@ def read(folder: Path) -> Run:
     if not file.is_file():
         raise ConfigError(f"{folder} is no run folder: it has no {RUN_FILE}")
     content = files.read_yaml(file, REMEDY)
-    name, version = content.pop("name", None), content.pop("results_version", None)
-    if version not in range(1, RESULTS_VERSION + 1):
-        known = f"1 to {RESULTS_VERSION} are known here"
+    name = content.pop("name", None)
+    version = content.pop("results_version", None)
+    if version != RESULTS_VERSION:
         raise DamagedFileError(
-            file, f"results_version={version}: {known}; a newer albert-lab may have made it", REMEDY
+            file, f"results_version={version}, and this albert-lab makes {RESULTS_VERSION}", REMEDY
         )
     # in JSON lists become tuples
     run = files.check(file, json.dumps(content, default=str).encode(), Run, REMEDY)
-    if version == RESULTS_VERSION and run.name != name:
+    if run.name != name:
         raise DamagedFileError(
             file, f"changed by hand: its name is {name}, its content that of {run.name}", REMEDY
         )
@@ -236,6 +231,16 @@ def find(text: str) -> Path:
     return fitting[0]
 
 
+class _Machine(Record):
+    """How a run is trained: the threads of each process, the processes on this machine, and the
+    most runs that it ever trained beside, itself too; 0 if that is not known.
+    """
+
+    threads: PositiveInt
+    processes: PositiveInt
+    jobs: NonNegativeInt
+
+
 class _Import(BaseModel):
     """The key of import.json that is read; the file has more."""
 
@@ -245,11 +250,8 @@ class _Import(BaseModel):
 def read_import(folder: Path) -> _Import | None:
     """What an imported model lacks; None if the run is none."""
     file = folder / IMPORT
-    return (
-        files.read_json(file, _Import, "remove the folder, and import the model again")
-        if file.exists()
-        else None
-    )
+    remedy = "remove the folder, and import the model again"
+    return files.read_json(file, _Import, remedy) if file.exists() else None
 
 
 def _is_import_of(name: str, folder: Path) -> bool:
@@ -350,20 +352,17 @@ def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
     """
     file = folder / MACHINE
     processes = config.machine.processes if rank.total == 1 else rank.total_here
+    share = whole_number(THREADS) or cores()
+    threads = config.machine.threads or max(1, share // processes)
     jobs = whole_number(JOBS) or 0
-    began: dict[str, int] = {}
     if file.exists():
         remedy = "remove it: the run then resumes with the threads of this machine"
-        began = {"processes": 1} | files.read_json(file, dict[str, NonNegativeInt], remedy)
-        # The most runs that it ever trained beside, 0 if that is not known.
-        jobs_before = began.get("jobs", 0)
-        jobs = max(jobs, jobs_before) if jobs and jobs_before else 0
-    threads = began.get("threads")
-    if not threads or began["processes"] != processes:
-        share = whole_number(THREADS) or cores()
-        threads = config.machine.threads or max(1, share // processes)
+        began = files.read_json(file, _Machine, remedy)
+        jobs = max(jobs, began.jobs) if jobs and began.jobs else 0
+        if began.processes == processes:
+            threads = began.threads
     if rank.leads:
-        numbers = began | {"threads": threads, "processes": processes, "jobs": jobs}
-        write_atomically(file, json.dumps(numbers) + "\n")
+        now = _Machine(threads=threads, processes=processes, jobs=jobs)
+        write_atomically(file, now.model_dump_json() + "\n")
     os.environ |= {"OMP_NUM_THREADS": str(threads), JOBS: str(jobs)}
     return threads

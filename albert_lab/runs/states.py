@@ -46,14 +46,13 @@ def find_run(name: str) -> Run:
     """A finished or imported run by its name or folder.
 
     Raises:
-        ConfigError: an unknown run, one of another results version, or an unfinished one.
+        ConfigError: an unknown run, or an unfinished one.
     """
     folder = find(name)
     run = read_finished(folder)
     if run.folder.resolve() != folder.resolve():
         raise ConfigError(
-            f"{folder} is not the folder of its run, {run.folder}: check ALBERT_LAB_HOME, or its "
-            "version"
+            f"{folder} is not the folder of its run, {run.folder}: check ALBERT_LAB_HOME"
         )
     return run
 

@@ -6,7 +6,6 @@ from command import own_signals
 from toy import silent, toy_config
 
 from albert_lab import own_code
-from albert_lab.config.schema import RESULTS_VERSION
 from albert_lab.data.prepare import prepare
 from albert_lab.data.shards import open_shards
 from albert_lab.data.tokenizer import load as load_model
@@ -123,22 +122,6 @@ def test_another_evaluation_and_another_name_of_the_text_train_nothing(finished,
     assert runs.same_training(run) is None
 
 
-def test_weights_of_an_earlier_version_of_the_results_are_not_taken(finished, corpus):
-    run = runs.read(finished)
-    older = finished.rename(finished.with_name(f"{finished.name.rpartition('_')[0]}_0a1b2c3d4e5f"))
-    settings = (older / runs.RUN_FILE).read_text().replace(finished.name, older.name)
-    earlier = settings.replace(f"results_version: {RESULTS_VERSION}", "results_version: 1")
-    assert earlier != settings
-    (older / runs.RUN_FILE).write_text(earlier)
-    assert runs.read(older).training == run.training
-    assert runs.same_training(run) is None
-    arms = [
-        runs.plan(toy_config(corpus, "dropout=0.2"), runs.StartFrom(run=name, keep="weights"))
-        for name in (older.name, runs.create(run).name)
-    ]
-    assert arms[0].training != arms[1].training
-
-
 def test_a_record_stays_as_it_was_if_scoring_is_stopped_or_the_weights_are_gone(finished, own):
     before = (finished / results.RECORD).read_bytes()
     file = own(MEASURE)
@@ -148,15 +131,6 @@ def test_a_record_stays_as_it_was_if_scoring_is_stopped_or_the_weights_are_gone(
     assert scored(finished, file) == 4
     assert "the run's weights are gone" in (finished / runs.FAILURE).read_text()
     assert (finished / results.RECORD).read_bytes() == before
-
-
-def test_a_run_that_has_a_measure_in_its_name_goes_on_under_it(finished, own):
-    run = runs.read(finished)
-    own(MEASURE)
-    before = runs.Run(run.config, run.fingerprints, own_code=own_code.included())
-    assert runs.plan(run.config) == run
-    finished.rename(before.folder)
-    assert runs.plan(run.config) == before
 
 
 @pytest.mark.parametrize(

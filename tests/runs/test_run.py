@@ -119,6 +119,7 @@ def test_a_run_that_waits_for_another_process_reports_it_and_can_be_stopped(
     ("before", "after"),
     [
         ("embedding_size: 8", "embedding_size: 9"),
+        (f"results_version: {RESULTS_VERSION}", "results_version: 1"),
         (f"results_version: {RESULTS_VERSION}", "results_version: 99"),
         (f"results_version: {RESULTS_VERSION}", "results_version: [4]"),
     ],
