@@ -1,13 +1,11 @@
 """Preparation of the data of runs."""
 
-import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from albert_lab import own_code
 from albert_lab.config.schema import RunConfig
 from albert_lab.messages import Say
-from albert_lab.runs.run import RECORD, Run
+from albert_lab.runs.run import Run
 
 if TYPE_CHECKING:  # plans of finished runs need none of them
     import numpy as np
@@ -68,17 +66,3 @@ def prepare_all(runs: Iterable[Run], say: Say) -> None:
         )
         for shards in (data.dev, data.train):
             make_pairs(shards, config.inter_sentence, config, **settings)
-
-
-def lacking(runs: Iterable[Run]) -> list[Run]:
-    """The unfinished runs whose shards are missing, one for each set of shards."""
-    from albert_lab.data.prepare import find_shards
-
-    by_shards = {find_shards(run.config): run for run in runs if not (run.folder / RECORD).exists()}
-    return [run for shards, run in by_shards.items() if not shards.is_dir()]
-
-
-def commands(runs: Iterable[Run]) -> list[list[str]]:
-    """The command lines that prepare the data of runs whose folders exist."""
-    program = [sys.executable, "-m", "albert_lab.runs.worker", "--prepare", *own_code.options()]
-    return [[*program, str(run.folder)] for run in runs]

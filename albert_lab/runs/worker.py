@@ -48,7 +48,6 @@ def main(
     include: Sequence[Path] = (),
     *,
     with_random: bool = False,
-    prepare: bool = False,
     time: bool = False,
 ) -> int:
     """Train or resume one run and its fine-tunings on tasks, and return the exit code.
@@ -58,7 +57,6 @@ def main(
     Args:
         include: files of own code, of run and tasks.
         with_random: also fine-tune random weights of its shape.
-        prepare: only prepare its data.
         time: only print the seconds of its training on a token.
 
     Returns:
@@ -73,8 +71,6 @@ def main(
         to_stderr(f"{name}: {text}")
 
     say = say_any if rank.leads else lambda _line: None
-    if prepare:
-        return _prepare(folder, include, say_any)
     if time:
         return _time(folder, include)
     with signals.deferred(ends_at_second=True) as stopped_by:
@@ -105,20 +101,6 @@ def main(
             say(f"stopped; the same command resumes from the last checkpoint ({error!r})")
         # Without a signal here, another process of the run received one.
         return signals.exit_code() or STOPPED
-
-
-def _prepare(folder: Path, include: Sequence[Path], say: Say) -> int:
-    """Prepare the data of a run, and return the exit code as main() does."""
-    try:
-        with held(folder, say):
-            run = read(folder)
-            _include(include, run)
-            if not is_trained(folder):
-                check_text(run)
-            preparing.prepare_all([run], say)
-            return 0
-    except Exception as error:
-        return _fail(folder, say, error)
 
 
 def _time(folder: Path, include: Sequence[Path]) -> int:
@@ -289,7 +271,6 @@ def command(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--with-random", action="store_true", help="also fine-tune random weights of its shape"
     )
-    parser.add_argument("--prepare", action="store_true", help="only prepare its data")
     parser.add_argument("--time", action="store_true", help="only time its training on a token")
     parser.add_argument("--include", type=Path, action="append", default=[], help="own code")
     parser.add_argument(

@@ -28,8 +28,8 @@ AXIS_NAMES = {
     "embedding_size": "E",
     "inter_sentence": "loss",
     "model.hidden_size": "H",
+    "model.num_layers": "layers",
 }
-AXIS_NAMES |= {"model.num_layers": "layers"}
 
 
 class Kind(Enum):
@@ -105,7 +105,7 @@ class BaseClaim(Record):
 
     @model_validator(mode="after")
     def _of_something(self) -> "BaseClaim":
-        if (self.metric is None) == (self.by is None):
+        if bool(self.metric) == bool(self.by):
             raise ValueError("needs one of metric (a column) and by (loss, tasks)")
         return self
 
@@ -114,7 +114,7 @@ class BaseClaim(Record):
         """All metrics that may decide it."""
         if self.by is None:
             return [str(self.metric)]
-        return [*([self.by.loss] if self.by.loss else []), *self.by.tasks]
+        return [*filter(None, [self.by.loss]), *self.by.tasks]
 
     def rows(self, grid: Grid) -> list[Labels]:
         """The rows that the claim is about, by the paper's labels of the axes."""
@@ -131,11 +131,9 @@ class BaseClaim(Record):
         signs.
         """
         comparisons = self.comparisons(grid)
-        return (
-            [_reversed(item) for item in comparisons]
-            if self.by and is_loss(metric)
-            else comparisons
-        )
+        if self.by and is_loss(metric):
+            return [_reversed(item) for item in comparisons]
+        return comparisons
 
     @property
     def level(self) -> float | None:
@@ -152,31 +150,28 @@ class BaseClaim(Record):
         """
         for metric in self.metrics:
             check_known("metric" if self.metric else "by", metric, metrics)
-        if (axis := getattr(self, "axis", None)) and len(grid.get(axis, ())) < 2:
-            raise ValueError(
-                f"axis={axis} needs two labels, or is none of the grid's: {', '.join(grid)}"
-            )
-        for row in (*self.rows(grid), *BaseClaim.rows(self, grid)):
+        comparisons = self.comparisons(grid)
+        compared = [row for item in comparisons for _, row in item.weights]
+        for row in (*self.rows(grid), *compared):
             if row.keys() != grid.keys():
                 raise ValueError(
                     f"row {row}: needs a label of each axis, of no other: {', '.join(grid)}"
                 )
             for axis, label in row.items():
                 check_known(axis, label, grid[axis])
-        pairs = [
-            (weight, row, item.weights)
-            for item in self.comparisons(grid)
-            for weight, row in item.weights
-        ]
-        if any(weight > 0 and (-weight, row) in others for weight, row, others in pairs):
-            raise ValueError("it compares a row with itself: name two rows")
+        for item in comparisons:
+            added = [row for weight, row in item.weights if weight > 0]
+            if any(weight < 0 and row in added for weight, row in item.weights):
+                raise ValueError("it compares a row with itself: name two rows")
 
 
 Effect = Labels | tuple[Labels, Labels]  # the level of a row, or the first row minus the second
 
 
 def _rows(effect: Effect | float) -> tuple[Labels, ...]:
-    return effect if isinstance(effect, tuple) else (effect,) if isinstance(effect, dict) else ()
+    if isinstance(effect, tuple):
+        return effect
+    return (effect,) if isinstance(effect, dict) else ()
 
 
 class Greater(BaseClaim):
@@ -198,11 +193,9 @@ class Greater(BaseClaim):
         return self
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
-        signed = (
-            zip((1.0, -1.0), _rows(self.row), strict=False),
-            zip((-1.0, 1.0), _rows(self.than), strict=False),
-        )
-        return [Comparison((*signed[0], *signed[1]), low=self.level or 0.0)]
+        first = zip((1.0, -1.0), _rows(self.row), strict=False)
+        second = zip((-1.0, 1.0), _rows(self.than), strict=False)
+        return [Comparison((*first, *second), low=self.level or 0.0)]
 
     @property
     def level(self) -> float | None:
@@ -216,14 +209,10 @@ class Better(Greater):
 
     @model_validator(mode="after")
     def _on_performance(self) -> "Better":
-        if self.by is None:
+        if self.by is None or isinstance(self.than, float):
             raise ValueError(
-                "needs by (loss, tasks), which say what better means; with a metric, the check is "
-                "greater"
-            )
-        if isinstance(self.than, float):
-            raise ValueError(
-                f"than={self.than:g}: better compares rows; for a number, the check is greater"
+                "needs by (loss, tasks), which say what better means, and rows; with a metric or a "
+                "number, the check is greater"
             )
         return self
 
@@ -240,8 +229,9 @@ class Within(BaseClaim):
         return [_difference(self.row, self.of, low=-self.margin, high=self.margin)]
 
     def comparisons_of(self, metric: str, grid: Grid) -> list[Comparison]:
-        margin = self.loss_margin if self.loss_margin and is_loss(metric) else self.margin
-        return [_difference(self.row, self.of, low=-margin, high=margin)]
+        if self.loss_margin and is_loss(metric):
+            return [_difference(self.row, self.of, low=-self.loss_margin, high=self.loss_margin)]
+        return self.comparisons(grid)
 
 
 class AtChance(BaseClaim):
@@ -302,18 +292,12 @@ class Ordered(BaseClaim):
 
     @model_validator(mode="after")
     def _of_one_form(self) -> "Ordered":
-        if (
-            len(self.order) == 1
-            or (bool(self.order), self.direction is not None, self.peak is not None).count(True)
-            != 1
-        ):
+        given = [key for key in ("order", "axis", "direction", "peak") if getattr(self, key)]
+        forms = (["order"], ["axis", "direction"], ["axis", "peak"])
+        if given not in forms or len(self.order) == 1:
             raise ValueError(
-                "needs one of order (two rows or more), direction (rising or falling) and peak (a "
-                "label)"
-            )
-        if bool(self.order) == (self.axis is not None):
-            raise ValueError(
-                "axis: a direction or peak needs the axis it is along; rows in order have none"
+                "needs order (two rows or more), or an axis with direction (rising or falling) or "
+                "with peak (a label)"
             )
         return self
 
@@ -325,9 +309,14 @@ class Ordered(BaseClaim):
         return [self.where | {self.axis: label} for label in labels]
 
     def fit(self, grid: Grid, metrics: Collection[str]) -> None:
+        labels = grid.get(self.axis, ()) if self.axis else ()
+        if self.axis and len(labels) < 2:
+            raise ValueError(
+                f"axis={self.axis} needs two labels, or is none of the grid's: {', '.join(grid)}"
+            )
         super().fit(grid, metrics)
         check_distinct([tuple(sorted(row.items())) for row in self.order])
-        words = [label for label in grid.get(self.axis or "", ()) if number_in(label) is None]
+        words = [label for label in labels if number_in(label) is None]
         if self.direction and words:
             remedy = "name the rows with order, or the highest with peak"
             raise ValueError(
@@ -336,20 +325,20 @@ class Ordered(BaseClaim):
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
         rows = self.rows(grid)
-        if self.axis is not None and self.peak is not None:
+        if self.axis and self.peak:
             best = self.where | {self.axis: self.peak}
             return [_difference(best, row) for row in rows if row != best]
-        if self.direction is None:
-            return [_difference(better, worse) for better, worse in pairwise(rows)]
-        rising = rows if self.direction == "rising" else rows[::-1]
-        steps = [
-            _difference(after, before, is_required=len(rows) == 2)
-            for before, after in pairwise(rising)
-        ]
+        highest_first = rows[::-1] if self.direction == "rising" else rows
+        steps = [_difference(better, worse) for better, worse in pairwise(highest_first)]
+        if self.direction is None or len(rows) == 2:
+            return steps
         middle = (len(rows) - 1) / 2
         scale = sum((place - middle) ** 2 for place in range(len(rows)))
-        slope = tuple(((place - middle) / scale, row) for place, row in enumerate(rising))
-        return steps if len(rows) == 2 else [Comparison(slope, low=0.0), *steps]
+        rising = enumerate(reversed(highest_first))
+        slope = tuple(((place - middle) / scale, row) for place, row in rising)
+        # From the lowest step on, as the rows of the slope.
+        contradicting = [replace(step, is_required=False) for step in reversed(steps)]
+        return [Comparison(slope, low=0.0), *contradicting]
 
 
 CHECKS: dict[str, type[BaseClaim]] = {
@@ -392,22 +381,14 @@ def number_in(text: str) -> float | None:
         return None
 
 
-def _difference(
-    row: Labels,
-    other: Labels,
-    *,
-    low: float = 0.0,
-    high: float = math.inf,
-    is_required: bool = True,
-):
-    return Comparison(((1.0, row), (-1.0, other)), low, high, is_required)
+def _difference(row: Labels, other: Labels, low: float = 0.0, high: float = math.inf):
+    return Comparison(((1.0, row), (-1.0, other)), low, high)
 
 
 def _reversed(item: Comparison) -> Comparison:
     # What is added stands first, also where the sign of all weights changed.
-    weights = sorted(
-        ((-weight, labels) for weight, labels in item.weights), key=lambda of: of[0] < 0
-    )
+    weights = [(-weight, labels) for weight, labels in item.weights]
+    weights.sort(key=lambda weight: weight[0] < 0)
     return replace(item, weights=tuple(weights))
 
 

@@ -74,7 +74,7 @@ def execute(plan: Plan, options: Options, on_timed: Callable[[], None] = lambda:
     if options.is_here:
         outcome.code = launch(jobs, at_once, _on_end(points, outcome))
     else:
-        submit(jobs, preparing.lacking(point.run for point in points), options)
+        submit(jobs, options)
     if outcome.failures and not outcome.code:
         outcome.code = _code_of_failures(plan, outcome)
     return outcome

@@ -14,8 +14,7 @@ from albert_lab import paths, signals
 from albert_lab.errors import ConfigError
 from albert_lab.machine import ALLOCATOR
 from albert_lab.messages import to_stderr
-from albert_lab.runs import preparing, states
-from albert_lab.runs import run as runs
+from albert_lab.runs import states
 from albert_lab.storage import write_atomically
 from albert_lab.studies.jobs import Job, Options
 
@@ -34,7 +33,7 @@ runs=(
 {lines}
 )
 requeue= child= told=
-trap 'told=1 requeue={requeue}; kill -TERM $child' USR1
+trap 'told=1 requeue=1; kill -TERM $child' USR1
 trap 'told=1 requeue=; kill -TERM $child' TERM INT
 eval "${{runs[$SLURM_ARRAY_TASK_ID]}} &"
 child=$!; [ -z "$told" ] || kill -TERM $child  # a signal that came before the number was known
@@ -48,32 +47,24 @@ _LARGEST_ARRAY = 1001  # Slurm's own default of MaxArraySize
 
 
 class Script(NamedTuple):
-    """A script for sbatch: its file, its text, and the runs that its tasks train; none if it
-    prepares data.
-    """
+    """A script for sbatch: its file, its text, and the runs that its tasks train."""
 
     file: Path
     text: str
     jobs: list[Job]
 
 
-def scripts(
-    jobs: Sequence[Job], unprepared: Sequence[runs.Run], options: Options
-) -> Iterator[Script]:
+def scripts(jobs: Sequence[Job], options: Options) -> Iterator[Script]:
     """The scripts that train runs, in the order in which they are submitted.
 
-    The first prepares text, vocabulary and floors, if any are missing. Then there is one for each
-    generation of runs: those that start from no other of them, those that start from these, and so
-    on; or several, if Slurm takes no array of that size.
+    There is one for each generation of runs: those that start from no other of them, those that
+    start from these, and so on; or several, if Slurm takes no array of that size.
     """
-    if jobs and unprepared:
-        yield _script("prepare", preparing.commands(unprepared), [], options)
     size = largest_array()
     for depth, generation in enumerate(_generations(jobs)):
         for first in range(0, len(generation), size):
             array = generation[first : first + size]
-            name = f"{array[0].folder.name}-{depth}"
-            yield _script(name, [job.command for job in array], array, options)
+            yield _script(f"{array[0].folder.name}-{depth}", array, options)
 
 
 def largest_array() -> int:
@@ -103,50 +94,38 @@ def _generations(jobs: Sequence[Job]) -> list[list[Job]]:
     return [generation for _, generation in sorted(generations.items())]
 
 
-def _script(name: str, commands: Sequence[list[str]], jobs: list[Job], options: Options) -> Script:
-    """The script of an array with a task a command; jobs are the runs that they train, none if
-    they prepare data.
-    """
+def _script(name: str, jobs: list[Job], options: Options) -> Script:
+    """The script of an array with a task a run."""
     folder = paths.home() / "slurm"
     log = str(folder).replace("%", "%%") + "/%A_%a.out"
     text = SCRIPT.format(
         name=name,
-        last=len(commands) - 1,
+        last=len(jobs) - 1,
         throttle=f"%{options.jobs}" if options.jobs else "",
         log=shlex.quote(log),
         options=options.slurm,
         here=shlex.quote(os.getcwd()),
-        lines="\n".join(shlex.quote(shlex.join(command)) for command in commands),
-        # At the time limit a run is queued again and resumes; a preparation would start anew, and
-        # end there again.
-        requeue="1" if jobs else "",
+        lines="\n".join(shlex.quote(shlex.join(job.command)) for job in jobs),
     )
     return Script(folder / f"{name}.sh", text, jobs)
 
 
-def submit(jobs: Sequence[Job], unprepared: Sequence[runs.Run], options: Options) -> None:
-    """Submit the runs, and the preparation of their data, that are not in the queue, and return.
+def submit(jobs: Sequence[Job], options: Options) -> None:
+    """Submit the runs that are not in the queue, and return.
 
     Raises:
         MissingDataError: squeue does not answer.
-        ConfigError: sbatch refuses a script; a preparation for which no run waits is taken back.
+        ConfigError: sbatch refuses a script.
     """
     numbers = states.queued(job.folder for job in jobs)
     waiting = [job for job in jobs if job.folder not in numbers]
-    planned = [*scripts(waiting, unprepared, options)]
-    for script in planned:  # before the first is submitted
+    arrays = [*scripts(waiting, options)]
+    for script in arrays:  # before the first is submitted
         write_atomically(script.file, script.text)
-    preparation = None
-    if planned and not planned[0].jobs:
-        preparation = _sbatch(planned[0], [])
-        to_stderr(f"job {preparation}: prepares text, before the runs ({planned.pop(0).file})")
-    num_queued = len(numbers)
     try:
         with signals.deferred():  # no job without its number in the folders of its runs
-            _submit_arrays(planned, numbers, preparation, options)
+            _submit_arrays(arrays, numbers, options)
     except ConfigError as error:
-        if preparation and len(numbers) == num_queued:
-            subprocess.run(["scancel", preparation], check=False)
         done = f"{len(numbers)} of {len(jobs)} runs are in the queue"
         raise ConfigError(f"{error}; {done}, and the same command submits the others") from error
     to_stderr(
@@ -155,9 +134,7 @@ def submit(jobs: Sequence[Job], unprepared: Sequence[runs.Run], options: Options
     )
 
 
-def _submit_arrays(
-    arrays: Sequence[Script], numbers: dict[Path, str], preparation: str | None, options: Options
-) -> None:
+def _submit_arrays(arrays: Sequence[Script], numbers: dict[Path, str], options: Options) -> None:
     """Submit arrays of runs, and note their jobs in the folders and in `numbers`, by folder."""
     earlier: str | None = None
     for array in arrays:
@@ -167,8 +144,7 @@ def _submit_arrays(
         }
         if options.jobs and earlier:
             awaited.add(earlier)  # so many runs at a time of all arrays together
-        after = [f"afterok:{preparation}"] if preparation else []
-        earlier = _sbatch(array, [*after, *(f"afterany:{number}" for number in sorted(awaited))])
+        earlier = _sbatch(array, [f"afterany:{number}" for number in sorted(awaited)])
         for place, job in enumerate(array.jobs):
             numbers[job.folder] = f"{earlier}_{place}"
             write_atomically(job.folder / states.JOB, numbers[job.folder])

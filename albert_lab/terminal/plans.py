@@ -10,9 +10,8 @@ from rich.filesize import decimal
 from albert_lab.errors import ConfigError
 from albert_lab.machine import busy
 from albert_lab.messages import duration, printable
-from albert_lab.runs import preparing
-from albert_lab.studies import prices, slurm
-from albert_lab.studies.jobs import Options, jobs_of
+from albert_lab.studies import prices
+from albert_lab.studies.jobs import Options
 from albert_lab.studies.plan import Plan
 from albert_lab.studies.study import EXPERIMENT
 
@@ -20,15 +19,15 @@ MOST_ROWS, MOST_CLAIMS = 6, 2  # lines: a dry run has at most twelve
 
 
 def costs(plans: Sequence[Plan], how: Options) -> tuple[dict[str, Any], str]:
-    """What is to train: a line a study; of one its rows and scripts, of several all, in which a run
-    counts once.
+    """What is to train: a line a study; of one its rows, of several all, in which a run counts
+    once.
     """
     of_studies = {plan.experiment.name: prices.price([plan], how.slurm) for plan in plans}
     if len(plans) > 1:
         of_studies["all of them"] = prices.price(plans, how.slurm)
     lines = [f"{name}: {in_words(its)}" for name, its in of_studies.items()]
     if len(plans) == 1:
-        lines += [*_rows_and_scripts(plans[0], how), *_seeds_needed(plans[0])]
+        lines += [*_rows(plans[0]), *_seeds_needed(plans[0])]
     if how.is_here and busy():
         lines.append(busy())
     return {name: asdict(its) for name, its in of_studies.items()}, "\n".join(lines)
@@ -44,7 +43,7 @@ def in_words(its: prices.Price) -> str:
     return f"{its.runs} run{'s' * (its.runs != 1)}{tuned}, {took}, {decimal(its.disk_bytes)}"
 
 
-def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
+def _rows(plan: Plan) -> list[str]:
     seeds: dict[str, dict[str, None]] = {}
     for item in plan.points:
         seeds.setdefault(item.row, {})[str(item.config.seed)] = None
@@ -54,17 +53,6 @@ def _rows_and_scripts(plan: Plan, how: Options) -> list[str]:
     ]
     if len(lines) > MOST_ROWS:
         lines[MOST_ROWS:] = [f"  and {len(lines) - MOST_ROWS} more rows"]
-    if how.slurm is not None:
-        scripts = list(
-            slurm.scripts(
-                jobs_of(plan.to_train), preparing.lacking(p.run for p in plan.to_train), how
-            )
-        )
-        names = ", ".join(
-            f"{file.name} ({len(of)} run{'s' * (len(of) > 1)})" if of else file.name
-            for file, _, of in scripts
-        )
-        lines += [f"scripts in {scripts[0][0].parent}: {names}"] if scripts else []
     return lines
 
 

@@ -9,18 +9,16 @@ import time
 
 import pytest
 from command import here
-from toy import toy_config, toy_overrides
+from toy import toy_overrides
 
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.runs import run as runs
 from albert_lab.studies.jobs import Job, Options
 from albert_lab.studies.slurm import scripts, submit
 
 # Notes its arguments and script, and adds the tasks of the array to the queue.
 SBATCH = """#!/bin/bash
 cd "$(dirname "$0")"
-name=$(basename "${@: -1}")
-[ -e refuse ] && [[ $name != prepare* ]] && { echo "sbatch: error: invalid partition" >&2; exit 1; }
+[ -e refuse ] && { echo "sbatch: error: invalid partition" >&2; exit 1; }
 number=$(( $(cat last 2>/dev/null || echo 10) + 1 ))
 echo $number > last
 echo "${@:1:$#-1}" > $number.options
@@ -37,9 +35,6 @@ largest=$(cat largest 2>/dev/null || echo 1001)
 [ "$1" = show ] && { echo "MaxArraySize            = $largest"; exit; }
 echo "$@" > scontrol.said
 """
-SCANCEL = """#!/bin/bash
-sed -i "/^$1_/d" "$(dirname "$0")/queue"
-"""
 SETTINGS = Options(slurm="--time=5")
 TASK = {"SLURM_ARRAY_JOB_ID": "11", "SLURM_ARRAY_TASK_ID": "0"}
 
@@ -54,7 +49,6 @@ def cluster(tmp_path, monkeypatch, own_home):
         "sbatch": SBATCH,
         "squeue": squeue,
         "scontrol": SCONTROL,
-        "scancel": SCANCEL,
     }.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
@@ -74,38 +68,24 @@ def jobs(tmp_path):
 
 
 def test_each_generation_is_an_array_with_a_line_for_each_run(jobs, own_home):
-    first, second = scripts(jobs, [], Options(1, "--time=5"))
+    first, second = scripts(jobs, Options(1, "--time=5"))
     assert (first[2], second[2]) == (jobs[:2], jobs[2:])
     assert "#SBATCH --array=0-1%1\n" in first[1]
     assert "#SBATCH --time=5\n" in first[1]
     assert f"worker {jobs[0].folder}" in first[1]
     of_queued = jobs[2]._replace(folder=jobs[0].folder / "queued", parent=jobs[0].folder / "parent")
-    assert [of for _, _, of in scripts([of_queued, *jobs], [], SETTINGS)] == [
+    assert [of for _, _, of in scripts([of_queued, *jobs], SETTINGS)] == [
         jobs[:2],
         [of_queued, jobs[2]],
     ]
 
 
-def test_text_is_prepared_first_and_children_wait_for_any_end_of_their_generation(
-    corpus, cluster, jobs
-):
-    run = runs.plan(toy_config(corpus))
-    submit(jobs, [run], SETTINGS)
-    assert f"--prepare {run.folder}" in (cluster / "11.script").read_text()
-    options = [(cluster / f"{number}.options").read_text().strip() for number in (11, 12, 13)]
-    assert [of[11:] for of in options] == [
-        "",
-        "--dependency=afterok:11",
-        "--dependency=afterok:11,afterany:12",
-    ]
-
-
 def test_the_same_command_submits_only_what_is_not_in_the_queue(cluster, jobs):
-    submit(jobs, [], SETTINGS)
-    submit(jobs, [], SETTINGS)
+    submit(jobs, SETTINGS)
+    submit(jobs, SETTINGS)
     assert (cluster / "last").read_text() == "12\n"
     (cluster / "queue").write_text("11_0\n")
-    submit(jobs, [], SETTINGS)
+    submit(jobs, SETTINGS)
     assert f"worker {jobs[1].folder}" in (cluster / "13.script").read_text()
     assert (cluster / "14.options").read_text() == "--parsable --dependency=afterany:11\n", (
         "the parent runs"
@@ -119,7 +99,6 @@ def test_a_generation_that_is_larger_than_an_array_may_be_is_several_of_which_jo
     alone = [job._replace(parent=None) for job in jobs]
     submit(
         [*alone, jobs[2]._replace(folder=jobs[0].folder / "child", parent=jobs[2].folder)],
-        [],
         Options(1, "--time=5"),
     )
     assert (cluster / "queue").read_text().split() == ["11_0", "11_1", "12_0", "13_0"]
@@ -131,26 +110,20 @@ def test_a_generation_that_is_larger_than_an_array_may_be_is_several_of_which_jo
     ]
 
 
-def test_after_a_refusal_nothing_is_prepared_for_no_run_and_the_same_command_submits_all(
-    corpus, cluster, jobs
-):
-    run = runs.plan(toy_config(corpus))
+def test_after_a_refusal_the_same_command_submits_all(cluster, jobs):
     (cluster / "refuse").touch()
     with pytest.raises(ConfigError, match="0 of 3 runs") as refused:
-        submit(jobs, [run], SETTINGS)
+        submit(jobs, SETTINGS)
     assert "invalid partition" in str(refused.value), "the words of sbatch"
-    assert not (cluster / "queue").read_text()
     (cluster / "refuse").unlink()
-    submit(jobs[:2], [run], SETTINGS)
-    assert (cluster / "queue").read_text().split() == ["12_0", "13_0", "13_1"], (
-        "prepared once, by job 12"
-    )
+    submit(jobs, SETTINGS)
+    assert (cluster / "queue").read_text().split() == ["11_0", "11_1", "12_0"]
 
 
 def test_a_job_whose_folder_is_gone_runs_nothing(cluster, tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
-    ((_, script, _),) = scripts([Job(tmp_path, ["touch", str(tmp_path / "begun")])], [], SETTINGS)
+    ((_, script, _),) = scripts([Job(tmp_path, ["touch", str(tmp_path / "begun")])], SETTINGS)
     (tmp_path / "gone").rmdir()
     assert (
         subprocess.run(
@@ -164,15 +137,14 @@ def test_a_job_whose_folder_is_gone_runs_nothing(cluster, tmp_path, monkeypatch)
 def test_a_run_is_not_submitted_twice_because_the_queue_does_not_answer(cluster, jobs):
     (cluster / "squeue").write_text("#!/bin/bash\nexit 1\n")
     with pytest.raises(MissingDataError):
-        submit(jobs, [], SETTINGS)
+        submit(jobs, SETTINGS)
 
 
-def test_without_sbatch_nothing_is_prepared_but_the_script_is_named(corpus, own_home, monkeypatch):
+def test_without_slurm_nothing_is_trained(corpus, own_home, monkeypatch):
     monkeypatch.setenv("PATH", str(own_home))
     command = ["pretrain", *toy_overrides(corpus), "--tasks", "none", "--slurm", "--time=5"]
     assert here(*command).returncode == 4
-    assert not (own_home / "cache").exists()
-    assert ".sh" in here(*command, "--dry-run").stdout
+    assert here(*command, "--dry-run").returncode == 0
 
 
 @pytest.mark.parametrize(("number", "requeued"), [(signal.SIGUSR1, True), (signal.SIGTERM, False)])
@@ -180,7 +152,7 @@ def test_a_job_requeues_itself_at_its_time_limit_and_never_when_it_is_cancelled(
     cluster, tmp_path, number, requeued
 ):
     loop = f"trap 'exit 75' TERM; touch {tmp_path}/begun; while :; do sleep 0.05; done"
-    ((_, script, _),) = scripts([Job(tmp_path, ["bash", "-c", loop])], [], SETTINGS)
+    ((_, script, _),) = scripts([Job(tmp_path, ["bash", "-c", loop])], SETTINGS)
     process = subprocess.Popen(["bash", "-c", script], env=os.environ | TASK)
     while not (tmp_path / "begun").exists():
         time.sleep(0.02)
