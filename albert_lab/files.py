@@ -94,7 +94,7 @@ def read_bytes(file: Path, remedy: str = "") -> bytes:
         DamagedFileError: the file cannot be read, or is none, but a folder, a pipe or a device,
             which may have no end.
     """
-    if file.exists() and (not file.is_file() or file.absolute().parts[:2] == ("/", "proc")):
+    if not is_ordinary(file):
         raise DamagedFileError(file, "is no ordinary file", remedy)
     try:
         return file.read_bytes()
@@ -102,6 +102,14 @@ def read_bytes(file: Path, remedy: str = "") -> bytes:
         raise DamagedFileError(
             file, f"cannot be read: {getattr(error, 'strerror', error)}", remedy
         ) from error
+
+
+def is_ordinary(file: Path) -> bool:
+    """Whether a path is a file with an end, or a link to one, or nothing: no folder, pipe or
+    device, and not in /proc.
+    """
+    is_there = file.exists() or file.is_symlink()
+    return not is_there or (file.is_file() and file.absolute().parts[:2] != ("/", "proc"))
 
 
 def digest_of(content: bytes) -> str:

@@ -110,11 +110,8 @@ class CorpusConfig(_Text):
     segment pairs are made, the same or smaller. Records and rows of tables are source documents.
 
     dev_share, split_seed: the share of source documents that is held out, and which of them.
-    repeats: whether training text loses the paragraphs that repeat held-out text.
     language: a code of two letters (ISO 639-1) or three; the sentence splitter accepts any text.
     lines: wrapped joins the lines between blank lines, which were broken to fit a width.
-    document_characters: cut plain text into source documents of about so many characters, for texts
-    without blank lines; null: not cut.
     on_error: skip leaves out records without text or with damaged text, and says how many, instead
     of stopping.
     """
@@ -128,9 +125,7 @@ class CorpusConfig(_Text):
     strip_accents: bool
     dev_share: float = Field(gt=0, lt=1)
     split_seed: Annotated[int, Seed] = default(0)
-    repeats: Literal["drop", "keep"] = default("drop")
     lines: Literal["whole", "wrapped"] = default("whole")
-    document_characters: Annotated[int, Field(gt=0)] | None = default(None)
     on_error: Literal["stop", "skip"] = default("stop")
 
     @field_validator("strip_accents", mode="before")

@@ -16,6 +16,7 @@ from albert_lab.config.data import AddedCorpusConfig, AddedText, CorpusConfig
 from albert_lab.data.files import READERS, Records, files_of, lines_of, reader_of, suffixes, text_of
 from albert_lab.data.words import repeated
 from albert_lab.errors import ConfigError
+from albert_lab.messages import counted
 
 Split = Literal["train", "dev"]
 Document = Sequence[str]  # its blocks or paragraphs, between line ends
@@ -25,7 +26,8 @@ REPEATED = "paragraphs that repeat held-out text"
 _INVISIBLE = "\u200b\u2060\ufeff \t"  # a line of these is blank
 _SHARD = 4_000_000  # bytes: files that are as large on average have many documents each
 _LOOKED_AT = 2000  # lines from which the form of a text is told
-_NUMBER = re.compile(r"\d+[.:)]?\s")  # as a line begins in a list of sentences
+# How a line begins in a list of sentences, or in a table.
+_NUMBER_OR_COLUMN = re.compile(r"\d+[.:)]?\s|[^\t]*\t")
 _SENTENCE_ENDS = ".!?…:;\"'”’)。！？；」』"
 _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore[reportAttributeAccessIssue]  # no stubs
 
@@ -92,9 +94,10 @@ def has_a_document_a_line(corpus: CorpusConfig) -> bool:
     is_asked = (
         corpus.sentences == "line"
         and corpus.section == "corpus"
-        and corpus.document_characters is None
+        and corpus.source_documents == "auto"
+        and corpus.documents == "blank-line"
     )
-    if not is_asked or (corpus.source_documents, corpus.documents) != ("auto", "blank-line"):
+    if not is_asked:
         return False
     files = [file for _, file in files_of(corpus)]
     if len(files) > 1 or reader_of(files[0]):
@@ -106,34 +109,12 @@ def has_a_document_a_line(corpus: CorpusConfig) -> bool:
 
 
 def _of_text(file: Path, by_file: bool, corpus: CorpusConfig) -> Iterator[Document]:
-    """A file, or the text up to a blank line; or parts of it."""
+    """A file, or the text up to each blank line."""
     line_end = " " if corpus.lines == "wrapped" else "\n"
     groups = groupby((line for _, line in lines_of(file)), _is_blank)
     blocks = (line_end.join(lines) for is_blank, lines in groups if not is_blank)
     sources: Iterable[list[str]] = [list(blocks)] if by_file else ([block] for block in blocks)
-    for source in filter(None, sources):
-        if corpus.document_characters is None:
-            yield source
-        else:
-            yield from _parts("\n".join(source), corpus.document_characters, corpus)
-
-
-def _parts(text: str, size: int, corpus: CorpusConfig) -> Iterator[Document]:
-    """Parts of about so many characters, which end where a line or, in a longer line, a sentence
-    ends.
-    """
-    part = ""
-    for line in text.split("\n"):
-        pieces = raw_sentences(line, corpus) if len(line) > size else [line]
-        for number, piece in enumerate(pieces):
-            if part:
-                part += " " if number else "\n"
-            part += piece
-            if len(part) >= size:
-                yield [part]
-                part = ""
-    if part.strip():
-        yield [part]
+    yield from filter(None, sources)
 
 
 def doubts(corpus: CorpusConfig) -> list[str]:
@@ -154,19 +135,11 @@ def doubts(corpus: CorpusConfig) -> list[str]:
             "most lines are of one length and end within a sentence: corpus.lines=wrapped joins "
             "them"
         )
-    tabs = Counter(line.count("\t") for line in lines).most_common(1)
-    if tabs and tabs[0][0] and tabs[0][1] > 0.9 * len(lines):
-        remedy = (
-            f"cut -f {tabs[0][0] + 1} {file} > NEW keeps the last of its columns, and with names "
-            "in its first line"
-        )
+    if sum(bool(_NUMBER_OR_COLUMN.match(line)) for line in lines) > 0.9 * len(lines):
         messages.append(
-            f"all of a line is text, but lines of {file} have tabs: {remedy} a .tsv is read as a "
-            "table"
+            f"all of a line is text, but lines of {file} begin with numbers or columns: "
+            rf"sed -E 's/^([0-9]+[.:)]? +|.*\t)//' {file} > NEW drops them"
         )
-    elif sum(map(bool, map(_NUMBER.match, lines))) > 0.9 * len(lines):
-        remedy = f"sed -E 's/^[0-9]+[.:)]? +//' {file} > NEW drops them"
-        messages.append(f"all of a line is text, but lines of {file} begin with numbers: {remedy}")
     return messages
 
 
@@ -287,25 +260,10 @@ def empty_split(
         skipped: what is wrong with each record that was left out.
         repeated: paragraphs that were dropped since they repeat held-out text.
     """
-    if skipped and not num_documents:
-        return ConfigError(
-            f"corpus.on_error=skip leaves no record of corpus={corpus.name}, such as {skipped[0]}"
-        )
     if not num_documents:
-        return ConfigError(
-            f"the text of corpus={corpus.name} is empty: give another corpus.path than "
-            f"{corpus.path}"
-        )
-    remedy = "give more text, another share, or corpus.document_characters=N to cut a long text"
-    if corpus.sentences == "line":
-        remedy = "give more text, another share, or a blank line after each document"
-    if split == "train" and repeated:
-        remedy = (
-            f"{repeated:,} of its paragraphs repeat held-out text, which corpus.repeats=keep "
-            "trains on"
-        )
-    documents = f"{num_documents} different document{'s' * (num_documents > 1)}"
+        return ConfigError("; ".join([f"corpus.path={corpus.path} has no text", *skipped[:1]]))
     return ConfigError(
-        f"corpus.dev_share={corpus.dev_share} leaves the {split} split of {documents} empty: "
-        f"{remedy}"
+        f"corpus.dev_share={corpus.dev_share} leaves the {split} split of "
+        f"{counted(num_documents, 'different document')} empty ({repeated:,} paragraphs repeat "
+        "held-out text): give more text, another share, or a blank line after each document"
     )

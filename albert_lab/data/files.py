@@ -11,7 +11,7 @@ import json
 import lzma
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from glob import has_magic
 from os.path import splitext
@@ -22,6 +22,7 @@ from albert_lab import paths
 from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import digest
 from albert_lab.errors import ConfigError, MissingDataError
+from albert_lab.files import is_ordinary
 
 Named = list[tuple[str, Path]]
 # Number (of a line or of a record, from 1) and content: a record, or a line of JSON.
@@ -32,17 +33,13 @@ _REMEDY = (
     "name files *.gz, *.bz2, *.xz or *.parquet as what they are, and convert encodings by iconv -t "
     "UTF-8"
 )
-# Suffixes of common formats that are not read, and what makes text of such a file.
-_PANDOC = "pandoc {file} -t plain --wrap=none -o {file}.txt makes text of it"
-_CONVERTERS = {
-    ".arrow": "datasets saved it: "
-    "datasets.load_from_disk('{folder}').to_parquet('{name}.parquet') makes a table",
-    ".pdf": "pdftotext {file} makes text of it",
-    **dict.fromkeys((".docx", ".odt", ".epub", ".rtf"), _PANDOC),
-    **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar"), "unpack it, and give the folder"),
-    ".zst": "zstd -d {file} unpacks it",
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as .csv"),
-}
+# Suffixes of common formats that are not read, and what makes text of such files.
+_UNREAD = (".arrow", ".pdf", ".docx", ".odt", ".epub", ".rtf", ".zip", ".tar", ".tgz", ".zst")
+_CONVERTERS = (
+    "pdftotext or pandoc -t plain makes text of a document, tar or unzip unpacks an archive, and "
+    "datasets.load_from_disk(FOLDER).to_parquet('NAME.parquet') makes a table of what datasets "
+    "saved"
+)
 
 
 # ---- which files ----
@@ -68,19 +65,15 @@ def files_of(corpus: CorpusConfig) -> Named:
         try:
             named = _text_below(root) if root.is_dir() else _matches(root)
         except OSError as error:  # a path that is too long, or a folder that may not be read
-            message = f"{setting}: {error.filename or ''} {error.strerror}"
-            raise MissingDataError(message) from error
-        for _, file in named:
-            remedy = _CONVERTERS.get(suffixes(file)[0])
-            if remedy:
-                remedy = remedy.format(file=file.name, folder=file.parent, name=file.parent.name)
-                raise ConfigError(f"{setting}: {file} is not read as text; {remedy}")
+            raise MissingDataError(f"{setting}: {error.filename or ''} {error.strerror}") from error
         if not named:
-            message = f"{setting}: there is no text at {root.absolute()}"
-            if root.is_dir():
-                read = f"names with no suffix, .txt or {', '.join(READERS)} are read"
-                message += f"; {read}, any name by a glob ('{path}/*.md')"
-            raise MissingDataError(message)
+            raise MissingDataError(
+                f"{setting}: there is no text at {root.absolute()}; of a folder, names with no "
+                f"suffix, .txt or {', '.join(READERS)} are read, any name by a glob ('*.md')"
+            )
+        for _, file in named:
+            if suffixes(file)[0] in _UNREAD:
+                raise ConfigError(f"{setting}: {file} is not read as text: {_CONVERTERS}")
         files += named
     return files
 
@@ -92,8 +85,7 @@ def _text_below(folder: Path) -> Named:
     Of a folder that datasets saved, its .arrow files: the JSON beside them is about them.
     """
     below = walk(folder)
-    choices = ((".arrow",), ("", ".txt", ".jsonl"), tuple(READERS), tuple(_CONVERTERS))
-    for formats in choices:
+    for formats in ((".arrow",), ("", ".txt", ".jsonl"), tuple(READERS), _UNREAD):
         named = [(name, file) for name, file in below if suffixes(file)[0] in formats]
         if named:
             return named
@@ -119,15 +111,16 @@ def _matches(pattern: Path) -> Named:
     root = pattern
     while has_magic(str(root)):
         root = root.parent
-    magic = pattern.relative_to(root)
-    if any("**" in part and part != "**" for part in magic.parts):
-        raise ConfigError(
-            f"{pattern}: ** stands for any folders, so it stands alone between slashes"
-        )
+    if root == pattern:
+        return []
+    try:
+        # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or
+        # out of the folder.
+        matches = {*root.glob(str(pattern.relative_to(root)))}
+    except ValueError as error:  # ** beside other letters
+        raise ConfigError(f"{pattern}: {error}") from error
     files: list[Path] = []
-    # Unlike glob.glob(), it does not follow links to folders below **, which can lead back or out
-    # of the folder.
-    for match in sorted({*root.glob(str(magic))}) if magic.parts else ():
+    for match in matches:
         is_hidden = any(part.startswith(".") for part in match.relative_to(root).parts)
         if not is_hidden and not match.is_dir():
             files.append(checked(match))
@@ -166,9 +159,7 @@ def checked(file: Path) -> Path:
             may have no end.
         UnicodeEncodeError: a name that is not UTF-8, of which fingerprints are made.
     """
-    if file.parts[:2] == ("/", "proc") or (
-        not file.is_file() and (file.exists() or file.is_symlink())
-    ):
+    if not is_ordinary(file):
         raise ConfigError(
             f"{file.absolute()} is no file, nor a link to one: remove it, or put a dot before its "
             "name"
@@ -241,12 +232,12 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
     unpack = COMPRESSION.get(suffixes(file)[1], nullcontext)
     try:
         with open(checked(file), "rb") as packed, unpack(packed) as content:
-            for number, line in enumerate(_split_lines(content), 1):
+            for number, line in enumerate(content, 1):
                 if b"\0" in line:
                     raise ConfigError(
                         f"{file}:{number}: binary (a NUL byte), not UTF-8 text: {_REMEDY}"
                     )
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"{file}:{number}: not UTF-8 (byte {error.start} of the line): {_REMEDY}"
@@ -255,17 +246,6 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
         raise ConfigError(
             f"{file} cannot be read, or is damaged: {error} (after line {number})"
         ) from error
-
-
-def _split_lines(content: Iterable[bytes]) -> Iterator[bytes]:
-    for line in content:
-        if line.endswith(b"\n"):
-            yield line[:-1]
-            continue
-        # The last line; or a whole file, whose lines end as on old Macs or mainframes. In JSON, the
-        # sign of the latter is a part of texts.
-        is_json = line.lstrip()[:1] in b"{["
-        yield from (line if is_json else line.replace("\x85".encode(), b"\r")).splitlines()
 
 
 # ---- records ----

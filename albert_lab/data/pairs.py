@@ -165,8 +165,8 @@ def check_kinds(spec: InterSentenceConfig, shards: Shards | None = None) -> None
     if shards and len(shards.source_offsets) <= 2 and any(KINDS[kind].is_across for kind in kinds):
         raise NoPairsError(
             f"inter_sentence={spec.name} pairs text of different source documents, and the "
-            f"{shards.split} text is one: give more text, another share, blank lines between "
-            "documents, or corpus.document_characters=N to cut it"
+            f"{shards.split} text is one: give more text, another share, or blank lines between "
+            "documents"
         )
 
 

@@ -178,7 +178,7 @@ def _batches(
             documents: Iterable[texts.Document] = texts.documents_of(source, corpus)
             if split == "dev":
                 held_out.update(ngrams(text))
-            elif corpus.repeats == "drop":
+            else:
                 documents = texts.without_repeated(documents, held_out, counts)
             distinct = texts.distinct(documents, counts, seen)
             batch.append(["\n".join(document) for document in distinct])
