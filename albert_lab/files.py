@@ -28,8 +28,7 @@ from pydantic import (
 from albert_lab.errors import DamagedFileError
 
 T = TypeVar("T")
-# Of a YAML file; reading takes a second for each ten thousand values.
-_DEEPEST, _MOST_VALUES = 100, 100_000
+_MOST_PARTS = 100_000  # of a YAML file; reading takes a second for each ten thousand
 
 
 class Record(BaseModel):
@@ -128,29 +127,22 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
     OmegaConf reads the file, since PyYAML reads 1e-4 as text.
 
     Raises:
-        DamagedFileError: the file cannot be read, is not YAML, has no keys, too many levels, or an
+        DamagedFileError: the file cannot be read, is not YAML, has no keys, too many parts, or an
             alias: a few could mean billions of values.
     """
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    content, depth, values = read_bytes(file, remedy), 0, 0
+    text = read_bytes(file, remedy)
     try:
-        for event in yaml.parse(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
-                event, yaml.CollectionEndEvent
-            )
-            if depth > _DEEPEST or isinstance(event, yaml.AliasEvent):
-                raise ValueError(
-                    f"an alias, or more than {_DEEPEST} levels: write values in their place"
-                )
-            values += isinstance(event, yaml.ScalarEvent)
-            if values > _MOST_VALUES:
-                raise ValueError(f"it has more than {_MOST_VALUES:,} keys and values")
-        content = OmegaConf.to_container(
-            OmegaConf.load(io.StringIO(content.decode())), resolve=False
-        )
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        for number, event in enumerate(yaml.parse(text, Loader=loader)):
+            if isinstance(event, yaml.AliasEvent):
+                raise ValueError("an alias: write the values in its place")
+            if number > _MOST_PARTS:
+                raise ValueError(f"it has more than {_MOST_PARTS:,} keys and values")
+        content = OmegaConf.to_container(OmegaConf.load(io.StringIO(text.decode())))
     except (yaml.YAMLError, OmegaConfBaseException, ValueError, OSError, RecursionError) as error:
         raise DamagedFileError(
             file, f"cannot be read as YAML: {_in_one_line(error)}", remedy

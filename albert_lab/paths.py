@@ -32,19 +32,16 @@ def use_conf(folders: Iterable[Path]) -> None:
     own_conf[:] = dict.fromkeys(folder.absolute() for folder in folders)
     for forget in _forget:
         forget()
+    groups = sorted(place.name for place in CONF.iterdir() if place.is_dir())
     for folder in own_conf:
         if not folder.is_dir():
             raise ConfigError(f"--conf {folder}: there is no such folder")
         for file in sorted(folder.rglob("*.yaml")):
             option = file.relative_to(folder)
-            if (
-                not (CONF / option.parent).is_dir()
-                or option.parent == Path()
-                or (CONF / option).exists()
-            ):
-                groups = ", ".join(sorted(place.name for place in CONF.iterdir() if place.is_dir()))
+            if str(option.parent) not in groups or (CONF / option).exists():
                 raise ConfigError(
-                    f"{file} is no new option: name it {folder}/GROUP/NAME.yaml (groups: {groups})"
+                    f"{file} is no new option: name it {folder}/GROUP/NAME.yaml (groups: "
+                    f"{', '.join(groups)})"
                 )
             read_yaml(file)  # Hydra's own errors do not name every damaged file
 

@@ -6,7 +6,6 @@ import difflib
 import itertools
 import json
 import operator
-import os
 import pickle
 import re
 import shlex
@@ -66,9 +65,7 @@ def _sandwich(num_layers: int) -> list[int]:
     """The block of each layer: one of its own for the first and for the last, and one for all
     between them.
     """
-    return [
-        min(layer, 1) if layer < num_layers - 1 else min(layer, 2) for layer in range(num_layers)
-    ]
+    return [0, *[1] * (num_layers - 2), min(num_layers - 1, 2)][:num_layers]
 
 
 def _scale_budgets(papers: int, *, _root_: Any) -> float:
@@ -318,7 +315,7 @@ def axes(overrides: Sequence[str]) -> dict[str, dict[str, Value]]:
 
     Raises:
         ConfigError: a text that is not an override, a value or a list of values that is given
-            twice, an interval, which is not a list of values, or a list that is the name of a file.
+            twice, or an interval, which is not a list of values.
     """
     values: dict[str, dict[str, Value]] = {}
     for override in map(_parse, overrides):
@@ -338,22 +335,14 @@ def axes(overrides: Sequence[str]) -> dict[str, dict[str, Value]]:
 def _listed(override: Override) -> dict[str, Value]:
     """The values of a sweep by their texts; ConfigError as axes()."""
     line = str(override.input_line)
-    file = line.partition("=")[2]
-    if os.path.exists(paths.expanded(file)):
-        raise ConfigError(
-            f"{line} has several values, but {file} is one name; as one value: "
-            f"{_as_one_value(line)}"
-        )
-    if override.is_interval_sweep():
-        key = override.key_or_group
-        raise ConfigError(
-            f"{line}: interval() has no list of values: {key}=a,b,c, or {key}=range(FIRST,END,STEP)"
-        )
     try:
         texts = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
         check_distinct(texts)
-    except (HydraException, ValueError, TypeError) as error:  # such as range() with a step of 0
-        raise ConfigError(f"{line}: {error}; list the values: a,b,c") from error
+    # Of Hydra: interval(), which has no list of values; others: range() with a step of 0.
+    except (HydraException, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"{line}: {error}; list the values: a,b,c, or range(FIRST,END,STEP)"
+        ) from error
     if not 0 < len(texts) <= MAX_POINTS:
         raise ConfigError(f"{line} must have from 1 to {MAX_POINTS:,} values")
     elements = map(Override._convert_value, override.sweep_iterator())

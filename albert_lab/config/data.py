@@ -51,15 +51,13 @@ class InterSentenceConfig(Section):
 
     @model_validator(mode="after")
     def _labels_fit(self) -> "InterSentenceConfig":
-        kinds = [label.kind for label in self.labels]
+        kinds = {label.kind for label in self.labels}
         total = sum(label.share for label in self.labels)
-        if kinds and not math.isclose(total, 1.0, abs_tol=1e-6):
-            raise ValueError(f"the shares of labels sum to {total:g}, not to 1")
-        if kinds and (
-            len(kinds) == 1 or len(set(kinds)) < len(kinds) or "consecutive" not in kinds
-        ):
+        is_mix = 1 < len(kinds) == len(self.labels) and "consecutive" in kinds
+        if kinds and not (is_mix and math.isclose(total, 1.0, abs_tol=1e-6)):
             raise ValueError(
-                "labels must be none, or two or more different kinds with consecutive among them"
+                "labels must be none, or two or more different kinds, of which one is consecutive, "
+                f"whose shares sum to 1 (not to {total:g})"
             )
         most = self.labels[self.negative].share if kinds else 0.0
         if self.random_share and not 0 < self.random_share < most:

@@ -180,25 +180,21 @@ class RunConfig(Section):
                 f"position_encoding=rope needs heads of an even size, but they have {head_size} "
                 "numbers"
             )
+        processes = self.machine.processes
         micro_batch = min(self.machine.micro_batch_size or self.batch_size, self.batch_size)
-        for key, parts in (
-            ("micro_batch_size", micro_batch),
-            ("processes", self.machine.processes),
-        ):
-            if self.batch_size % parts:
-                raise ValueError(
-                    f"machine.{key}={parts} does not divide batch_size={self.batch_size}"
-                )
-        for fraction in (stage.fraction for stage in self.length_schedule.stages):
-            tokens, sequences = fraction * self.max_sequence_length, self.batch_size / fraction
-            is_whole = (
-                abs(tokens - round(tokens)) < 1e-6 and abs(sequences - round(sequences)) < 1e-6
+        if self.batch_size % micro_batch or self.batch_size % processes:
+            raise ValueError(
+                f"machine.micro_batch_size={micro_batch} or machine.processes={processes} does not "
+                f"divide batch_size={self.batch_size}"
             )
-            if not is_whole or tokens < MIN_SEQUENCE_LENGTH:
+        for stage in self.length_schedule.stages:
+            tokens = round(stage.fraction * self.max_sequence_length, 6)
+            sequences = round(self.batch_size / stage.fraction, 6)
+            if tokens % 1 or sequences % 1 or tokens < MIN_SEQUENCE_LENGTH:
                 raise ValueError(
-                    f"length_schedule: fraction={fraction:g} gives {sequences:g} sequences of "
-                    f"{tokens:g} tokens; whole numbers, and {MIN_SEQUENCE_LENGTH} tokens or more, "
-                    "are needed, or length_schedule=constant"
+                    f"length_schedule: fraction={stage.fraction:g} gives {sequences:g} sequences "
+                    f"of {tokens:g} tokens; whole numbers, and {MIN_SEQUENCE_LENGTH} tokens or "
+                    "more, are needed, or length_schedule=constant"
                 )
         return self
 

@@ -42,11 +42,8 @@ class OptimizerConfig(Section):
     @model_validator(mode="after")
     def _options_of_muon(self) -> "OptimizerConfig":
         for key in ("muon_ratio", "momentum", "newton_schulz_steps"):
-            is_given = getattr(self, key) is not None
-            if self.name == "muon" and not is_given:
+            if self.name == "muon" and getattr(self, key) is None:
                 raise ValueError(f"optimizer=muon needs {key}")
-            if self.name in ("adamw", "lamb") and is_given:
-                raise ValueError(f"optimizer={self.name} does not have {key}")
         return self
 
 

@@ -131,10 +131,10 @@ def _say_what_was_prepared(
     meta: dict[str, Any], corpus: CorpusConfig, skipped: Sequence[str], say: Say
 ) -> None:
     train, dev = meta["train"], meta["dev"]
-    dropped = ", ".join(f"{count:,} {reason}" for reason, count in meta["dropped"].items())
+    dropped = [f", {count:,} {reason} dropped" for reason, count in meta["dropped"].items()]
     say(
-        f"prepared {train['documents'] + dev['documents']:,} documents ({dev['documents']:,} held "
-        f"out), {train['tokens'] + dev['tokens']:,} tokens; dropped: {dropped or 'nothing'}"
+        f"prepared {train['documents']:,} documents and {train['tokens']:,} tokens for training, "
+        f"{dev['documents']:,} and {dev['tokens']:,} held out{''.join(dropped)}"
     )
     unknown_share = max(train["unknown_share"], dev["unknown_share"])
     if unknown_share > _MANY_UNKNOWN:
@@ -144,7 +144,7 @@ def _say_what_was_prepared(
         )
     if skipped:
         examples = "; ".join(skipped[:5])
-        say(f"warning: corpus.on_error=skip left {len(skipped):,} records out, such as {examples}")
+        say(f"warning: {len(skipped):,} records are left out, such as {examples}")
     for path in corpus.paths if corpus.source == "files" else ():
         folder = paths.expanded(path)
         others = sorted({*walk(folder)} - {*files_of(corpus)}) if folder.is_dir() else []
@@ -204,28 +204,21 @@ def _encode(
     all_sentences = chain.from_iterable(chain.from_iterable(split))
     encoded = iter(tokenizer.encode(list(all_sentences), threads))
     fewest = 2 if corpus.documents == "paragraph" else 1
-    # Token ids by source document, document and sentence.
-    nested: list[list[list[list[int]]]] = []
-    for source in split:
-        documents = []
+    documents: list[list[list[int]]] = []  # the token ids of each sentence of each
+    in_source = Counter[int]()  # documents
+    for number, source in enumerate(split):
         for sentences in source:
             # Cleaning can leave nothing of a sentence.
             document = [ids for ids in islice(encoded, len(sentences)) if ids]
-            if not document:
-                counts[_EMPTY] += 1
-            elif len(document) < fewest:
-                counts[_SHORT] += 1
-            else:
-                documents.append(_cut(document, corpus.document_tokens or math.inf))
-        nested.append(documents)
-    all_documents = list(chain.from_iterable(nested))
-    all_ids = list(chain.from_iterable(all_documents))
-    tokens = np.fromiter(chain.from_iterable(all_ids), token_dtype(tokenizer.vocab_size))
-    lengths = [
-        np.array([len(part) for part in level if part], OFFSET)
-        for level in (all_ids, all_documents, nested)
-    ]
-    return tokens, lengths
+            if len(document) < fewest:
+                counts[_SHORT if document else _EMPTY] += 1
+                continue
+            documents.append(_cut(document, corpus.document_tokens or math.inf))
+            in_source[number] += 1
+    kept = list(chain.from_iterable(documents))
+    tokens = np.fromiter(chain.from_iterable(kept), token_dtype(tokenizer.vocab_size))
+    levels = (map(len, kept), map(len, documents), in_source.values())
+    return tokens, [np.fromiter(lengths, OFFSET) for lengths in levels]
 
 
 def _cut(document: list[list[int]], most: float) -> list[list[int]]:

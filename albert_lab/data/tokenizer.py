@@ -3,7 +3,7 @@ such as BERT's.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +20,8 @@ from albert_lab.files import digest_of, read_bytes
 
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
 _SPECIAL = ("<pad>", "<unk>", *CONTROL_SYMBOLS)
-# In a tokenizer.json: BERT's names, and ALBERT's if a SentencePiece model was converted to one.
-_JSON_SPECIAL = (("[PAD]", "<pad>"), ("[UNK]", "<unk>"), *((token,) for token in CONTROL_SYMBOLS))
+# BERT's names of those that have another one in ALBERT.
+_OF_BERT = {"<pad>": "[PAD]", "<unk>": "[UNK]"}
 # From _is_start_piece_sp of the release: the ASCII punctuation that it lists (not all) and the
 # letters.
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
@@ -124,12 +124,15 @@ class Tokenizer:
         self.fingerprint = digest_of(model)
         vocabulary = self._aligned.get_vocab()
         self.vocab_size = 1 + max(vocabulary.values())  # ids may have gaps
-        ids: list[int] = []
-        for names in _JSON_SPECIAL:
-            known = [vocabulary[name] for name in names if name in vocabulary]
-            if not known:
-                raise ConfigError(f"{origin} has no token {' or '.join(names)}")
-            ids.append(known[0])
+        self._find_special(vocabulary, origin)
+
+    def _find_special(self, vocabulary: Mapping[str, int], origin: str) -> None:
+        """Sets the ids of the special tokens, in ALBERT's or BERT's names; or ConfigError."""
+        names = [token if token in vocabulary else _OF_BERT.get(token, token) for token in _SPECIAL]
+        missing = [name for name in names if name not in vocabulary]
+        if missing:
+            raise ConfigError(f"{origin} has no special token {' and no '.join(missing)}")
+        ids = [vocabulary[name] for name in names]
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
 
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
@@ -213,15 +216,14 @@ class SentencePieceTokenizer(Tokenizer):
         self._proto = _plain(model, origin)
         self._clean = cleaning
         self.vocab_size = self._processor.GetPieceSize()
-        ids = [self._processor.PieceToId(token) for token in _SPECIAL]
-        for token, number in zip(_SPECIAL, ids, strict=True):
-            is_special = self._processor.IsControl(number) or self._processor.IsUnknown(number)
-            if self._processor.IdToPiece(number) != token or not is_special:
-                raise ConfigError(
-                    f"{origin} must have the control symbols {', '.join(_SPECIAL)}, but has no "
-                    f"{token}"
-                )
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
+        # A piece of the same name that is no control symbol could come from text.
+        unknown = self._processor.unk_id()
+        special = {
+            token: number
+            for number, token in enumerate(self.tokens())
+            if self._processor.IsControl(number) or number == unknown
+        }
+        self._find_special(special, origin)
 
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:
         cleaned = [self._clean(sentence) for sentence in sentences]
@@ -289,10 +291,10 @@ def _unigram(proto: Any, cleaning: Cleaning, before_special: str = "") -> tokeni
     result = tokenizers.Tokenizer(
         models.Unigram([*zip(names, scores, strict=True)], unknown, byte_fallback=False)
     )
-    charsmap = proto.normalizer_spec.precompiled_charsmap
-    result.normalizer = normalizers.Sequence(
-        [cleaning.normalizer, *([normalizers.Precompiled(charsmap)] if charsmap else [])]
-    )
+    steps = [cleaning.normalizer]
+    if proto.normalizer_spec.precompiled_charsmap:
+        steps.append(normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap))
+    result.normalizer = normalizers.Sequence(steps)
     result.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
     )
@@ -326,5 +328,6 @@ def as_json(model: bytes, cleaning: Cleaning) -> dict[str, Any]:
     content = json.loads(tokenizer.to_str())
     cleaning_steps = json.loads(cleaning.normalizer.__getstate__())
     steps = content["normalizer"]["normalizers"]
-    steps[: len(cleaning_steps["normalizers"])] = [cleaning_steps]  # as one step, for readers
+    # Cleaning stays one step: transformers takes single steps for those of its own ALBERT.
+    steps[: len(cleaning_steps["normalizers"])] = [cleaning_steps]
     return content

@@ -101,18 +101,13 @@ def measures() -> tuple[Measure, ...]:
     name.
     """
     kinds = (TokenMeasure, PairMeasure, Difference, Baseline, OwnTextMeasure)
-    if wrong := [
-        f"{name}={measure!r}"
-        for name, measure in MEASURES.items()
-        if not isinstance(measure, kinds)
-    ]:
-        raise ConfigError(f"MEASURES: {wrong[0]} is no Measure of measures/measure.py")
-    return tuple(
-        sorted(
-            MEASURES.values(),
-            key=lambda of: ([isinstance(of, k) for k in kinds].index(True), of.name),
-        )
-    )
+    for name, measure in MEASURES.items():
+        if not isinstance(measure, kinds):
+            raise ConfigError(f"MEASURES: {name}={measure!r} is no Measure of measures/measure.py")
+    found: list[Measure] = []
+    for kind in kinds:
+        found += [MEASURES[name] for name in sorted(MEASURES) if isinstance(MEASURES[name], kind)]
+    return tuple(found)
 
 
 def own_measures() -> list[Measure]:

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import ValidationError
-
 from albert_lab.config.data import InterSentenceConfig
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import fixed_pairs
@@ -13,7 +11,6 @@ from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.errors import ConfigError
-from albert_lab.files import describe
 from albert_lab.score import Documents, Score
 
 if TYPE_CHECKING:  # plans and reports read the catalog without torch
@@ -151,20 +148,11 @@ class OwnTextMeasure(Measure):
         invalid number.
         """
         parts = self.take(model, tokenizer, device)
-        match parts:
-            case (Score() as score, Documents() as documents):
-                pass
-            case _:
-                raise ConfigError(
-                    f"the measure {self.name} returns no pair of a Score and its Documents: "
-                    f"{parts!r:.200}"
-                )
         try:
             # Values that were changed after a score was made are not checked yet.
-            return Score.model_validate(score.model_dump()), Documents.model_validate(
-                documents.model_dump()
-            )
-        except ValidationError as error:
+            score, documents = (part.model_dump() for part in parts)
+            return Score.model_validate(score), Documents.model_validate(documents)
+        except (TypeError, AttributeError, ValueError) as error:
             raise ConfigError(
-                f"the measure {self.name} returns {describe(error.errors()[0])}"
+                f"the measure {self.name} returns no valid Score and its Documents: {error}"
             ) from error

@@ -51,11 +51,8 @@ def _donors(source: np.ndarray, length: np.ndarray, tie: np.ndarray) -> np.ndarr
     donor, (pairs, waiting) = np.empty(len(source), dtype=np.int64), partners(source, order)
     donor[pairs] = pairs[:, ::-1]
     if waiting:
+        # The shortest segment that is as long, or else the longest there is.
         others = order[source[order] != source[waiting[0]]]
-        above = np.searchsorted(length[others], length[waiting]).clip(max=len(others) - 1)
-        below = np.maximum(above - 1, 0)
-        is_above = np.abs(length[others[above]] - length[waiting]) <= np.abs(
-            length[others[below]] - length[waiting]
-        )
-        donor[waiting] = others[np.where(is_above, above, below)]
+        nearest = np.searchsorted(length[others], length[waiting]).clip(max=len(others) - 1)
+        donor[waiting] = others[nearest]
     return donor

@@ -279,7 +279,7 @@ def test_bad_records_stop_a_run_or_are_counted_and_named(tmp_path):
         "records of one length are no wrapped lines"
     )
     assert meta["documents_found"] == 200
-    (line,) = [line for line in said if "on_error" in line]
+    (line,) = [line for line in said if "left out" in line]
     assert all(f"a.jsonl:{number}" in line for number in (8, 9, 10))
 
 
