@@ -152,20 +152,6 @@ def read_yaml(file: Path, remedy: str = "") -> dict[str, Any]:
     return cast(dict[str, Any], content)
 
 
-def read_arrays(file: Path, remedy: str = "") -> dict[str, Any]:
-    """The arrays of an .npz file by name, or DamagedFileError; nothing in it is unpickled."""
-    import numpy as np  # it takes a while, and only arrays need it
-
-    content = io.BytesIO(read_bytes(file, remedy))
-    try:
-        with np.load(content, allow_pickle=False) as arrays:  # a single array is no context
-            return dict(arrays)
-    except Exception as error:  # numpy does not say which there are
-        raise DamagedFileError(
-            file, f"not an .npz file of arrays: {_in_one_line(error)}", remedy
-        ) from error
-
-
 def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
     """Checks JSON (bytes) or plain data from a file against a form: a pydantic model, or a type
     such as dict[str, int].
@@ -205,7 +191,7 @@ def describe(detail: Any) -> str:
         return f"{key}: {said}"
     # null and true, as in YAML
     value = json.dumps(detail["input"], ensure_ascii=False, default=str).strip('"')
-    return f"{key}={value if len(value) <= 60 else value[:57] + '...'}: {said}"
+    return f"{key}={value:.60}: {said}"
 
 
 def _in_one_line(error: Exception) -> str:

@@ -2,7 +2,6 @@
 happens.
 """
 
-import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -107,13 +106,6 @@ def test_a_damaged_file_of_a_run_is_named_and_other_commands_continue(
 # Other files that stand alone
 
 
-def arrays() -> bytes:
-    """A file of arrays, as of measures."""
-    content = io.BytesIO()
-    np.savez_compressed(content, ids=np.arange(50), logits=np.ones((50, 3)))
-    return content.getvalue()
-
-
 SPLIT = {"tokens": 3, "sentences": 2, "documents": 1, "sources": 1}
 META = {
     "model_fingerprint": "abc",
@@ -135,7 +127,6 @@ def read_shards(file: Path) -> None:
 
 
 ALONE: dict[str, tuple[Any, Callable[[Path], object]]] = {
-    "right.npz": (arrays(), files.read_arrays),
     "mine.yaml": (
         files.read_yaml(paths.CONF / "task" / "mnli.yaml"),
         lambda file: load_task(str(file)),

@@ -9,7 +9,7 @@ import operator
 import pickle
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias, cast
 
@@ -103,11 +103,12 @@ def compose(settings: Settings) -> RunConfig:
     config = validate(content_of(settings))
     # not in validate(), which reads records without their own code
     for key, built_in in BUILT_IN.items():
-        name, known = config.value(key), [*dict.fromkeys([*built_in, *own_code.names(key)])]
-        if name not in known:
+        # With own code, the names are those of the dict, which has the built-in ones too.
+        known = own_code.names(key) or built_in
+        if config.value(key) not in known:
             raise ConfigError(
-                f"{key}={name} is unknown (allowed: {', '.join(known)}; --include FILE.py adds "
-                "others)"
+                f"{key}={config.value(key)} is unknown (allowed: {', '.join(known)}; --include "
+                "FILE.py adds others)"
             )
     return config
 
@@ -120,7 +121,6 @@ def content_of(settings: Settings) -> dict[str, Any]:
     """
     options, values = _options_and_values(settings)
     composed = DictConfig({})
-    choices: dict[str, str] = {}
     try:
         pickled, choices = _composed_of(tuple(sorted(options.items())))
         composed = pickle.loads(pickled)
@@ -129,11 +129,9 @@ def content_of(settings: Settings) -> dict[str, Any]:
         content: Any = OmegaConf.to_container(composed, resolve=True)
     except (ConfigAttributeError, ConfigKeyError) as error:
         key = str(error.full_key)
-        group = key.rpartition(".")[0]
-        option = f" of {group}={choices[group]}" if group in choices else ""
         raise ConfigError(
-            f"unknown key {key}{option}; {_nearest(key, composed)}`albert-lab config show` prints "
-            "every key of the chosen options"
+            f"unknown key {key}; {_nearest(key, composed)}`albert-lab config show` prints every "
+            "key of the chosen options"
         ) from error
     # Of Hydra: `defaults` that are no list, or of an option that name the option.
     except (HydraException, OmegaConfBaseException, ValueError, RecursionError) as error:
@@ -240,18 +238,13 @@ def validate(content: Any) -> RunConfig:
 
 def _nearest(key: str, composed: DictConfig) -> str:
     """The question whether the key that is most alike was meant; empty if none is."""
-    known = [*_keys(OmegaConf.to_container(composed))]
+    known: list[str] = []
+    for name, value in composed.items():
+        inner = value if isinstance(value, DictConfig) else ()
+        known += [str(name), *(f"{name}.{part}" for part in inner)]
     same_name = [name for name in known if name.endswith(f".{key}")]
     near = same_name or difflib.get_close_matches(key, known, n=1)
     return f"did you mean {near[0]}? " if near else ""
-
-
-def _keys(content: Any, prefix: str = "") -> Iterator[str]:
-    """The keys of a configuration, those of groups before those in them."""
-    for name, value in content.items():
-        yield f"{prefix}{name}"
-        if isinstance(value, dict):
-            yield from _keys(value, f"{prefix}{name}.")
 
 
 def _in_one_line(error: Exception) -> str:

@@ -128,10 +128,9 @@ class ShardWriter:
             lengths: Of sentences in tokens [sentences], of documents in sentences [documents], and
                 of source documents in documents [source documents].
         """
-        starts = [self.counts[part] for part in _PARTS[:-1]]
-        offsets = [
-            start + np.cumsum(content) for start, content in zip(starts, lengths, strict=True)
-        ]
+        # The lengths of a part end where the part before it ends.
+        inner = zip(_PARTS, lengths, strict=False)
+        offsets = [self.counts[part] + np.cumsum(length) for part, length in inner]
         for part, content in zip(_PARTS, (tokens, *offsets), strict=True):
             self.counts[part] += len(content)
             with open(self._files[part], "ab") as file:

@@ -2,6 +2,7 @@
 relate the two.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # they take half a second to import, and only fitting needs t
     from scipy.sparse import csr_matrix
     from sklearn.linear_model import SGDClassifier
 
-VERSION = 1  # increment it with every change that gives other floors for the same text and settings
+VERSION = 2  # increment it with every change that gives other floors for the same text and settings
 # A classifier reads at most so many training pairs for each held-out pair (about what a run reads),
 # and epochs of them.
 TRAINING_PAIRS, MOST_EPOCHS = 32, 20
@@ -36,8 +37,8 @@ EDGE = 3  # the first and last tokens of a segment that count with their place
 BIGRAMS = 1 << 15  # into which the pairs of adjacent tokens are hashed
 
 
-def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict[str, np.ndarray]:
-    """Whether the floor answers each pair of each pair measure correctly [pairs] bool; fitted once,
+def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict[str, list[bool]]:
+    """Whether the floor answers each pair of each pair measure correctly [pairs]; fitted once,
     then cached.
 
     It depends on the text, the lengths and the evaluation's settings, but not on a run's seed,
@@ -57,19 +58,19 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
     folder = paths.cache() / "segments-floors" / key
 
     def build(folder: Path) -> None:
-        right = _right(config, train, dev, say)
-        np.savez_compressed(folder / "right.npz", allow_pickle=False, **right)
+        (folder / "right.json").write_text(json.dumps(_right(config, train, dev, say)))
 
-    file = find_or_build(folder, build, say) / "right.npz"
-    return files.read_arrays(file, f"remove {folder}, and the same command builds it again")
+    file = find_or_build(folder, build, say) / "right.json"
+    remedy = f"remove {folder}, and the same command builds it again"
+    return files.read_json(file, dict[str, list[bool]], remedy)
 
 
-def _right(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict[str, np.ndarray]:
+def _right(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict[str, list[bool]]:
     """Whether the floor answers each held-out pair correctly, of the measures that have pairs."""
     settings = config.evaluation
     describe = partial(features, vocab_size=config.tokenizer.vocab_size)
     fitted: dict[str, SGDClassifier] = {}
-    right: dict[str, np.ndarray] = {}
+    right: dict[str, list[bool]] = {}
     # Those with a classifier of their own come first: others are answered by it.
     for measure in sorted(of_kind(PairMeasure), key=lambda measure: measure.fitted_as is not None):
         try:
@@ -82,7 +83,8 @@ def _right(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict[str,
             continue
         classifier = fitted.get(measure.fitted_as or measure.name)
         if classifier:
-            right[measure.name] = np.equal(classifier.predict(describe(dev, pairs)), pairs.label)
+            answers = classifier.predict(describe(dev, pairs))
+            right[measure.name] = np.equal(answers, pairs.label).tolist()
     return right
 
 

@@ -1,6 +1,6 @@
 """Preparation of the data of runs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from albert_lab.config.schema import RunConfig
@@ -8,8 +8,6 @@ from albert_lab.messages import Say
 from albert_lab.runs.run import Run
 
 if TYPE_CHECKING:  # plans of finished runs need none of them
-    import numpy as np
-
     from albert_lab.data.shards import Shards
     from albert_lab.data.tokenizer import Tokenizer
 
@@ -21,7 +19,7 @@ class Data(NamedTuple):
     dev: "Shards"
     fitted_on: "Shards"
     tokenizer: "Tokenizer"
-    floors: "Mapping[str, np.ndarray]"
+    floors: Mapping[str, Sequence[bool]]
 
 
 def load(config: RunConfig, say: Say) -> Data:

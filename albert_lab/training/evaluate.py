@@ -62,7 +62,7 @@ class Evaluator:
         config: lengths, masking, sizes, the labels of the model's head, and the precision.
         train: the training text without added text, for probes.
         dev: the held-out text.
-        floors: whether each segment by itself answers each pair correctly [pairs] bool, by measure
+        floors: whether each segment by itself answers each pair correctly [pairs], by measure
             (see measures/segments_floor.py); empty if unknown.
         is_stopped: called before every forward pass; if true, StoppedError ends the evaluation.
         pairs: the held-out pairs of each measure; pair measures of which the text has none are left
@@ -76,7 +76,7 @@ class Evaluator:
     train: Shards
     dev: Shards
     tokenizer: Tokenizer
-    floors: Mapping[str, np.ndarray]
+    floors: Mapping[str, Sequence[bool]]
     device: torch.device
     is_stopped: Callable[[], bool] = lambda: False
 
@@ -242,7 +242,7 @@ class Evaluator:
         measure: PairMeasure,
         batch: Batch,
         probe: "Pipeline | None",
-        floor: np.ndarray | None,
+        floor: Sequence[bool] | None,
     ) -> dict[str, np.ndarray]:
         """Scores the answers of the head, and of a probe; whether each is right [pairs] bool, by
         score.
@@ -258,7 +258,7 @@ class Evaluator:
         # many.
         made_of = measure.fitted_as if measure.changed and measure.fitted_as in self.pairs else None
         source = self._sources(made_of or measure.name)
-        segments = None if floor is None else 100 * float(floor.mean())
+        segments = None if floor is None else 100 * float(np.mean(floor))
         right: dict[str, np.ndarray] = {}
         for name, (odds, by) in answers.items():
             score = _score(odds, batch.pair_labels, by)
@@ -338,14 +338,17 @@ class Evaluator:
 
 
 def _difference(
-    measure: Difference, right: Mapping[str, np.ndarray], floors: Mapping[str, np.ndarray], by: str
+    measure: Difference,
+    right: Mapping[str, np.ndarray],
+    floors: Mapping[str, Sequence[bool]],
+    by: str,
 ) -> Score:
     """The difference of two measures; its floor is that of the floors' answers."""
     minuend = right[measure.of]
     value, low, high = paired(minuend, right[measure.minus])
     segments = None
     if {measure.of, measure.minus} <= floors.keys():
-        segments = 100 * float(floors[measure.of].mean() - floors[measure.minus].mean())
+        segments = 100 * float(np.mean(floors[measure.of]) - np.mean(floors[measure.minus]))
     return Score(
         value=value, n=len(minuend), low=low, high=high, floor=0, by=by, segments_floor=segments
     )
