@@ -1,19 +1,18 @@
 """The examples of tasks: texts with a label, questions with answers or options."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from albert_lab.errors import ConfigError
-
 T = TypeVar("T")
 # The choice of examples does not depend on the seed of a fine-tuning, so that seeds differ only by
 # chance.
 _SUBSAMPLE_SEED = 2020
-SHOWN_PLACES = 3  # of an issue
+SHOWN_PLACES, SHOWN_REASONS = 3, 10  # of issues
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +68,8 @@ class ChoiceExample:
         return self.passage or self.question or self.options[0], self.question, *self.options
 
 
-class Issues:
-    """What is wrong with the examples of a file: reasons, each with the places of its examples."""
-
-    def __init__(self) -> None:
-        self.places: dict[str, list[str]] = {}
-
-    def add(self, reason: str, place: str) -> None:
-        self.places.setdefault(reason, []).append(place)
-
-    def __str__(self) -> str:
-        """One line: each reason with its count and first places, as in `no answer: 5 (a, b, c,
-        ...)`.
-        """
-        parts = []
-        for reason, places in self.places.items():
-            shown = ", ".join(places[:SHOWN_PLACES]) + ", ..." * (len(places) > SHOWN_PLACES)
-            parts.append(f"{reason}: {len(places):,} ({shown})")
-        return "; ".join(parts)
+# What is wrong with the examples of a file: reasons, each with the places of its examples.
+Issues = defaultdict[str, list[str]]
 
 
 def collect(
@@ -97,23 +80,30 @@ def collect(
 
     Args:
         make: raises ValueError with the reason if an example cannot be used.
-        issues: what is wrong so far, to which `make` may add.
+        issues: to which `make` may add.
     """
     examples: list[T] = []
-    issues = issues or Issues()
+    issues = defaultdict(list) if issues is None else issues
     for number, (place, content) in enumerate(rows):
         try:
             example: Any = make(number, content)
             json.dumps(asdict(example), ensure_ascii=False).encode()
-        except ConfigError:  # of the whole file
-            raise
         except UnicodeError:
-            issues.add("text that is not UTF-8, as of a cut emoji", place)
+            issues["text that is not UTF-8, as of a cut emoji"].append(place)
         except ValueError as error:
-            issues.add(str(error), place)
+            issues[str(error)].append(place)
         else:
             examples.append(example)
-    return examples, str(issues)
+    # One reason with its count and first places is `no answer: 5 (a, b, c, ...)`.
+    described = [
+        f"{reason}: {len(places):,} ({', '.join(_first(places, SHOWN_PLACES))})"
+        for reason, places in issues.items()
+    ]
+    return examples, "; ".join(_first(described, SHOWN_REASONS))
+
+
+def _first(texts: list[str], count: int) -> list[str]:
+    return texts if len(texts) <= count else [*texts[:count], "..."]
 
 
 def subsample(examples: Sequence[T], size: int | None) -> list[T]:
