@@ -19,15 +19,6 @@ WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
 _PREFIXES = re.compile(r"^(?:module\.|_orig_mod\.)+")
 _CONVERTER = "transformers.models.bert.convert_bert_original_tf_checkpoint_to_pytorch"
-_FROM = (
-    "AutoModelForPreTraining.from_pretrained(DIR, {}=True).save_pretrained(DIR) of transformers 4 "
-    "writes one"
-)
-_CONVERTED = {
-    "tf_model.h5": _FROM.format("from_tf"),
-    "flax_model.msgpack": _FROM.format("from_flax"),
-    "zero_to_fp32.py": "python zero_to_fp32.py . . writes the weights of DeepSpeed's shards",
-}
 
 
 class _Index(Record, extra="ignore"):
@@ -103,9 +94,6 @@ def _instead(folder: Path) -> str:
         script = f"python -m {_CONVERTER} (ALBERT: albert for bert) of transformers 4"
         return f"; of a checkpoint of TensorFlow, {script} makes one"
     files = sorted(file.name for file in folder.iterdir())
-    for name in files:
-        if name in _CONVERTED:
-            return f", but {name}: {_CONVERTED[name]}"
     return (
         f", but {', '.join(files[:5]) or 'nothing'}: model.save_pretrained(DIR) writes what can be "
         "imported"
@@ -131,14 +119,14 @@ def _tensors(file: Path) -> Tensors:
             f"{file} has a tensor twice, with and without a prefix: save model.state_dict() alone"
         )
     for name, tensor in named.items():
-        kind = type(tensor).__name__
-        if isinstance(tensor, torch.Tensor):
-            if tensor.layout is torch.strided and not tensor.is_meta:
-                continue
-            kind = tensor.device if tensor.is_meta else tensor.layout
-        raise ConfigError(
-            f"{file}: {name} is {kind}, not a dense tensor: save model.state_dict() with its values"
-        )
+        if (
+            not isinstance(tensor, torch.Tensor)
+            or tensor.layout is not torch.strided
+            or tensor.is_meta
+        ):
+            raise ConfigError(
+                f"{file}: {name} is no dense tensor: save model.state_dict() with its values"
+            )
     dense = cast(Tensors, named)
     # The others are position_ids, which older versions of transformers saved.
     return {name: tensor for name, tensor in dense.items() if tensor.is_floating_point()}

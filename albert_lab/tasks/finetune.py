@@ -23,7 +23,7 @@ from albert_lab.storage import write_atomically
 from albert_lab.tasks import records
 from albert_lab.tasks.batches import Features, TaskBatch, training_items
 from albert_lab.tasks.examples import subsample
-from albert_lab.tasks.kind import load_kind
+from albert_lab.tasks.kind import Scored, load_kind
 from albert_lab.tasks.metrics import bag_of_words, jackknife
 from albert_lab.tasks.model import InitialModel, TaskModel, build_model
 from albert_lab.tasks.records import (
@@ -34,7 +34,7 @@ from albert_lab.tasks.records import (
     FinetuningRecord,
     output_folder,
 )
-from albert_lab.tasks.task import TaskConfig, load_start
+from albert_lab.tasks.task import TaskConfig, load_start, mean_of
 from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, autocast, choose_device
 from albert_lab.training.evaluate import DivergedError, StoppedError
@@ -301,29 +301,30 @@ class _Finetuning:
         dev, features, _ = self.dev_set
         answers, na_probs = kind.predict(dev, features, self._outputs(model))
         scored = kind.score(dev, answers, na_probs)
-        # A share of each example, if the main score is a mean over examples.
-        columns = [scored.shares.get(name, []) for name in task.main]
-        shares = [sum(parts) / len(parts) for parts in zip(*columns, strict=True)]
-
-        def score(value: float, shares: Sequence[float], floor: float) -> Score:
-            low, high = wilson(sum(shares), len(shares)) if shares else (None, None)
-            n = len(shares) or len(dev)
-            return Score(value=value, n=n, low=low, high=high, floor=floor, by="fine-tuned")
-
-        main = score(task.main_score(scored.values), shares, task.main_score(self.constant))
+        main = self._score(task.main, scored)
         evaluation = Evaluation(
             step=step,
             main=main.model_copy(update={"lexical_floor": self.words}),
-            scores={
-                name: score(value, scored.shares.get(name, []), self.constant[name])
-                for name, value in scored.values.items()
-            },
+            scores={name: self._score([name], scored) for name in scored.values},
             threshold=scored.threshold,
         )
-        values = shares or jackknife(
+        values = scored.share_of_each(task.main) or jackknife(
             lambda *sides: task.main_score(kind.score(*sides).values), dev, answers
         )
         return _Evaluated(evaluation, answers, values)
+
+    def _score(self, names: Sequence[str], scored: Scored) -> Score:
+        """The mean of the scores of these names, with an interval if it is a mean over examples."""
+        shares = scored.share_of_each(names)
+        low, high = wilson(sum(shares), len(shares)) if shares else (None, None)
+        return Score(
+            value=mean_of(names, scored.values),
+            n=len(shares) or len(self.dev_set.examples),
+            low=low,
+            high=high,
+            floor=mean_of(names, self.constant),
+            by="fine-tuned",
+        )
 
     def _outputs(self, model: TaskModel) -> dict[str, np.ndarray]:
         """The scores of the model's head for every item of dev, in order."""

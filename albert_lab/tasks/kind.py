@@ -36,6 +36,11 @@ class Scored(NamedTuple):
     shares: dict[str, list[float]]
     threshold: float | None = None
 
+    def share_of_each(self, names: Sequence[str]) -> list[float]:
+        """The mean of the scores of these names for each example; empty if one has no shares."""
+        columns = [self.shares.get(name, []) for name in names]
+        return [sum(parts) / len(parts) for parts in zip(*columns, strict=True)]
+
 
 class TaskKind(ABC):
     """One kind of task for one task: features, head, and the way from the head's scores to answers

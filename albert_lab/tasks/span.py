@@ -79,18 +79,18 @@ class Kind(TaskKind):
         for number, (example, asked) in enumerate(zip(examples, questions, strict=True)):
             question = asked[: settings.question_length]
             context = aligned[example.context]
-            answer = _first_answer(example, context)
+            answer_first, answer_last = _first_answer(example, context)
             room = settings.max_sequence_length - len(question) - NUM_SPECIAL_TOKENS
             for window in windows(len(context.ids), room, settings.stride):
                 first, end = window[:2]
-                is_held = answer is not None and first <= answer[0] and answer[1] < end
+                is_held = first <= answer_first and answer_last < end
                 if not is_held and rng.random() >= kept_share:
                     continue
                 ids, offset = join(tokenizer, question, context.ids[first:end])
                 shift = first - offset
                 span = (NO_SPAN, NO_SPAN)
-                if answer is not None and is_held:
-                    span = (answer[0] - shift, answer[1] - shift)
+                if is_held:
+                    span = (answer_first - shift, answer_last - shift)
                 rows.append((ids, offset))
                 targets.append((number, shift, *(place - shift for place in window), *span))
         columns = np.array(targets, dtype=np.int64).T
@@ -172,9 +172,11 @@ class Kind(TaskKind):
         return Scored(answers, values, shares, threshold)
 
 
-def _first_answer(example: SpanExample, context: AlignedText) -> tuple[int, int] | None:
-    """The first and last token of the first answer that has a place; None without one."""
+def _first_answer(example: SpanExample, context: AlignedText) -> tuple[int, int]:
+    """The first and last token of the first answer that has a place; without one, -1, which no
+    window holds.
+    """
     for answer in example.answers:
         if answer.start is not None:
-            return context.tokens_of(answer.start, answer.start + len(answer.text))
-    return None
+            return context.tokens_of(answer.start, answer.start + len(answer.text)) or (-1, -1)
+    return -1, -1

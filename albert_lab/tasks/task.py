@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from filecmp import cmp
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -218,10 +217,9 @@ class TaskConfig(Section):
         """
         if self.split is None:
             train, dev = (self.file(folder, split).resolve() for split in SPLITS)
-            have_both = train.exists() and dev.exists()
-            if train == dev or (have_both and cmp(train, dev, shallow=False)):
+            if train == dev:
                 raise ConfigError(
-                    f"{self.name}: data={self.data} is one text: name another as dev, or set "
+                    f"{self.name}: data={self.data} is one file: name another as dev, or set "
                     "`split: 0.2`"
                 )
         for split in splits:
@@ -257,7 +255,11 @@ class TaskConfig(Section):
         return self.format.scores[: 2 if self.format.name == "squad" else 1]
 
     def main_score(self, scores: Mapping[str, float]) -> float:
-        return sum(scores[name] for name in self.main) / len(self.main)
+        return mean_of(self.main, scores)
+
+
+def mean_of(names: Sequence[str], scores: Mapping[str, float]) -> float:
+    return sum(scores[name] for name in names) / len(names)
 
 
 def task_names() -> list[str]:

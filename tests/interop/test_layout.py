@@ -116,9 +116,6 @@ def test_shards_are_read_as_one_model_and_a_missing_one_is_named(tmp_path, is_pi
             {"adapter_config.json": '{"base_model_name_or_path": "a/b"}', "adapter_model.bin": ""},
             "a/b.*merge_and_unload",
         ),
-        ({"tf_model.h5": ""}, "from_tf"),
-        ({"flax_model.msgpack": ""}, "from_flax"),
-        ({"zero_to_fp32.py": "", "latest": ""}, "python zero_to_fp32"),
         ({"model.onnx": ""}, "model.onnx"),
         ({}, "save_pretrained"),
     ],
@@ -141,19 +138,13 @@ def test_a_file_with_a_tensor_twice_is_refused_and_not_merged(tmp_path):
         read(folder)
 
 
-@pytest.mark.parametrize(
-    ("bad", "kind"), [("sparse", "sparse_coo"), ("meta", "meta"), ("number", "int")]
-)
-def test_what_is_no_dense_tensor_is_named_with_its_file(tmp_path, bad, kind):
+@pytest.mark.parametrize("bad", [torch.eye(12).to_sparse(), torch.empty(2, device="meta"), 3])
+def test_what_is_no_dense_tensor_is_named_with_its_file(tmp_path, bad):
     folder = save(make_albert(ALBERT), tmp_path)
-    name = "albert.pooler.weight"
-    values = {
-        "sparse": torch.eye(12).to_sparse(),
-        "meta": torch.empty(12, 12, device="meta"),
-        "number": 3,
-    }
-    as_pickle(folder, **{name: values[bad]})
-    with pytest.raises(ConfigError, match=rf"pytorch_model\.bin: {name} is .*{kind}"):
+    as_pickle(folder, **{"albert.pooler.weight": bad})
+    with pytest.raises(
+        ConfigError, match=r"pytorch_model\.bin: albert\.pooler\.weight is no dense"
+    ):
         read(folder)
 
 
