@@ -92,9 +92,7 @@ def toy_record(
         ),
         data=Data(
             mask_rate=0.151,
-            padding_share=0.1,
             cross_document_share=0.0,
-            dropped_chunk_share=0.05,
             dropped_text_share=0.04,
             epochs=0.5,
             train_documents=200,

@@ -43,24 +43,7 @@ def load(config: RunConfig, say: Say) -> Data:
 
 
 def prepare_all(runs: Iterable[Run], say: Say) -> None:
-    """Make what load() opens, once for all runs that share it, with its errors, or if text is too
-    short for pairs.
-    """
-    from albert_lab.data.batches import SAMPLED_BLOCKS
-    from albert_lab.data.pairs import make_pairs
-
-    by_data = {
-        (
-            run.evaluation_set,
-            run.config.inter_sentence.name,
-            run.fingerprints.get("added_corpus"),
-        ): run
-        for run in runs
-    }
-    for config in (run.config for run in by_data.values()):
-        data, settings = (
-            load(config, say),
-            {"epoch": 0, "most_blocks": SAMPLED_BLOCKS, "seed": config.evaluation.seed},
-        )
-        for shards in (data.dev, data.train):
-            make_pairs(shards, config.inter_sentence, config, **settings)
+    """Make what load() opens, once for all runs that share it, with its errors."""
+    by_data = {(run.evaluation_set, run.fingerprints.get("added_corpus")): run for run in runs}
+    for run in by_data.values():
+        load(run.config, say)

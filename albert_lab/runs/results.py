@@ -73,36 +73,29 @@ class Training(Record, extra="ignore"):  # records from before say more, here an
 NUMBERS = ("parameters", "encoder_parameters", "train_flops_per_token", *Training.model_fields)
 
 
-class Stage(Record):
-    """The training data of a stage of the length schedule; shares of chunks and of text (tokens) of
-    its first epoch.
+class Stage(Record, extra="ignore"):
+    """The training data of a stage of the length schedule; shares of text (tokens) of its first
+    epoch.
 
     dropped: chunks of a single sentence; truncated: tokens of chunks that are longer than the
     stage's sequences.
     """
 
     max_sequence_length: int
-    batch_size: int
-    first_step: int
-    steps: int
     epochs: float
-    dropped_chunk_share: float
     dropped_text_share: float
     truncated_text_share: float
 
 
 class Data(Record, extra="ignore"):
-    """The training data: rates over the training batches; shares of text, pairs and chunks of epoch
-    0.
+    """The training data: the rate over the training batches; shares of text and pairs of epoch 0.
 
     With a length schedule, shares are those of its last stage, and stages has all. epochs are those
     of pairs, over all stages.
     """
 
     mask_rate: float
-    padding_share: float
     cross_document_share: float
-    dropped_chunk_share: float
     dropped_text_share: float
     epochs: float
     train_documents: int
@@ -332,24 +325,20 @@ def make_record(
 
 
 def _data_of(run: Run, trained: "Pretraining", train: Shards, dev: Shards) -> Data:
-    config = run.config
     progress = trained.progress
     earlier = None
     if run.start_from and run.start_from.keep == "weights":
         earlier = read(paths.runs() / run.start_from.run)  # None if it was imported
     stages = tuple(_stage_of(stage) for stage in trained.stages)
     last = trained.stages[-1].stats
-    positions = progress.steps * config.batch_size * config.max_sequence_length
     return Data(
         mask_rate=progress.masked / max(progress.tokens, 1),
-        padding_share=1 - progress.tokens / positions if positions else 0.0,
         cross_document_share=last["cross_document_share"],
-        dropped_chunk_share=last["dropped_chunks"] / last["chunks"],
         dropped_text_share=last["dropped_text_share"],
         epochs=sum(stage.epochs for stage in stages),
         train_documents=train.num_documents,
         dev_documents=dev.num_documents,
-        stages=stages if config.length_schedule.stages else (),
+        stages=stages if run.config.length_schedule.stages else (),
         unknown_share=train.meta["train"].get("unknown_share", 0.0),
         repeated_paragraphs=train.meta.get("dropped", {}).get(REPEATED, 0),
         earlier_steps=earlier.training.steps + earlier.data.earlier_steps if earlier else 0,
@@ -360,11 +349,7 @@ def _data_of(run: Run, trained: "Pretraining", train: Shards, dev: Shards) -> Da
 def _stage_of(stage: "StageData") -> Stage:
     return Stage(
         max_sequence_length=stage.max_sequence_length,
-        batch_size=stage.batch_size,
-        first_step=stage.first_step,
-        steps=stage.steps,
         epochs=stage.epochs,
-        dropped_chunk_share=stage.stats["dropped_chunks"] / stage.stats["chunks"],
         dropped_text_share=stage.stats["dropped_text_share"],
         truncated_text_share=stage.stats["truncated_text_share"],
     )

@@ -2,7 +2,6 @@
 sweep.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -82,6 +81,8 @@ def _choices(values: Any) -> Any:
         values = dict(zip(labels, values, strict=True))
     if not isinstance(values, dict):
         return values
+    if not all(str(label).strip() for label in values):
+        raise ValueError("a label has no text: rows need a name")
     return {
         str(label): value if isinstance(value, list | tuple) else str(value)
         for label, value in values.items()
@@ -157,32 +158,7 @@ class Experiment(Record):
     @model_validator(mode="after")
     def _keys_and_names_fit(self) -> "Experiment":
         known = {axis: values | self.values_beyond(axis) for axis, values in self.grid.items()}
-        texts = [*self.fixed]
-        pairs_before = set[tuple[str, str]]()  # of a key and a value that an axis sets
-        for axis, values in known.items():
-            pairs = set[tuple[str, str]]()
-            for label, choice in values.items():
-                if not label.strip():
-                    raise ValueError(f"grid: {axis} has a label of no text: its rows need a name")
-                texts += [] if isinstance(choice, str) else choice
-                pairs |= set_by(axis, choice).items()
-            for key, value in pairs:
-                if any(key == other and value != text for other, text in pairs_before):
-                    raise ValueError(
-                        f"grid: two axes set {key}, and one of them would win: make them one axis"
-                    )
-            pairs_before |= pairs
-        for text in texts:
-            if "=" not in text:
-                raise ValueError(
-                    f"fixed, grid: {text} is no override KEY=VALUE; one with a comma needs quotes"
-                )
-        for key, number in Counter([*self.grid, *map(key_of, self.fixed)]).items():
-            if number > 1:
-                raise ValueError(
-                    f"fixed: {key} is set twice, or is an axis of the grid, whose values are the "
-                    "rows"
-                )
+        check_distinct([*self.grid, *map(key_of, self.fixed)])
         for axis in self.grid:
             if axis in (*COLUMNS, *NUMBERS, *scores()):
                 raise ValueError(
@@ -278,30 +254,19 @@ def _as_text(value: Any, file: Path) -> Any:
     1 is not true.
     """
     if isinstance(value, dict):
-        if len(texts := {str(key): _as_text(item, file) for key, item in value.items()}) < len(
-            value
-        ):
-            raise ConfigError(
-                f"{file}: two of {', '.join(map(repr, value))} are the same text: name one "
-                "otherwise"
-            )
+        texts = {str(key): _as_text(item, file) for key, item in value.items()}
+        if len(texts) < len(value):
+            raise ConfigError(f"{file}: two of {[*value]} are the same text: name one otherwise")
         return texts
     if isinstance(value, list):
         return [_as_text(item, file) for item in value]
-    return value if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if value is None else str(value)
 
 
 def key_of(override: str) -> str:
     return override.partition("=")[0].lstrip("+")
-
-
-def set_by(axis: str, choice: Choice) -> dict[str, str]:
-    """The values that a choice of an axis sets, by key."""
-    return (
-        {axis: choice}
-        if isinstance(choice, str)
-        else {key_of(text): text.partition("=")[2] for text in choice}
-    )
 
 
 def scores() -> tuple[str, ...]:
@@ -345,14 +310,11 @@ def from_overrides(
         seed = [] if "seed" in given else [f"seed={load().seed}"]
         return check(Path(ONE_MODEL), one | {"columns": INTRINSIC}, Experiment), [*overrides, *seed]
     swept.pop("seed", None)
-    title = "What does one model score?"
-    if swept:
-        title = f"What changes with {' and '.join(swept)}?"
     numbers = [number_in(text) for values in swept.values() for text in values]
     is_along = len(swept) == 1 and None not in numbers
     content = {
         "name": "-".join(["sweep", *swept]),
-        "title": title,
+        "title": f"What changes with {' and '.join(swept) or 'the seed'}?",
         "source": "own sweep",
         "grid": swept,
         "columns": INTRINSIC,

@@ -97,7 +97,11 @@ class Grid:
         chosen: dict[str, Value] = {}
         for axis, label in labels.items():
             known = self.settings.get(axis, {})
-            chosen |= known[label] if label in known else settings_of([f"{axis}={label}"])
+            added = known[label] if label in known else settings_of([f"{axis}={label}"])
+            for key in chosen.keys() & added.keys() if axis in self.settings else ():
+                if chosen[key] != added[key]:
+                    raise ConfigError(f"two axes set {key}, and one would win: make them one axis")
+            chosen |= added
         return chosen
 
 

@@ -134,6 +134,19 @@ def test_a_label_can_set_several_keys_and_is_selected_by_name():
         variants(toy(grid={"sharing": {"a": ["sharing=groups", "seed=5"]}}))
 
 
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"fixed": ["inter_sentence=sop", "nsp"]}, "'nsp' is not of the form KEY=VALUE"),
+        ({"grid": {"form": {"a": ["0.1"]}}}, "'0.1' is not of the form KEY=VALUE"),
+        ({"grid": {"dropout": [0, 0.1], "b": {"a": ["dropout=0"]}}}, "two axes set dropout"),
+    ],
+)
+def test_settings_of_a_table_that_make_no_sense_are_named_before_any_run(changes, named):
+    with pytest.raises(ConfigError, match=named):
+        variants(toy(**changes))
+
+
 def test_a_role_that_the_scale_lacks_is_named():
     with pytest.raises(ConfigError, match="model=huge"):
         variants(toy(grid={"model": {"huge": "${scale.roles.model.huge}"}}))

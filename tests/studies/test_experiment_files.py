@@ -15,15 +15,9 @@ COLUMNS = f"{ASKED}grid: {{seed: [0]}}\ncolumns: [mlm_accuracy]\n"
         (f"{ASKED}grid: {{seed: [0]}}\ncolums: [x]", "colums"),
         (f"{COLUMNS}name: ../x", "../x"),
         (f"{ASKED}grid: {{dropout: [0, 0.1, 0]}}", "dropout"),
-        (f"{ASKED}grid: {{dropout: {{a: [0.1, 0.2]}}}}", "grid: 0.1"),
-        (
-            f"{ASKED}grid: {{dropout: [0, 0.1], loss: {{a: [inter_sentence=sop, dropout=0]}}}}",
-            "two axes set dropout",
-        ),
-        (f"{ASKED}grid: {{dropout: {{' ': 0}}}}", "grid: dropout"),
+        (f"{ASKED}grid: {{dropout: {{' ': 0}}}}", "grid.dropout"),
         (f"{ASKED}grid: {{dropout: {{1: '0', '1': '0.1'}}}}", "the same text"),
-        (f"{ASKED}fixed: [inter_sentence=sop,nsp]\ngrid: {{}}", "nsp is no override"),
-        (f"{ASKED}fixed: [dropout=0]\ngrid: {{dropout: [0, 0.1]}}", "fixed: dropout"),
+        (f"{ASKED}fixed: [dropout=0]\ngrid: {{dropout: [0, 0.1]}}", "dropout is given twice"),
         (f"{ASKED}grid: {{}}\ncolumns: [mnly]", "columns=mnly"),
         (
             f"{ASKED}grid: {{sharing: [all-shared]}}\n"
