@@ -249,7 +249,7 @@ def paper(experiment: str, column: str, label: str) -> str:
 def made(kind: str, spec: str, page: Path) -> str:
     if kind in ("claims", "said", "count"):
         return of_verdicts(kind, spec, page)
-    report, metric, *rows = spec.split("; ")
+    report, metric, *rows = re.split(r";\s+", spec)
     if kind == "paper":
         return paper(report, metric, rows[0])
     if kind == "table":
