@@ -4,19 +4,19 @@ reason, two paths.
 
 import os
 import sys
-import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.messages import printable
+from albert_lab.messages import counted, printable
 from albert_lab.report import numbers, wording
 from albert_lab.report.report import PAGE, REPORT
 from albert_lab.report.wording import Words
@@ -25,13 +25,14 @@ from albert_lab.terminal.console import PlainConsole
 
 LINES, WIDTH = 30, 100
 MOST_ROWS = 9
-WORD = 12  # characters of the column of a verdict
+WORD = 11  # characters of the column of a verdict
+COLUMNS = ((Kind.LOSS, Kind.NUMBER), (Kind.TASKS,))  # of verdicts, by kinds of evidence
+Said = list[tuple[BaseClaim, dict[Kind, Words]]]  # what reports say of claims
 COLOURS = {"yes": "green", "NO": "red", "undecided": "yellow", "cannot tell": "dim"}
-MEANINGS = {
-    "undecided": "within the noise of so many claims",
-    "cannot tell": "not measured or learnt",
-    "": "not asked",
-}
+MEANINGS = (
+    "undecided: within the noise of so many claims; cannot tell: not measured or learnt; "
+    "empty: not asked"
+)
 
 
 def show(folder: Path, analysis: Analysis) -> None:
@@ -44,8 +45,22 @@ def show(folder: Path, analysis: Analysis) -> None:
 
 
 def print_on(console: Console, folder: Path, analysis: Analysis) -> None:
-    for part in screen(folder, analysis, console.width):
-        console.print(part, soft_wrap=isinstance(part, Text))  # lines fit, except for a long path
+    """Print the screen, at most LINES lines in all; those of long paths may be longer."""
+    title = analysis.experiment.title
+    stop = "" if title[-1] in ".?!" else "."
+    heading = Text(f"{title}{stop} {wording.answer(analysis)}", style="bold")
+    if count := wording.claims_counted(analysis):
+        heading.append(f"\n{count}", style="not bold")
+    metrics = _metrics_that_fit(console, analysis)
+    notes = Text(_notes(analysis, len(metrics)), style="dim")
+    above = Group(heading, "", _table(analysis, metrics, console.width), notes, "")
+    console.print(above)
+    paths = _paths(folder)
+    if said := wording.claims_of(analysis):
+        room = LINES - len(console.render_lines(above)) - len(paths) - 1
+        console.print(_claims_that_fit(console, said, room), "", sep="\n")
+    for path in paths:
+        console.print(path, soft_wrap=True)
 
 
 def compared(a: Analysis, b: Analysis, table: pd.DataFrame) -> str:
@@ -75,125 +90,88 @@ def compared(a: Analysis, b: Analysis, table: pd.DataFrame) -> str:
     return f"{text}\n{hidden} more with --json" if hidden > 0 else text
 
 
-def screen(folder: Path, analysis: Analysis, width: int = WIDTH) -> list[Text | Table]:
-    """The parts of the screen, at most LINES lines of this width in all."""
-    name = analysis.experiment.title
-    title = textwrap.wrap(
-        f"{name}{'' if name[-1] in '.?!' else '.'} {wording.answer(analysis)}", width
-    )
-    counted = textwrap.wrap(wording.claims_counted(analysis), width)
-    table, shown, rows_left = _table(analysis, width)
-    below = _below(analysis, shown, rows_left, width)
-    said = wording.claims_of(analysis)
-    reason = _reason(said, width)
-    paths = _paths(folder)
-    fixed = [*title, *counted, *below, *reason, *paths, *analysis.rows[:MOST_ROWS]]
-    lines = claims(said, width, LINES - len(fixed) - 5)  # the head of the table, empty lines
-    parts: list[Text | Table] = [
-        *(Text(line, style="bold") for line in title),
-        *map(Text, counted),
-        Text(),
-        table,
-    ]
-    parts += [Text(line, style="dim") for line in below]
-    parts += [Text(), *lines] if lines else []
-    parts += [Text(line, style="yellow") for line in reason]
-    return [*parts, Text(), *map(Text, paths)]
-
-
-def _below(analysis: Analysis, shown: Sequence[str], rows_left: int, width: int) -> list[str]:
-    """What the table's marks mean, and what it lacks."""
-    columns_left = len(analysis.main) - len(shown)
-    has_probe = any(metric in shown for metric, _ in analysis.by_probe)
-    notes = [
-        _seeds(analysis),
-        wording.sizes(analysis),
-        "the paper's numbers in brackets" if analysis.experiment.paper else "",
-        f"{numbers.BY_PROBE} by a probe: the model has no head for it" if has_probe else "",
-        f"{columns_left} more column{'s' * (columns_left > 1)}" if columns_left else "",
-        f"{rows_left} more row{'s' * (rows_left > 1)}" if rows_left else "",
-    ]
-    text = "; ".join(filter(None, notes)) + (" in the report" if columns_left or rows_left else "")
-    return textwrap.wrap(text, width)
-
-
-def _table(analysis: Analysis, width: int) -> tuple[Table, list[str], int]:
-    """The rows with as many metrics as fit, these metrics, and the number of rows that are left
-    out.
-    """
-    rows = analysis.rows[:MOST_ROWS]
+def _table(analysis: Analysis, metrics: Sequence[str], width: int) -> Table:
+    """The first rows, with these metrics."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
-    table.add_column(_short(analysis.axes, width // 3), no_wrap=True)
-    used = min(max(map(len, [analysis.axes, *rows])), width // 3)
-    shown = list[str]()
-    columns = list[list[str]]()
-    for metric in analysis.main:
-        cells = [numbers.cell(analysis, metric, row, spread=False) for row in rows]
+    table.add_column(analysis.axes, no_wrap=True, max_width=width // 3)
+    for metric in metrics:
         heading = f"{analysis.heading(metric)} {analysis.unit(metric)}".strip()
-        used += max(map(len, [heading, *cells])) + 3
-        if used > width:
-            break
         table.add_column(heading, justify="right", no_wrap=True)
-        shown.append(metric)
-        columns.append(cells)
-    for place, row in enumerate(rows):
-        table.add_row(_short(printable(row), width // 3), *(cells[place] for cells in columns))
-    return table, shown, len(analysis.rows) - len(rows)
+    for row in analysis.rows[:MOST_ROWS]:
+        cells = [numbers.cell(analysis, metric, row, spread=False) for metric in metrics]
+        table.add_row(printable(row), *cells)
+    return table
 
 
-def claims(
-    said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int, room: int
-) -> list[Text]:
-    """The lines of claims, below a heading, and what their verdicts mean; those without room are
-    counted.
-    """
-    columns = _columns({kind for _, words in said for kind in words})
-    if not columns:
-        return []
-    names = [textwrap.wrap(wording.short(claim), LONGEST_SHORT) for claim, _ in said]
-    used = 1 + max(len(line) for name in names for line in name)
-    heading = [heading.ljust(WORD) for heading in columns]
-    lines = [Text(f"{''.join(heading)}{'claim'.ljust(used)}measured", style="dim")]
-    verdicts = [
-        [
-            next((by_kind[kind].word for kind in kinds if kind in by_kind), "")
-            for kinds in columns.values()
-        ]
-        for _, by_kind in said
+def _fits(console: Console, table: Table) -> bool:
+    """Whether a table is not wider than the console, if nothing in it is broken or cut."""
+    of_any_width = console.options.update(max_width=10_000)
+    return Measurement.get(console, of_any_width, table).maximum <= console.width
+
+
+def _metrics_that_fit(console: Console, analysis: Analysis) -> list[str]:
+    """As many of the main metrics as a table has room for."""
+    metrics = list(analysis.main)
+    while not _fits(console, _table(analysis, metrics, console.width)):
+        metrics.pop()
+    return metrics
+
+
+def _notes(analysis: Analysis, num_columns: int) -> str:
+    """What the marks of a table with so many columns mean, and what it lacks."""
+    shown = analysis.main[:num_columns]
+    notes = [_seeds(analysis), wording.sizes(analysis)]
+    if analysis.experiment.paper:
+        notes.append("the paper's numbers in brackets")
+    if any(metric in shown for metric, _ in analysis.by_probe):
+        notes.append(f"{numbers.BY_PROBE} by a probe: the model has no head for it")
+    hidden = {"column": len(analysis.main) - num_columns, "row": len(analysis.rows) - MOST_ROWS}
+    for name, number in hidden.items():
+        if number > 0:
+            notes.append(f"{counted(number, f'more {name}')} in the report")
+    return "; ".join(filter(None, notes))
+
+
+def _claims_that_fit(console: Console, said: Said, room: int) -> Group:
+    """A line a claim, as many as fit, and why nothing can be told of the first with a number."""
+    reasons = [
+        Text(f"{wording.short(claim)}: {words.reason}", style="yellow")
+        for claim, by_kind in said
+        for words in by_kind.values()
+        if words.reason and words.number
     ]
-    for words, name, (_, by_kind) in zip(verdicts, names, said, strict=True):
-        text = Text()
-        for word in words:
-            text.append(word.ljust(WORD), style=f"bold {COLOURS.get(word, '')}")
-        text.append(name[0].ljust(used))
-        number = next((item.number for item in by_kind.values() if item.number), "")
-        text.append(number if len(text) + len(number) <= width else "", style="dim")
-        text.rstrip()
-        lines += [text, *(Text(" " * WORD * len(columns) + line) for line in name[1:])]
-    shown = {word for words in verdicts for word in words}
-    meanings = "; ".join(
-        f"{word or 'empty'}: {MEANINGS[word]}" for word in MEANINGS if word in shown
-    )
-    below = [Text(line, style="dim") for line in textwrap.wrap(meanings, width)]
-    if len(lines) + len(below) > room:
-        lines[max(0, room - len(below) - 1) :] = [Text("and more in the report", style="dim")]
-    return [*lines, *below]
+    below = [Text(MEANINGS, style="dim"), *reasons[:1]]
+    has_numbers = _fits(console, _claims(said, has_numbers=True))
+    group = Group(_claims(said, has_numbers=has_numbers), *below)
+    more = Text("and more in the report", style="dim")
+    while said and len(console.render_lines(group)) > room:
+        said = said[:-1]
+        group = Group(_claims(said, has_numbers=has_numbers), more, *below)
+    return group
 
 
-def _columns(kinds: Collection[Kind]) -> dict[str, list[Kind]]:
-    """The headings of the columns of verdicts, and the kinds of evidence in each."""
-    first = [kind for kind in (Kind.LOSS, Kind.NUMBER) if kind in kinds]
-    columns = {"loss/number" if len(first) > 1 else wording.KINDS[first[0]]: first} if first else {}
-    return columns | ({wording.KINDS[Kind.TASKS]: [Kind.TASKS]} if Kind.TASKS in kinds else {})
-
-
-def _reason(said: Sequence[tuple[BaseClaim, Mapping[Kind, Words]]], width: int) -> list[str]:
-    """Why nothing can be told of the first claim that has a number although nothing can."""
+def _claims(said: Said, *, has_numbers: bool) -> Table:
+    """The verdicts on claims, in a column for each kind of evidence that there is."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    kinds = {kind for _, by_kind in said for kind in by_kind}
+    columns = [column for column in COLUMNS if kinds.intersection(column)]
+    for column in columns:
+        first = next(kind for kind in column if kind in kinds)
+        table.add_column(wording.KINDS[first], width=WORD)
+    table.add_column("claim", max_width=LONGEST_SHORT)
+    if has_numbers:
+        table.add_column("measured", style="dim", no_wrap=True)
     for claim, by_kind in said:
-        for words in by_kind.values():
-            if words.reason and words.number:
-                return textwrap.wrap(f"{wording.short(claim)}: {words.reason}", width)
-    return []
+        cells = []
+        for column in columns:
+            word = next((by_kind[kind].word for kind in column if kind in by_kind), "")
+            cells.append(Text(word, style=f"bold {COLOURS.get(word, '')}"))
+        cells.append(Text(wording.short(claim)))
+        if has_numbers:
+            number = next((words.number for words in by_kind.values() if words.number), "")
+            cells.append(Text(number))
+        table.add_row(*cells)
+    return table
 
 
 def _seeds(analysis: Analysis) -> str:
@@ -213,7 +191,3 @@ def _paths(folder: Path) -> list[str]:
         f"{name:9}{os.path.relpath(file) if file.is_relative_to(here) else file}"
         for name, file in files.items()
     ]
-
-
-def _short(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
