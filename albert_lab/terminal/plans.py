@@ -9,7 +9,7 @@ from rich.filesize import decimal
 
 from albert_lab.errors import ConfigError
 from albert_lab.machine import busy
-from albert_lab.messages import duration, printable
+from albert_lab.messages import counted, duration, printable
 from albert_lab.studies import prices
 from albert_lab.studies.jobs import Options
 from albert_lab.studies.plan import Plan
@@ -25,71 +25,64 @@ def costs(plans: Sequence[Plan], how: Options) -> tuple[dict[str, Any], str]:
     of_studies = {plan.experiment.name: prices.price([plan], how.slurm) for plan in plans}
     if len(plans) > 1:
         of_studies["all of them"] = prices.price(plans, how.slurm)
-    lines = [f"{name}: {in_words(its)}" for name, its in of_studies.items()]
+    lines = [f"{name}: {in_words(price)}" for name, price in of_studies.items()]
     if len(plans) == 1:
         lines += [*_rows(plans[0]), *_seeds_needed(plans[0])]
     if how.is_here and busy():
         lines.append(busy())
-    return {name: asdict(its) for name, its in of_studies.items()}, "\n".join(lines)
+    return {name: asdict(price) for name, price in of_studies.items()}, "\n".join(lines)
 
 
-def in_words(its: prices.Price) -> str:
-    tuned = f", {its.finetunings} fine-tunings" if its.finetunings else ""
-    took = f"{its.flops:.1e} FLOPs (no speed known for {its.device})"
-    if its.seconds is not None:
-        took = f"about {duration(its.seconds)} {'of a GPU' if its.device == 'cuda' else 'here'}"
-    if its.speed_of:
-        took += f" (rough: from steps with H = {its.speed_of})"
-    return f"{its.runs} run{'s' * (its.runs != 1)}{tuned}, {took}, {decimal(its.disk_bytes)}"
+def in_words(price: prices.Price) -> str:
+    took = f"{price.flops:.1e} FLOPs (no speed known for {price.device})"
+    if price.seconds is not None:
+        took = f"about {duration(price.seconds)} {'of a GPU' if price.device == 'cuda' else 'here'}"
+    if price.speed_of:
+        took += f" (rough: from steps with H = {price.speed_of})"
+    tuned = f", {price.finetunings} fine-tunings" if price.finetunings else ""
+    return f"{counted(price.runs, 'run')}{tuned}, {took}, {decimal(price.disk_bytes)}"
 
 
 def _rows(plan: Plan) -> list[str]:
-    seeds: dict[str, dict[str, None]] = {}
+    seeds: dict[str, list[int]] = {}
     for item in plan.points:
-        seeds.setdefault(item.row, {})[str(item.config.seed)] = None
-    lines = [
-        f"  {printable(row)}, seed{'s' * (len(of_row) > 1)} {', '.join(of_row)}"
-        for row, of_row in seeds.items()
-    ]
-    if len(lines) > MOST_ROWS:
-        lines[MOST_ROWS:] = [f"  and {len(lines) - MOST_ROWS} more rows"]
-    return lines
+        seeds.setdefault(printable(item.row), []).append(item.config.seed)
+    lines = [f"  {row}, seed {', '.join(map(str, of_row))}" for row, of_row in seeds.items()]
+    hidden = len(lines) - MOST_ROWS
+    return [*lines[:MOST_ROWS], f"  and {hidden} more rows"] if hidden > 0 else lines
 
 
 def _seeds_needed(plan: Plan) -> list[str]:
     """How many seeds open claims would need, by the spread in the report of this scale and text:
     a line each for those that need fewest; none without a report.
     """
-    needed: dict[str, int] = {}
-    if (plan.report_folder / EXPERIMENT).exists():
-        from albert_lab.analysis.analysis import read  # these load pandas
-        from albert_lab.analysis.verdict import Outcome
-        from albert_lab.report.wording import short
+    if not (plan.report_folder / EXPERIMENT).exists():
+        return []
+    from albert_lab.analysis.analysis import read  # these load pandas
+    from albert_lab.analysis.verdict import Outcome
+    from albert_lab.report.wording import short
 
-        with suppress(ConfigError):  # damaged: it is written anew
-            for verdict in read(plan.report_folder).verdicts:
-                if verdict.seeds_needed and verdict.outcome is Outcome.UNDECIDED:
-                    needed.setdefault(printable(short(verdict.claim)), verdict.seeds_needed)
-    fewest = sorted(needed, key=needed.__getitem__)[:MOST_CLAIMS]
+    needed = set[tuple[int, str]]()
+    with suppress(ConfigError):  # damaged: it is written anew
+        for verdict in read(plan.report_folder).verdicts:
+            if verdict.seeds_needed and verdict.outcome is Outcome.UNDECIDED:
+                needed.add((verdict.seeds_needed, printable(short(verdict.claim))))
     return [
-        f"  an effect as measured needs {needed[claim]} seeds a row: {claim}" for claim in fewest
+        f"  an effect as measured needs {seeds} seeds a row: {claim}"
+        for seeds, claim in sorted(needed)[:MOST_CLAIMS]
     ]
 
 
 def too_wide(plan: Plan) -> str:
     """That E is above H, as with the paper's sizes at a small scale; empty if it is not."""
-    wide = [
-        item.config
-        for item in plan.points
-        if item.config.embedding_size > item.config.model.hidden_size
-    ]
+    configs = [point.config for point in plan.points]
+    wide = [config for config in configs if config.embedding_size > config.model.hidden_size]
     if not wide:
         return ""
     sizes = ",".join(map(str, sorted({config.embedding_size for config in wide})))
-    width = " or ".join(map(str, sorted({config.model.hidden_size for config in wide})))
-    table = f"albert-lab embedding-size scale={wide[0].scale.name}"
+    width = wide[0].model.hidden_size
     return (
         f"embedding_size={sizes} above model.hidden_size={width}: the layers read {width} numbers "
         "of a token, so such rows have more parameters alone. The table of E, at sizes of this "
-        f"scale: {table}"
+        f"scale: albert-lab embedding-size scale={wide[0].scale.name}"
     )

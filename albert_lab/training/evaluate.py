@@ -43,11 +43,12 @@ HEAD = "head"
 @dataclass(frozen=True)
 class Evaluation:
     """The scores of a model by name, of measures and of probes, and their sums by document (see
-    RunRecord).
+    RunRecord); of pairs also whether each answer is right [pairs] bool.
     """
 
     scores: dict[str, Score] = field(default_factory=dict)
     documents: dict[str, Documents] = field(default_factory=dict)
+    right: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass
@@ -110,8 +111,7 @@ class Evaluator:
     def batch(self, measure: HeldOutPairs, num_pairs: int | None = None) -> Batch:
         """The masked examples of a measure: the first num_pairs, or all."""
         batch = self._masked_once.get(measure.name)
-        if batch is None:
-            batch = self._masked(self.dev, self.pairs[measure.name])
+        batch = batch or self._masked(self.dev, self.pairs[measure.name])
         if measure.in_curves:  # it is used again and again
             self._masked_once[measure.name] = batch
         return batch if num_pairs is None else next(micro_batches(batch, num_pairs))
@@ -152,7 +152,13 @@ class Evaluator:
         if "pair_head" in untrained:
             self.kinds = []
         measures = [measure for measure in catalog.measures() if type(measure) not in unscored]
-        return self._evaluate(model.eval(), measures, self._fit_probes(model, measures))
+        model.eval()
+        probes = {
+            measure.name: self._fit_probe(model, measure)
+            for measure in measures
+            if isinstance(measure, PairMeasure) and measure.name in self.probes
+        }
+        return self._evaluate(model, measures, probes)
 
     def tokens_per_second(self, model: PretrainingModel, seconds: float) -> float:
         """Tokens (without padding) per second of forward passes of encoder and heads, measured for
@@ -183,33 +189,23 @@ class Evaluator:
         all.
         """
         result = Evaluation()
-        # Whether each answer is right, by score [pairs] bool.
-        right: dict[str, np.ndarray] = {}
-        # What single segments answer is known of all pairs only.
-        floors = self.floors if num_pairs is None else {}
         for measure in measures:  # differences come after what they are of
             name = measure.name
             match measure:
                 case OwnTextMeasure():
                     with torch.inference_mode():
-                        score, documents = measure.taken(model, self.tokenizer, self.device)
-                    result.scores[name] = score
-                    result.documents[name] = documents
+                        taken = measure.taken(model, self.tokenizer, self.device)
+                    result.scores[name], result.documents[name] = taken
                 case TokenMeasure():
                     self._take_tokens(result, model, measure, self.batch(measure, num_pairs))
                 case PairMeasure() if name in self.pairs:
                     probe = probes.get(measure.fitted_as or name)
                     if probe or self.kinds:
-                        batch = self.batch(measure, num_pairs)
-                        floor = floors.get(name)
-                        right |= self._take_pairs(result, model, measure, batch, probe, floor)
-                case Difference() if {measure.of, measure.minus} <= right.keys():
-                    by = result.scores[measure.of].by
-                    result.scores[name] = _difference(measure, right, floors, by)
-                    minuend = result.documents.get(measure.of)
-                    subtrahend = result.documents.get(measure.minus)
-                    if minuend and subtrahend:
-                        result.documents[name] = minuend.minus(subtrahend)
+                        self._take_pairs(
+                            result, model, measure, self.batch(measure, num_pairs), probe
+                        )
+                case Difference() if {measure.of, measure.minus} <= result.right.keys():
+                    self._take_difference(result, measure)
                 case Baseline() if measure.pairs_of in self.probes:
                     self._take_baseline(result, model, measure)
         return result
@@ -242,31 +238,43 @@ class Evaluator:
         measure: PairMeasure,
         batch: Batch,
         probe: "Pipeline | None",
-        floor: Sequence[bool] | None,
-    ) -> dict[str, np.ndarray]:
-        """Scores the answers of the head, and of a probe; whether each is right [pairs] bool, by
-        score.
-        """
+    ) -> None:
+        """Scores the answers of the head, or else of a probe, and those of a probe apart."""
         log_odds, pooled = self._read(model, batch, measure.negative)
-        answers: dict[str, tuple[np.ndarray, str]] = {}
-        if probe is not None:
-            by_probe = probe.decision_function(pooled), LINEAR_PROBE
-            answers = dict.fromkeys((measure.name, measure.probe or measure.name), by_probe)
-        if log_odds is not None:
-            answers[measure.name] = log_odds, HEAD
+        by_head = None if log_odds is None else (log_odds, HEAD)
+        by_probe = None if probe is None else (probe.decision_function(pooled), LINEAR_PROBE)
         # Changed pairs belong to the documents of those that they were made of, if they are as
         # many.
         made_of = measure.fitted_as if measure.changed and measure.fitted_as in self.pairs else None
         source = self._sources(made_of or measure.name)
-        segments = None if floor is None else 100 * float(np.mean(floor))
-        right: dict[str, np.ndarray] = {}
-        for name, (odds, by) in answers.items():
-            score = _score(odds, batch.pair_labels, by)
-            result.scores[name] = score.model_copy(update={"segments_floor": segments})
-            right[name] = (odds > 0) == batch.pair_labels
-            if len(right[name]) == len(source):
-                result.documents[name] = by_document(source, right[name])
-        return right
+        for name, answers in ((measure.name, by_head or by_probe), (measure.probe, by_probe)):
+            if name and answers:
+                _add_pairs(result, name, *answers, batch.pair_labels, source)
+                floor = self.floors.get(measure.name)
+                if floor is not None:
+                    update = {"segments_floor": 100 * float(np.mean(floor))}
+                    result.scores[name] = result.scores[name].model_copy(update=update)
+
+    def _take_difference(self, result: Evaluation, measure: Difference) -> None:
+        """The difference of two measures; its floor is that of the floors' answers."""
+        minuend = result.right[measure.of]
+        value, low, high = paired(minuend, result.right[measure.minus])
+        segments = None
+        if {measure.of, measure.minus} <= self.floors.keys():
+            floors = np.mean(self.floors[measure.of]) - np.mean(self.floors[measure.minus])
+            segments = 100 * float(floors)
+        result.scores[measure.name] = Score(
+            value=value,
+            n=len(minuend),
+            low=low,
+            high=high,
+            floor=0,
+            by=result.scores[measure.of].by,
+            segments_floor=segments,
+        )
+        if {measure.of, measure.minus} <= result.documents.keys():
+            subtrahend = result.documents[measure.minus]
+            result.documents[measure.name] = result.documents[measure.of].minus(subtrahend)
 
     def _take_baseline(
         self, result: Evaluation, model: PretrainingModel, measure: Baseline
@@ -278,36 +286,28 @@ class Evaluator:
             random = PretrainingModel(model.encoder.shape, len(self.kinds), self.config.seed)
             random.to(self.device).eval()
             _, pooled = self._read(random, self.batch(compared), compared.negative)
-            probe = self._fit_probes(random, [compared])[compared.name]
-            log_odds = probe.decision_function(pooled)
+            log_odds = self._fit_probe(random, compared).decision_function(pooled)
         else:
             log_odds = word_overlap.log_odds(
                 self.train, self.probes[compared.name], self.dev, held_out
             )
-        result.scores[measure.name] = _score(log_odds, held_out.label, measure.by)
-        is_right = (log_odds > 0) == held_out.label
-        result.documents[measure.name] = by_document(self._sources(compared.name), is_right)
+        source = self._sources(compared.name)
+        _add_pairs(result, measure.name, log_odds, measure.by, held_out.label, source)
 
     def _sources(self, measure: str) -> np.ndarray:
         """The source document of the first segment of each pair of a measure [pairs]."""
         return self.dev.source_of(self.dev.document_at(self.pairs[measure].a_start))
 
-    def _fit_probes(
-        self, model: PretrainingModel, measures: Sequence[Measure]
-    ) -> "dict[str, Pipeline]":
-        """The linear probe of each measure that has one, fitted on pairs of training documents."""
+    def _fit_probe(self, model: PretrainingModel, measure: PairMeasure) -> "Pipeline":
+        """The linear probe of a measure, fitted on pairs of training documents."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        probes = {}
-        for measure in measures:
-            if isinstance(measure, PairMeasure) and measure.name in self.probes:
-                batch = self.probe(measure)
-                _, pooled = self._read(model, batch, measure.negative)
-                probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-                probes[measure.name] = probe.fit(pooled, batch.pair_labels)
-        return probes
+        batch = self.probe(measure)
+        _, pooled = self._read(model, batch, measure.negative)
+        probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+        return probe.fit(pooled, batch.pair_labels)
 
     def _read(
         self, model: PretrainingModel, batch: Batch, negative: str
@@ -337,23 +337,6 @@ class Evaluator:
                 yield part, model(**inputs)
 
 
-def _difference(
-    measure: Difference,
-    right: Mapping[str, np.ndarray],
-    floors: Mapping[str, Sequence[bool]],
-    by: str,
-) -> Score:
-    """The difference of two measures; its floor is that of the floors' answers."""
-    minuend = right[measure.of]
-    value, low, high = paired(minuend, right[measure.minus])
-    segments = None
-    if {measure.of, measure.minus} <= floors.keys():
-        segments = 100 * float(np.mean(floors[measure.of]) - np.mean(floors[measure.minus]))
-    return Score(
-        value=value, n=len(minuend), low=low, high=high, floor=0, by=by, segments_floor=segments
-    )
-
-
 def margin(logits: Tensor, kinds: Sequence[str], negative: str) -> Tensor:
     """Log-odds of a set's negative kind against consecutive [batch]: positive if the head chooses
     negative.
@@ -379,14 +362,26 @@ def _finite(loss: float) -> float:
     return loss
 
 
-def _score(log_odds: np.ndarray, labels: np.ndarray, by: str) -> Score:
-    """The score of answers to pairs by their log-odds of label 1 [pairs]."""
+def _add_pairs(
+    result: Evaluation,
+    name: str,
+    log_odds: np.ndarray,
+    by: str,
+    labels: np.ndarray,
+    source: np.ndarray,
+) -> None:
+    """Add the score of answers to pairs by their log-odds of label 1 [pairs], and of all pairs the
+    sums by their source document [all pairs].
+    """
     right = (log_odds > 0) == labels
     positive = float(np.mean(labels))
     signed = np.where(labels == 1, log_odds, -log_odds).astype(np.float64)
     loss = _finite(float(np.mean(np.logaddexp(0, -signed))))
     constant = 100 * max(positive, 1 - positive)
-    return share(int(right.sum()), len(right), floor=constant, by=by, loss=loss)
+    result.scores[name] = share(int(right.sum()), len(right), floor=constant, by=by, loss=loss)
+    result.right[name] = right
+    if len(right) == len(source):
+        result.documents[name] = by_document(source, right)
 
 
 class StoppedError(Exception):
