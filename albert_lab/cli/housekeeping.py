@@ -42,11 +42,14 @@ def status(
     from albert_lab.studies.study import places_of_runs, read_points
 
     places = places_of_runs(paths.reports())
-    reports = [] if study is None else [*paths.reports().glob(f"*/{study}")] or [study]
-    names = {point.run for report in reports for point in read_points(report).points}
     files = sorted(paths.runs().glob("*/run.yaml"), key=lambda file: file.stat().st_mtime)
-    folders = [file.parent for file in files if study is None or file.parent.name in names]
+    folders = [file.parent for file in files]
+    if study is not None:
+        reports = [*paths.reports().glob(f"*/{study}")] or [study]
+        names = {point.run for report in reports for point in read_points(report).points}
+        folders = [folder for folder in folders if folder.name in names]
     listed = [row_of(folder, *places.get(folder.name, ())) for folder in folders]
+    listed.sort(key=lambda row: row["report"])
     to_stdout(json.dumps(listed, indent=2) if as_json else as_text(listed))
 
 
@@ -58,35 +61,26 @@ def row_of(folder: Path, report: str = "", title: str = "") -> dict[str, Any]:
     from albert_lab.runs.run import FAILURE, failure_in
     from albert_lab.tasks.records import FOLDER
 
-    now, lines, reason = states.state(folder), [], ""
+    state = states.state(folder)
+    lines = []
+    reason = ""
     try:
         lines = results.read_metrics(folder)
-        reason = failure_in(folder / FAILURE) if now == "failed" else ""
+        reason = failure_in(folder / FAILURE) if state == "failed" else ""
     except DamagedFileError as error:
-        now, reason = "damaged", str(error)
+        state, reason = "damaged", str(error)
     last = next((line for line in reversed(lines) if line["event"] == "training"), {})
-    hidden = () if now == "running" else ("tokens_per_second", "seconds_left")
-    numbers = {key: None if key in hidden else last.get(key) for key in _OF_LINE}
-    tuned = sorted(file.stem for file in (folder / FOLDER).glob("*-seed*[0-9].json"))
-    named = {
+    row = {
         "report": report,
         "title": title or folder.name.rpartition("_")[0],
         "run": folder.name,
-        "state": now,
+        "state": state,
     }
-    return named | numbers | {"fine_tuned": tuned, "reason": reason}
-
-
-def _cells(row: dict[str, Any]) -> dict[str, str]:
-    """The texts of a row by column, empty where it has nothing."""
-    cells = {
-        "title": printable(row["title"]),
-        "run": row["run"].rpartition("_")[2],
-        "state": row["state"],
-    }
-    for key, form in _OF_LINE.items():
-        cells[key] = "" if row[key] is None else form(row[key])
-    return cells | {"fine_tuned": str(len(row["fine_tuned"]) or "")}
+    row |= {key: last.get(key) for key in _OF_LINE}
+    if state != "running":
+        row |= {"tokens_per_second": None, "seconds_left": None}
+    tuned = sorted(file.stem for file in (folder / FOLDER).glob("*-seed*[0-9].json"))
+    return row | {"fine_tuned": tuned, "reason": reason}
 
 
 def as_text(listed: list[dict[str, Any]]) -> str:
@@ -100,21 +94,30 @@ def as_text(listed: list[dict[str, Any]]) -> str:
     if not listed:
         return "no runs yet"
     shown = [_cells(row) for row in listed]
-    used = [key for key in shown[0] if any(row[key] for row in shown)]
-    lines: dict[str, list[list[str]]] = {}
+    used = [key for key in shown[0] if any(cells[key] for cells in shown)]
+    lines: list[list[str]] = []
+    report_before = None
     for row, cells in zip(listed, shown, strict=True):
-        heading = f"{printable(row['report']) or 'in no table'}:"
-        lines.setdefault(heading, [[heading]]).append([cells[key] for key in used])
-    table = tabulate(
-        [line for of_report in lines.values() for line in of_report],
-        used,
-        tablefmt="simple",
-        disable_numparse=True,
-    )
+        if row["report"] != report_before:
+            lines.append([f"{printable(row['report']) or 'in no table'}:"])
+        report_before = row["report"]
+        lines.append([cells[key] for key in used])
+    table = tabulate(lines, used, tablefmt="simple", disable_numparse=True)
     reasons = "".join(
         f"{printable(row['title'])}: {visible(row['reason'])}\n" for row in listed if row["reason"]
     )
-    counts = ", ".join(
-        f"{count} {state}" for state, count in Counter(row["state"] for row in listed).items()
-    )
-    return f"{table}\n\n{reasons}{counts}, in {paths.runs()}"
+    counts = Counter(row["state"] for row in listed)
+    states = ", ".join(f"{count} {state}" for state, count in counts.items())
+    return f"{table}\n\n{reasons}{states}, in {paths.runs()}"
+
+
+def _cells(row: dict[str, Any]) -> dict[str, str]:
+    """The texts of a row by column, empty where it has nothing."""
+    cells = {
+        "title": printable(row["title"]),
+        "run": row["run"].rpartition("_")[2],
+        "state": row["state"],
+    }
+    for key, form in _OF_LINE.items():
+        cells[key] = "" if row[key] is None else form(row[key])
+    return cells | {"fine_tuned": str(len(row["fine_tuned"]) or "")}

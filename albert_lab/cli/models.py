@@ -67,30 +67,23 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
     "show",
     **shown(MODELS, "albert-lab config show", "albert-lab config show scale=paper model=large"),
 )
-def config_show(overrides: Overrides = None, as_json: Json = False) -> None:
+def config_show(overrides: Overrides = None) -> None:
     """Show the resolved configuration of one run."""
     from omegaconf import OmegaConf
 
     from albert_lab.config.compose import load
     from albert_lab.config.section import complete
 
-    content = complete(load(overrides or []))
-    to_stdout(
-        json.dumps(content, indent=2)
-        if as_json
-        else OmegaConf.to_yaml(OmegaConf.create(content)).rstrip()
-    )
+    to_stdout(OmegaConf.to_yaml(complete(load(overrides or []))).rstrip())
 
 
-@config_app.command(
-    "list", **shown(MODELS, "albert-lab config list", "albert-lab config list --json")
-)
-def config_list(as_json: Json = False) -> None:
+@config_app.command("list", **shown(MODELS, "albert-lab config list"))
+def config_list() -> None:
     """List all groups and their options (`group=option`)."""
     from albert_lab.config.compose import groups
 
-    lines = (f"{group}: {' '.join(options)}" for group, options in groups().items())
-    to_stdout(json.dumps(groups(), indent=2) if as_json else "\n".join(lines))
+    for group, options in groups().items():
+        to_stdout(f"{group}: {' '.join(options)}")
 
 
 @app.command(

@@ -59,14 +59,15 @@ def report(
             study.read(folder)
     for folder in folders:
         if publish:
-            to_stdout(str(scoreboard.publish(folder, paths.published())))
+            files = [scoreboard.publish(folder, paths.published())]
         elif scoreboard.holds_reports(folder):
-            to_stdout(str(scoreboard.write(folder)))
+            files = [scoreboard.write(folder)]
         else:
             file = reports.rebuild(folder)
-            _print_files(
-                [file, file.with_name(reports.PAGE), *([tables.write(folder)] if latex else [])]
-            )
+            files = [file, file.with_name(reports.PAGE)]
+        if latex:
+            files.append(tables.write(folder))
+        _print_files(files)
 
 
 @app.command(
@@ -92,7 +93,7 @@ def compare(
     from albert_lab.analysis.analysis import compare_summaries, read
     from albert_lab.terminal.screen import compared
 
-    first, second = both = [read(folder) for folder in (a, b)]
+    first, second = read(a), read(b)
     table = compare_summaries(first.summary, second.summary)
     if table.empty:
         raise ConfigError(
@@ -102,7 +103,7 @@ def compare(
         to_stdout(str(table.reset_index().to_json(orient="records", indent=2)))
     else:
         to_stdout(compared(first, second, table))
-    if len({text for study in both for text in study.held_out}) > 1:
+    if len({*first.held_out, *second.held_out}) > 1:
         to_stderr("the held-out texts differ: compare directions, not values")
 
 
@@ -147,18 +148,17 @@ def plot(
             f"{figure} is no figure (allowed: {', '.join((*figures.FIGURES, CLAIMS))})"
         )
     named = sources or []
+    if figure != LAYERS and len(named) > 1:
+        raise ConfigError(f"{figure} takes one folder, not {len(named)}: {' '.join(named)}")
+    folder = Path(named[0]) if named else None
     if figure == LAYERS:
         files = _layers(named, out)
-    elif len(named) > 1:
-        raise ConfigError(f"{figure} takes one folder, not {len(named)}: {' '.join(named)}")
     elif figure == CLAIMS:
         from albert_lab.report import scoreboard
 
-        files = scoreboard.draw(
-            Path(named[0]) if named else paths.published(), out or paths.home() / "figures"
-        )
+        files = scoreboard.draw(folder or paths.published(), out or paths.home() / "figures")
     else:
-        files = _of_report(figure, Path(named[0]) if named else None, out)
+        files = _of_report(figure, folder, out)
     _print_files(files)
 
 
@@ -193,7 +193,8 @@ def _layers(sources: list[str], out: Path | None) -> list[Path]:
         return _of_report(LAYERS, folders[0] if folders else None, out)
     measured = []
     for folder in folders:
-        if not (of_runs := figures.layers_of(folder, to_stderr)):
+        of_runs = figures.layers_of(folder, to_stderr)
+        if not of_runs:
             raise ConfigError(
                 f"{folder} is no run, nor a report with layers: `albert-lab import` makes runs of "
                 "models"

@@ -92,29 +92,32 @@ def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
     from albert_lab.studies.execute import SOME_FAILED
     from albert_lab.terminal.study import train_study
 
-    codes, trained = set[int](), set[Path]()
+    codes = set[int]()
+    trained = set[Path]()
     for number, plan in enumerate(plans, 1):
         to_stderr(f"{number} of {len(plans)}: {plan.experiment.name}, {plan.experiment.source}")
         try:
             ended, analysis = train_study(plan.updated(), how)
-            trained |= {plan.report_folder} if analysis else set()
+            if analysis:
+                trained.add(plan.report_folder)
         except FIXABLE as error:
             to_stderr(f"FAILED {plan.experiment.name}: {error}")
             ended = 4 if isinstance(error, MissingDataError) else 2
         if ended in (STOPPED, INTERRUPTED):
             raise typer.Exit(ended)
-        codes |= {ended} - {0}
-    code = (SOME_FAILED if trained or len(codes) > 1 else max(codes)) if codes else 0
-    if not trained:
+        codes.add(ended)
+    codes.discard(0)
+    code = max(codes, default=0)
+    if codes and (trained or len(codes) > 1):
+        code = SOME_FAILED
+    if trained:
+        page = scoreboard.write(paths.reports())
+        lines = sentences(reports(paths.reports(), trained))
+        as_json, as_text = scoreboard.as_data, scoreboard.as_text
+        to_stdout(json.dumps(as_json(lines), indent=2) if options.as_json else as_text(lines))
+        to_stderr(f"all reports: {page}")
+    else:
         to_stderr(f"no run is finished: {name} has no scoreboard")
-        raise typer.Exit(code)
-    page, lines = scoreboard.write(paths.reports()), sentences(reports(paths.reports(), trained))
-    to_stdout(
-        json.dumps(scoreboard.as_data(lines), indent=2)
-        if options.as_json
-        else scoreboard.as_text(lines)
-    )
-    to_stderr(f"all reports: {page}")
     raise typer.Exit(code)
 
 

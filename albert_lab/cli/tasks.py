@@ -35,7 +35,8 @@ def finetune(
     """
     from albert_lab.runs.finetunings import describe, finetune_run
 
-    records = finetune_run(run, tasks.split(","), _read_seeds(seeds), to_stderr)
+    chosen = None if seeds is None else _read_seeds(seeds)
+    records = finetune_run(run, tasks.split(","), chosen, to_stderr)
     if as_json:
         to_stdout(json.dumps([record.model_dump() for record in records], indent=2))
         return
@@ -43,21 +44,19 @@ def finetune(
         to_stdout(describe(record))
 
 
-def _read_seeds(text: str | None) -> list[int] | None:
-    from albert_lab.config.section import SEEDS
+def _read_seeds(text: str) -> list[int]:
+    from pydantic import TypeAdapter, ValidationError
+
+    from albert_lab.config.section import SEEDS, Seed
     from albert_lab.errors import ConfigError
 
-    seeds = [
-        int(part)
-        for part in (text or "").split(",")
-        if part.isdecimal() and len(part) < 19 and int(part) < SEEDS
-    ]
-    if text is not None and len(set(seeds)) < len(text.split(",")):
+    try:
+        seeds = TypeAdapter(list[Annotated[int, Seed]]).validate_python(text.split(","))
+    except ValidationError as error:
         raise ConfigError(
-            f"--seeds {text}: different whole numbers below {SEEDS} with commas between, as in "
-            "0,1,2"
-        )
-    return seeds or None
+            f"--seeds {text}: whole numbers below {SEEDS} with commas between, as in 0,1,2"
+        ) from error
+    return list(dict.fromkeys(seeds))
 
 
 @data_app.command(
@@ -68,15 +67,11 @@ def _read_seeds(text: str | None) -> list[int] | None:
         "albert-lab data prepare corpus=files corpus.path=my-texts",
     ),
 )
-def data_prepare(overrides: Overrides = None, as_json: Json = False) -> None:
-    """Clean and tokenize a corpus into shards on disk; finished work is reused."""
+def data_prepare(overrides: Overrides = None) -> None:
+    """Clean and tokenize a corpus into shards on disk, and print their folder; finished work is
+    reused.
+    """
     from albert_lab.config.compose import load
     from albert_lab.data.prepare import prepare
-    from albert_lab.data.shards import read_meta
 
-    folder = prepare(load(overrides or []), to_stderr)
-    to_stdout(
-        json.dumps({"folder": str(folder), **read_meta(folder)}, indent=2)
-        if as_json
-        else str(folder)
-    )
+    to_stdout(str(prepare(load(overrides or []), to_stderr)))
