@@ -6,6 +6,7 @@ import difflib
 import itertools
 import json
 import operator
+import os
 import pickle
 import re
 import shlex
@@ -308,7 +309,7 @@ def axes(overrides: Sequence[str]) -> dict[str, dict[str, Value]]:
 
     Raises:
         ConfigError: a text that is not an override, a value or a list of values that is given
-            twice, or an interval, which is not a list of values.
+            twice, an interval, which is not a list of values, or a list that is the name of a file.
     """
     values: dict[str, dict[str, Value]] = {}
     for override in map(_parse, overrides):
@@ -328,6 +329,12 @@ def axes(overrides: Sequence[str]) -> dict[str, dict[str, Value]]:
 def _listed(override: Override) -> dict[str, Value]:
     """The values of a sweep by their texts; ConfigError as axes()."""
     line = str(override.input_line)
+    file = line.partition("=")[2]
+    if os.path.exists(paths.expanded(file)):  # False for one that is too long
+        raise ConfigError(
+            f"{line} has several values, but {file} is one name; as one value: "
+            f"{_as_one_value(line)}"
+        )
     try:
         texts = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
         check_distinct(texts)
