@@ -48,7 +48,7 @@ def pretrainer(
         folder=folder,
         batches=StagedBatches(train, tokenizer, config),
         evaluator=evaluator,
-        log=MetricsLog(folder, lambda line: None) if processes.leads else None,
+        log=MetricsLog(folder) if processes.leads else None,
         is_stopped=is_stopped,
         say=lambda line: None,
         processes=processes,

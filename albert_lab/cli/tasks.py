@@ -44,19 +44,20 @@ def finetune(
         to_stdout(describe(record))
 
 
-def _read_seeds(text: str) -> list[int]:
+def _read_seeds(text: str) -> tuple[int, ...]:
     from pydantic import TypeAdapter, ValidationError
 
     from albert_lab.config.section import SEEDS, Seed
     from albert_lab.errors import ConfigError
+    from albert_lab.files import Distinct
 
+    seeds = Annotated[tuple[Annotated[int, Seed], ...], Distinct]
     try:
-        seeds = TypeAdapter(list[Annotated[int, Seed]]).validate_python(text.split(","))
+        return TypeAdapter(seeds).validate_python(text.split(","))
     except ValidationError as error:
         raise ConfigError(
-            f"--seeds {text}: whole numbers below {SEEDS} with commas between, as in 0,1,2"
+            f"--seeds {text}: different whole numbers below {SEEDS} with commas between, as in 0,1,2"
         ) from error
-    return list(dict.fromkeys(seeds))
 
 
 @data_app.command(

@@ -242,9 +242,12 @@ class RunConfig(Section):
         fingerprints of the files), and machine.*, unless the budget is in seconds, since the
         machine then determines the number of steps.
         """
-        of_machine = {"report_to": True} if self.budget.unit == "seconds" else True
-        paths = {"corpus": {"path"}, "added_corpus": {"path"}, "tokenizer": {"model_file"}}
-        return self.model_dump(mode="json", exclude={"scale": True, "machine": of_machine, **paths})
+        path = {"path"}
+        excluded: dict[str, Any] = {"scale": True, "corpus": path, "added_corpus": path}
+        excluded["tokenizer"] = {"model_file"}
+        if self.budget.unit != "seconds":
+            excluded["machine"] = True
+        return self.model_dump(mode="json", exclude=excluded)
 
 
 def digest(content: Any) -> str:

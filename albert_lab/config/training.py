@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from albert_lab.config.section import PositiveInt, Section, Seed, Share, default
-from albert_lab.files import Distinct, Name
+from albert_lab.files import Name
 
 _MAX_THREADS = 2**16
 _Decay = Annotated[float, Field(ge=0, lt=1)]
@@ -121,4 +121,3 @@ class MachineConfig(Section):
     micro_batch_size: Annotated[int, Field(gt=0)] | None
     checkpoint_seconds: float = Field(ge=0)
     log_every_steps: int = PositiveInt
-    report_to: Annotated[tuple[Literal["tensorboard", "wandb"], ...], Distinct] = default(())

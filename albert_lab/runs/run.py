@@ -33,7 +33,6 @@ REMEDY = "remove the folder, and run its command again"
 _NO_LINK = "put a copy of what it leads to in its place, or remove it"
 # The settings that name what computes a model, and that own code can add values to.
 _MODEL_PARTS = ("attention_block", "ffn_block", "position_encoding", "model.hidden_act")
-_WANDB = "wandb"  # the folder of Weights & Biases, which has links of its own
 
 
 class StartFrom(Record):
@@ -331,7 +330,7 @@ def held(folder: Path, say: Say, is_stopped: Callable[[], bool] | None = None) -
         filelock.Timeout: stopped while waiting for another process.
     """
     for path in folder.rglob("*"):
-        if path.is_symlink() and _WANDB not in path.parent.parts:
+        if path.is_symlink():
             raise DamagedFileError(
                 path, "is a link, and a run writes in its own folder alone", _NO_LINK
             )

@@ -5,10 +5,10 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from albert_lab import own_code, paths, signals
 from albert_lab.errors import (
@@ -161,7 +161,7 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
     from albert_lab.data.batches import StagedBatches
     from albert_lab.training.device import check_memory, choose_device, choose_precision
     from albert_lab.training.evaluate import Evaluator
-    from albert_lab.training.log import MetricsLog, tracked
+    from albert_lab.training.log import MetricsLog
     from albert_lab.training.pretrain import Pretrainer
     from albert_lab.training.processes import joined
 
@@ -174,16 +174,11 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
     threads = use_threads(folder, config, rank)
     torch.set_num_threads(threads)
     device = choose_device(config.machine.device, rank)
-    with joined(device, rank) as processes, ExitStack() as stack:
+    with joined(device, rank) as processes:
         if processes.any(rank.leads and is_trained(folder)):
             return True
         with processes.leader_first():
             data = preparing.load(config, say)
-        log = track = None
-        if processes.leads:
-            trackers = config.machine.report_to
-            track = stack.enter_context(tracked(trackers, run.name, folder, config.identity()))
-            log = MetricsLog(folder, lambda line: _show(line, say), track)
         evaluator = Evaluator(
             config,
             data.fitted_on,
@@ -199,7 +194,7 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
             folder=folder,
             batches=StagedBatches(data.train, data.tokenizer, config),
             evaluator=evaluator,
-            log=log,
+            log=MetricsLog(folder) if processes.leads else None,
             is_stopped=is_stopped,
             say=say,
             start=_start(run),
@@ -208,7 +203,7 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
         if trained is None:
             return False
         devices = processes.devices(device)
-        if log and track:
+        if processes.leads:
             record = results.make_record(
                 run,
                 trained,
@@ -221,20 +216,7 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
                 commit=commit,
             )
             results.write(folder, record)
-            scores = {name: score.value for name, score in record.scores.items()}
-            track({"event": "final", "step": trained.progress.steps} | scores)
     return True
-
-
-def _show(line: dict[str, Any], say: Say) -> None:
-    """Say the losses of an evaluation; `albert-lab status` has those of the steps."""
-    if line["event"] == "evaluation":
-        losses = (
-            f"{key} {value:.3f}"
-            for key, value in line.items()
-            if key.endswith("_loss") and value is not None
-        )
-        say(f"step {line['step']:,}, held out: {', '.join(losses)}")
 
 
 def _start(run: Run) -> "Inherited | None":

@@ -19,7 +19,6 @@ from albert_lab.studies.jobs import Job, Options, jobs_of
 from albert_lab.studies.plan import Plan, Point, look
 from albert_lab.studies.slurm import submit
 from albert_lab.tasks.task import SPLITS
-from albert_lab.training.log import check_installed
 
 SOME_FAILED = 3
 
@@ -46,11 +45,9 @@ def execute(plan: Plan, options: Options, on_timed: Callable[[], None] = lambda:
         DamagedFileError: the record of a run is damaged.
         ConfigError: a run needs a GPU or more memory than there is, or a task's file cannot be
             used, or files of the user are where the report belongs.
-        MissingDataError: the package of a tracker is not installed.
     """
     for point in plan.family.values():
         results.read(point.run.folder, point.run.name)  # before anything is trained
-    check_installed(plan.config.machine.report_to)
     points = plan.to_train
     to_stderr(f"runs: {len(plan.family)}, to train: {len(points)}")
     if not points:

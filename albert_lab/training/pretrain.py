@@ -336,6 +336,8 @@ class Pretrainer:
             if score.loss is not None:
                 columns[loss_name(name)] = score.loss
         self._write("evaluation", columns)
+        losses = [f"{key} {loss:.3f}" for key, loss in columns.items() if key.endswith("_loss")]
+        self.say(f"step {self.progress.steps:,}, held out: {', '.join(losses)}")
 
     def _write(self, event: str, columns: dict[str, Any]) -> None:
         if self.log:
@@ -364,7 +366,7 @@ class Pretrainer:
             self.batches.load_state_dict(state["epochs"], state["step"])
             self.say(f"resumes from step {self.progress.steps:,} ({self.share:.0%} of the budget)")
         if self.log:
-            self.log.rewind(state["log_bytes"] if state else 0)
+            self.log.begin(state["log_bytes"] if state else 0)
 
     def _inherit(self, start: Inherited) -> dict[str, Any] | None:
         """Set model, optimizer and log to another run's state, and return the state; None if only
@@ -378,7 +380,7 @@ class Pretrainer:
             last = checkpoint.last_weights(checkpoints, start.run_name).parent
             state = checkpoint.load(last, self.model, self.optimizer, start.run_name)
             if self.log:
-                self.log.take_over(start.folder / METRICS, state["log_bytes"])
+                self.log.begin(state["log_bytes"], start.folder / METRICS)
             self.say(f"continues where {start.run_name} ended")
             return state
         weights = checkpoint.read_weights(checkpoint.last_weights(checkpoints, start.run_name))

@@ -144,13 +144,6 @@ def test_an_invalid_override_is_refused_with_its_key_and_what_is_allowed(overrid
     assert said in str(error.value)
 
 
-def test_trackers_are_no_part_of_what_names_a_run():
-    timed = ["scale=smoke", "budget=wall-clock"]
-    tracked = config.load([*timed, "machine.report_to=[wandb,tensorboard]"])
-    assert tracked.machine.report_to == ("wandb", "tensorboard")
-    assert tracked.identity() == config.load(timed).identity()
-
-
 def test_an_existing_tokenizer_sets_the_vocabulary_size(tmp_path):
     file = toy_tokenizer_file(tmp_path, vocab_size=52)
     asked = ["tokenizer=model-file", f"tokenizer.model_file={tmp_path / 'mine.model'}"]

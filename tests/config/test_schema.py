@@ -93,9 +93,7 @@ FIXED = {
 IN_THE_NAME = [
     key for key in LEAVES if not key.startswith(NOT_PART_OF_THE_NAME) and key not in FIXED
 ]
-OF_THE_MACHINE = [
-    key for key in LEAVES if key.startswith("machine.") and key != "machine.report_to"
-]
+OF_THE_MACHINE = [key for key in LEAVES if key.startswith("machine.")]
 
 
 @pytest.mark.parametrize("key", IN_THE_NAME)

@@ -144,7 +144,7 @@ def test_a_run_is_fine_tuned_by_one_process_at_a_time(planned):
 
 @pytest.mark.parametrize("text", ["0,x", "-1", "1,1", "4294967296"])
 def test_seeds_are_different_whole_numbers_that_generators_take(text):
-    assert tasks._read_seeds("0,12") == [0, 12]
+    assert tasks._read_seeds("0,12") == (0, 12)
     with pytest.raises(ConfigError, match=f"--seeds {text}"):
         tasks._read_seeds(text)
 
