@@ -44,6 +44,7 @@ from albert_lab.studies import experiment  # noqa: E402
 
 CODES = {signal.SIGTERM: 75, signal.SIGINT: 130}
 POLL_SECONDS = 0.0005
+BETWEEN = "between"  # no file was being written
 # of a command; they set the handlers of signals, and before that a signal is the system's
 FIRST_CALLS = 50
 
@@ -88,25 +89,28 @@ def code_of(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def kill_while(
-    child: int, is_writing: Callable[[], bool], delay: float, limit: float = 60.0
-) -> None:
-    """Kill a child a moment after it was seen to write; or at the latest after a while."""
-    end = time.monotonic() + limit
-    while time.monotonic() < end and not is_writing():
+def kill(
+    work: Callable[[], Any],
+    unfinished: Callable[[], list[Path]],
+    delay: float,
+    tally: Tally,
+    of: str,
+) -> list[Path]:
+    """Kill a child that does some work, a moment after a file that it writes was seen, incomplete;
+    the files that it leaves so.
+    """
+    child = forked(work)
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not unfinished():
         if psutil.Process(child).status() == psutil.STATUS_ZOMBIE:
             break  # it was done before it was seen
         time.sleep(POLL_SECONDS)
     time.sleep(delay)
     os.kill(child, signal.SIGKILL)
     code_of(child)
-
-
-def is_writing_in(folder: Path, child: int, place: str = "") -> bool:
-    """Whether a file or folder that a child writes, and not what an earlier kill left, is there,
-    incomplete.
-    """
-    return any(folder.glob(f"{place}.*{PARTIAL}{child}-*"))
+    left = unfinished()
+    tally.fell(of, f"while {left[0].parent.name} was written" if left else BETWEEN)
+    return left
 
 
 def digest(folder: Path, pattern: str = "*") -> dict[str, str]:
@@ -148,32 +152,18 @@ def kill_checkpoints(kills: int, home: Path, random_: random.Random, tally: Tall
     reference = begin("reference")
     assert worker.main(reference) == 0
     expected = what_matters(reference)
-    done = 0
-    for number in range(10**6):
-        if done >= kills:
-            return
-        folder = begin(f"killed-{number}")
-        checkpoints = folder / "checkpoint"
+    for done in range(0, kills, 7):
+        folder = begin(f"killed-{done}")
+
+        def unfinished(folder: Path = folder) -> list[Path]:
+            return [*folder.glob("checkpoint/*.partial-*"), *folder.glob(".*")]
+
+        def train(folder: Path = folder) -> int:
+            return worker.main(folder)
+
         for _ in range(min(7, kills - done)):
-            if states.state(folder) == "done":
-                break
-            child = forked(lambda folder=folder: worker.main(folder))
-            kill_while(
-                child,
-                lambda place=checkpoints: any(place.glob("*.partial-*")),
-                random_.uniform(0, 0.01),
-            )
-            done += 1
-            left = list(checkpoints.glob("*.partial-*"))
-            half_record = list(folder.glob(".*"))
-            phase = (
-                "while a checkpoint was written"
-                if left
-                else "while a record was written"
-                if half_record
-                else "between"
-            )
-            tally.fell("checkpoint", phase)
+            if states.state(folder) != "done":
+                kill(train, unfinished, random_.uniform(0, 0.01), tally, "checkpoint")
         end = worker.main(folder)
         tally.check(end == 0, f"checkpoint: the run ended with {end} after kills")
         tally.check(
@@ -181,10 +171,10 @@ def kill_checkpoints(kills: int, home: Path, random_: random.Random, tally: Tall
             f"checkpoint: {folder} differs from one never killed",
         )
         tally.check(
-            not list(checkpoints.glob("*.partial-*")),
+            not list(folder.glob("checkpoint/*.partial-*")),
             f"checkpoint: half a checkpoint stays in {folder}",
         )
-        shutil.rmtree(home / f"killed-{number}")
+        shutil.rmtree(folder)
 
 
 def processes_in(home: Path) -> list[psutil.Process]:
@@ -257,19 +247,16 @@ def kill_reports(kills: int, home: Path, random_: random.Random, tally: Tally) -
         folder = toy_report(home / "report" / "sop-vs-nsp", asked)
         report.rebuild(folder)
         expected = digest(folder)
+
+        def rebuild() -> None:
+            while True:
+                report.rebuild(folder)
+
         for _ in range(kills):
-            child = forked(lambda: [report.rebuild(folder) for _ in range(1000)])
-            kill_while(
-                child, lambda child=child: is_writing_in(folder, child), random_.uniform(0, 0.001)
-            )
-            left = [file for file in folder.iterdir() if file.name.startswith(".")]
-            tally.fell("report", "while a file was written" if left else "between")
-            whole = {
-                name: hashed for name, hashed in digest(folder).items() if not name.startswith(".")
-            }
-            tally.check(whole == expected, "report: a file is not whole")
-            for file in left:
+            delay = random_.uniform(0, 0.001)
+            for file in kill(rebuild, lambda: [*folder.glob(".*")], delay, tally, "report"):
                 file.unlink()
+            tally.check(digest(folder) == expected, "report: a file is not whole")
         report.rebuild(folder)
         tally.check(digest(folder) == expected, "report: it cannot be made again")
 
@@ -280,15 +267,18 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
     expected = digest(prepare(config, silent), "*.tokens")
     cache = home / "cache-killed"
     os.environ["ALBERT_LAB_CACHE"] = str(cache)
+
+    def unfinished() -> list[Path]:
+        return list(cache.glob(f"*/.*{PARTIAL}*"))
+
     for number in range(kills):
         shutil.rmtree(cache / "shards" if number % 2 else cache, ignore_errors=True)
-        child = forked(lambda: prepare(config, silent) and 0)
-        kill_while(
-            child, lambda child=child: is_writing_in(cache, child, "*/"), random_.uniform(0, 0.2)
-        )
-        partial = list(cache.glob("*/*.partial-*"))
-        tally.fell(
-            "cache", f"while {partial[0].parent.name} were written" if partial else "between"
+        kill(
+            lambda: prepare(config, silent) and 0,
+            unfinished,
+            random_.uniform(0, 0.2),
+            tally,
+            "cache",
         )
         try:
             folder = prepare(config, silent)
@@ -299,7 +289,7 @@ def kill_caches(kills: int, home: Path, random_: random.Random, tally: Tally) ->
                 open_shards(folder, split)
         except Exception as error:
             tally.check(False, f"cache: {type(error).__name__}: {error}")
-        tally.check(not list(cache.glob("*/*.partial-*")), "cache: half-made data stays")
+        tally.check(not unfinished(), "cache: half-made data stays")
 
 
 def command(
@@ -401,16 +391,21 @@ def signals_at_start(number: int, home: Path, random_: random.Random, tally: Tal
         )
 
 
+SERIES = {
+    kill_reports: 34,
+    kill_caches: 34,
+    signals_at_calls: 160,
+    signals_at_start: 40,
+    kill_parents: 18,
+    kill_checkpoints: 34,
+}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kills", type=int, default=102, help="with SIGKILL, a third of them each")
-    parser.add_argument("--signals", type=int, default=160, help="at random function calls")
-    parser.add_argument(
-        "--starts", type=int, default=40, help="at random moments of a process of its own"
-    )
-    parser.add_argument("--parents", type=int, default=18, help="of a study whose runs train")
+    parser.add_argument("--share", type=float, default=1, help="of the usual number of each series")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -420,22 +415,13 @@ def main() -> int:
         home = Path(scratch)
         os.environ["ALBERT_LAB_CACHE"] = str(home / "cache")
         write_corpus(home / "text")
-        third = arguments.kills // 3
-        for series, number in (
-            (kill_reports, third),
-            (kill_caches, third),
-            (signals_at_calls, arguments.signals),
-            (signals_at_start, arguments.starts),
-            (kill_parents, arguments.parents),
-            (kill_checkpoints, arguments.kills - 2 * third),
-        ):
-            started = time.monotonic()
-            series(number, home, random_, tally) if number else None
+        for series, usual in SERIES.items():
+            started, number = time.monotonic(), max(1, round(arguments.share * usual))
+            series(number, home, random_, tally)
             print(f"{series.__name__}: {number} in {time.monotonic() - started:,.0f} s", flush=True)
     for name in ("report", "cache", "checkpoint"):
-        fell = tally.phases.get(name, Counter())
         tally.check(
-            not fell or set(fell) != {"between"}, f"{name}: no kill fell while anything was written"
+            set(tally.phases[name]) != {BETWEEN}, f"{name}: no kill fell while anything was written"
         )
     print(json.dumps({"phases": tally.phases, "wrong": tally.wrong}, indent=2))
     return 1 if tally.wrong else 0

@@ -107,76 +107,47 @@ def test_a_start_that_is_not_there_or_starts_from_another_is_refused_at_once(sta
         load_task(str(own_sst2))
 
 
-ANLI = [
-    ("Allie Goertz is an American musician from Longview.", "She plays music.", "e"),
-    (
-        "The Parma trolleybus system forms part of the network of Parma.",
-        "It opened over 5 decades ago.",
-        "n",
-    ),
-    ("Ernest Jones is a British jeweller, established in 1949.", "It was founded in 1950.", "c"),
-]
-STORY = (
-    "Sara wanted to play on a baseball team. She had a bat, and her brother threw her balls all "
-    "week."
-)
-MCTEST = [
-    ("Who threw the balls?", "her brother", "her dad", "the team", "Sara", "A"),
-    ("What did Sara have?", "a glove", "a bat", "a hat", "a cat", "B"),
-]
-WINOGRANDE = [
-    ("The trophy does not fit into the case because the _ is too large.", "trophy", "case", "1"),
-    ("The trophy does not fit into the case because the _ is too small.", "trophy", "case", "2"),
-]
+# A row of the data of each task in the docs, and the values of its column of labels.
+STORY = {
+    "story": "Sara had a bat.",
+    "question": "What?",
+    "a": "A bat",
+    "b": "b",
+    "c": "c",
+    "d": "d",
+}
 ANSWERS = [{"text": "on Monday", "answer_start": 14}]
-QUESTIONS = [
-    {"id": f"{number}", "question": "When did the dam break?", "answers": ANSWERS}
-    for number in range(10)
-]
-NEWSQA = {"data": [{"paragraphs": [{"context": "The dam broke on Monday.", "qas": QUESTIONS}]}]}
+QUESTION = {"id": "1", "question": "When did the dam break?", "answers": ANSWERS}
+NEWS = {"context": "The dam broke on Monday.", "qas": [QUESTION]}
+OF_THE_DOCS: dict[str, tuple[dict[str, str], str, str]] = {
+    "anli": ({"context": "A cat slept.", "hypothesis": "Something slept."}, "label", "enc"),
+    "mctest": (STORY, "answer", "ABCD"),
+    "winogrande": ({"sentence": "It _.", "option1": "is", "option2": "was"}, "answer", "12"),
+}
 
 
-@pytest.fixture
-def tasks_of_the_docs(tmp_path):
-    """The task files that docs/data-and-tasks.md shows, with a few examples as data."""
+def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_that_read_their_data(tmp_path):
     page = (paths.PACKAGE.parent / "docs" / "data-and-tasks.md").read_text()
-    shown = dict(re.findall(r"^```yaml\n# (\w+\.yaml)(.*?)^```", page, re.MULTILINE | re.DOTALL))
-    columns = {"anli": "context hypothesis label", "winogrande": "sentence option1 option2 answer"}
-    for name, lines in {"anli": ANLI, "winogrande": WINOGRANDE}.items():
-        (tmp_path / name).mkdir()
-        content = [
-            json.dumps(dict(zip(columns[name].split(), line, strict=True))) for line in lines
-        ]
-        for split in ("train", "dev", "test"):
-            (tmp_path / name / f"{split}.jsonl").write_text("\n".join(content * 4))
-    (tmp_path / "mctest").mkdir()
-    rows = [
-        "\t".join(["story", "question", *"abcd", "answer"]),
-        *("\t".join([STORY, *line]) for line in MCTEST * 4),
-    ]
-    for split in ("train", "dev"):
-        (tmp_path / "mctest" / f"{split}.tsv").write_text("\n".join(rows))
-    (tmp_path / "newsqa").mkdir()
-    for split in ("train", "dev"):
-        (tmp_path / "newsqa" / f"{split}.json").write_text(json.dumps(NEWSQA))
+    shown = dict(re.findall(r"^```yaml\n# (\w+)\.yaml(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    assert shown.keys() == {*OF_THE_DOCS, "newsqa"}
     for name, text in shown.items():
         assert len(text.splitlines()) <= 10
-        (tmp_path / name).write_text(f"#{text}")
-    return [str(tmp_path / name) for name in shown]
-
-
-def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_that_read_their_data(
-    tasks_of_the_docs, own_home
-):
-    names = ["anli", "mctest", "winogrande", "newsqa"]
-    assert [load_task(file).name for file in tasks_of_the_docs] == names
-    read = [load_task(file).read(own_home, "train") for file in tasks_of_the_docs]
-    assert [(len(examples), issues) for examples, issues in read] == [
-        (12, ""),
-        (8, ""),
-        (8, ""),
-        (10, ""),
-    ]
+        (tmp_path / f"{name}.yaml").write_text(f"#{text}")
+        task = load_task(str(tmp_path / f"{name}.yaml"))
+        file = tmp_path / task.data["train"]
+        file.parent.mkdir()
+        if name == "newsqa":
+            file.write_text(json.dumps({"data": [{"paragraphs": [NEWS]}]}))
+            labels = "1"
+        else:
+            row, column, labels = OF_THE_DOCS[name]
+            table = pd.DataFrame([row | {column: label} for label in labels])
+            if file.suffix == ".tsv":
+                table.to_csv(file, sep="\t", index=False)
+            else:
+                table.to_json(file, orient="records", lines=True)
+        examples, issues = task.read(tmp_path, "train")
+        assert (len(examples), issues) == (len(labels), "")
 
 
 def test_errors_of_a_file_name_the_file_and_their_keys(tmp_path):

@@ -179,17 +179,6 @@ def test_a_run_goes_from_missing_to_done(corpus, own_home):
     assert (folder / results.RECORD).stat().st_mtime_ns == written, "finished work is not repeated"
 
 
-def test_a_diverged_run_fails_with_its_reason_and_has_no_row(corpus, own_home):
-    folder = runs.create(
-        runs.plan(toy_config(corpus, "optimizer.learning_rate=1e30", "optimizer.warmup=0"))
-    )
-    with own_signals():
-        assert worker.main(folder) == 1
-    assert states.state(folder) == "failed"
-    assert "the loss is nan" in runs.failure_in(folder / runs.FAILURE)
-    assert results.read(folder) is None
-
-
 def test_a_stopped_run_saves_reports_it_and_goes_on_where_it_was(corpus, own_home):
     config = toy_config(corpus, "budget.value=100", "machine.log_every_steps=2")
     folder = runs.create(runs.plan(config))
