@@ -57,16 +57,16 @@ def mask(
 METHODS: dict[str, Mask] = {"n-gram": mask}
 
 
-def _find_words(starts: np.ndarray, can_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Start and end [words] of each word in the flattened batch, in order."""
+def _words(starts: np.ndarray, can_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The flat positions of text [tokens]; the place among these of the first token of each word
+    [words], and the number of its segment, from 1.
+    """
+    text = np.flatnonzero(can_mask)
     # Differs from the release: a segment's first token starts a word. In the release, the remainder
     # of a word that truncation cut may join the last word of the previous segment.
-    starts = starts.copy()
-    starts[:, 1:] |= ~can_mask[:, :-1]
-    starts[:, 0] = True
-    boundaries = np.flatnonzero(starts | ~can_mask)
-    first = np.flatnonzero(can_mask.ravel()[boundaries])
-    return boundaries[first], np.append(boundaries, can_mask.size)[first + 1]
+    begins_segment = (np.diff(text, prepend=-2) != 1) | (text % can_mask.shape[1] == 0)
+    first = np.flatnonzero(starts.ravel()[text] | begins_segment)
+    return text, first, np.cumsum(begins_segment)[first]
 
 
 def _choose_tokens(
@@ -82,42 +82,40 @@ def _choose_tokens(
     Words of a sequence are tried in random order. The n-gram that begins at a word is taken if none
     of its words is taken yet; it is shortened to the remaining budget.
     """
-    start, end = _find_words(starts, can_mask)
-    row = start // can_mask.shape[1]
-    # none at the number that stands for no word
-    ngrams = np.append(_draw_ngrams(len(start), max_ngram, rng), 0)
-    order = _draw_order(row, len(budget), rng)
+    text, first, segment = _words(starts, can_mask)
+    widths = np.diff(first, append=len(text))
+    row = text[first] // can_mask.shape[1]
+    ngrams = _draw_ngrams(len(first), max_ngram, rng)
+    order = np.lexsort((rng.random(len(first)), row))
+    num_words = np.bincount(row, minlength=len(budget))
+    first_try = np.cumsum(num_words) - num_words
 
+    # Behind the last word are some of no segment, which no n-gram reaches.
+    padding = (0, max_ngram)
+    segment = np.pad(segment, padding)
+    width = np.pad(widths, padding)
+    end = np.pad(first + widths, padding)
+    taken = np.zeros(len(end), dtype=bool)
     steps = np.arange(max_ngram)[:, None]
-    # Differs from the release: an n-gram ends with its segment. In the release, it may continue in
-    # the next segment.
-    is_new = (start[1:] != end[:-1]) | (row[1:] != row[:-1])
-    segment = np.pad(np.cumsum(np.append(0, is_new)), (0, max_ngram), constant_values=-1)
-    starts = np.append(start, 0)
-    ends = np.pad(end, (0, max_ngram))
-    width = np.pad(end - start, (0, max_ngram))
-    taken = np.zeros(len(width), dtype=bool)
+    left = budget.copy()
     # All sequences at once: every round tries the next word of each sequence that has budget left.
-    rows = np.arange(len(budget))
-    left = budget
-    for words in order:
+    for tried in range(num_words.max(initial=0)):
+        rows = np.flatnonzero((left > 0) & (tried < num_words))
         if not len(rows):
             break
-        word = words[rows]
+        word = order[first_try[rows] + tried]
         following = word + steps
+        # Differs from the release: an n-gram ends with its segment. In the release, it may continue
+        # in the next segment.
         fits = (
             (ngrams[word] > steps)
             & (segment[following] == segment[word])
-            & (ends[following] - starts[word] <= left)
+            & (end[following] - first[word] <= left[rows])
         )
         fits &= ~(fits & taken[following]).any(axis=0)
         taken[following[fits]] = True
-        left = left - np.where(fits, width[following], 0).sum(axis=0)
-        rows = rows[left > 0]
-        left = left[left > 0]
-    words = np.flatnonzero(taken[: len(start)])
-    first = np.cumsum(width[words]) - width[words]
-    return np.repeat(start[words] - first, width[words]) + np.arange(width[words].sum())
+        left[rows] -= np.where(fits, width[following], 0).sum(axis=0)
+    return text[np.repeat(taken[: len(first)], widths)]
 
 
 def _draw_ngrams(num_words: int, max_ngram: int, rng: np.random.Generator) -> np.ndarray:
@@ -127,16 +125,3 @@ def _draw_ngrams(num_words: int, max_ngram: int, rng: np.random.Generator) -> np
     share = 1 / np.arange(1, max_ngram + 1)
     bounds = np.cumsum(share / share.sum())
     return 1 + np.searchsorted((bounds / bounds[-1])[:-1], rng.random(num_words), side="right")
-
-
-def _draw_order(row: np.ndarray, num_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """The words of each sequence in random order [attempt, batch]; the number of words where there
-    is none left.
-    """
-    words_of_row = np.bincount(row, minlength=num_rows)
-    inside = np.arange(words_of_row.max(initial=0)) < words_of_row[:, None]
-    keys = np.full(inside.shape, np.inf)
-    keys[inside] = rng.random(len(row))
-    # Sorting each row by itself takes a seventh of the time of sorting all words at once.
-    order = np.argsort(keys, axis=1) + (np.cumsum(words_of_row) - words_of_row)[:, None]
-    return np.where(inside, order, len(row)).T

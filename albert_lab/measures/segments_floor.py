@@ -171,22 +171,20 @@ def features(shards: Shards, pairs: Pairs, vocab_size: int) -> "csr_matrix":
     rows, columns = [], []
     sides = [(pairs.a_start, pairs.a_length), (pairs.b_start, pairs.b_length)]
     for side, (start, length) in enumerate(sides):
-        length = length.astype(np.int64)
-        # A line of each of these arrays is a token of a segment, one segment after the other.
-        row = np.repeat(np.arange(len(pairs)), length)
-        ends = np.cumsum(length)
-        place = np.arange(ends[-1]) - np.repeat(ends - length, length)
-        token = shards.tokens[place + np.repeat(start, length)].astype(np.int64)
-        before_end = np.repeat(length, length) - 1 - place
+        # A row of each of these arrays is a segment, and then what follows up to the longest.
+        place = np.arange(length.max())
+        before_end = length[:, None] - 1 - place
+        is_text = before_end >= 0
+        token = shards.tokens[np.where(is_text, start[:, None] + place, 0)].astype(np.int64)
         # The column of a kind of feature, and the tokens that have such a feature.
-        kinds = [(token, place >= 0)]
+        kinds = [(token, is_text)]
         for edge in range(EDGE):
-            kinds.append((token + (1 + edge) * vocab_size, place == edge))
+            kinds.append((token + (1 + edge) * vocab_size, is_text & (place == edge)))
             kinds.append((token + (1 + EDGE + edge) * vocab_size, before_end == edge))
-        bigram = (token * 2003 + np.roll(token, -1) * 7919) % BIGRAMS
+        bigram = (token * 2003 + np.roll(token, -1, axis=1) * 7919) % BIGRAMS
         kinds.append((bigram + first_bigram, before_end > 0))
         for column, counts in kinds:
-            rows.append(row[counts])
+            rows.append(np.nonzero(counts)[0])
             columns.append(column[counts] + side * width)
     places = (np.concatenate(rows), np.concatenate(columns))
     return csr_matrix((np.ones(len(places[0])), places), (len(pairs), 2 * width))
