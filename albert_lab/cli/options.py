@@ -35,13 +35,7 @@ def shown(panel: str, *lines: str) -> Any:
 
 def settings(metavar: str = "[KEY=VALUE]...", text: str = _OF_STUDY) -> Any:
     """The argument of a command that takes KEY=VALUE, with a help text for them."""
-    return typer.Argument(metavar=metavar, help=text, autocompletion=_complete)
-
-
-def _complete(incomplete: str) -> list[str]:
-    from albert_lab.config.compose import complete
-
-    return complete(incomplete)
+    return typer.Argument(metavar=metavar, help=text)
 
 
 def _jobs(text: str | int) -> int:

@@ -352,10 +352,3 @@ def _listed(override: Override) -> dict[str, Value]:
 def expand(grid: Mapping[str, Iterable[str]]) -> list[dict[str, str]]:
     """The points of a grid: every combination of its values; the last axis varies fastest."""
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-
-
-def complete(incomplete: str) -> list[str]:
-    """Overrides that begin with a text, for shell completion; empty if there are none."""
-    from hydra.plugins.completion_plugin import DefaultCompletionPlugin
-
-    return DefaultCompletionPlugin(hydra())._query("config", incomplete)

@@ -177,7 +177,6 @@ class MaskingConfig(Section):
     mask_share: float = Share
     random_share: float = Share
     method: str = default("n-gram")
-    training_probability: Annotated[float, Field(gt=0, lt=1)] | None = default(None)
 
     @model_validator(mode="after")
     def _shares_fit(self) -> "MaskingConfig":
@@ -187,21 +186,7 @@ class MaskingConfig(Section):
             )
         return self
 
-    @property
-    def in_training(self) -> "MaskingConfig":
-        """The settings of training batches, in which another share of the tokens can be masked, and
-        then all of it.
-        """
-        if self.training_probability is None:
-            return self
-        return self.model_copy(
-            update={"probability": self.training_probability, "max_predictions": None}
-        )
-
     def most_predictions(self, length: int) -> int:
-        """Tokens that are predicted in a training sequence of this length without padding, at
-        most.
-        """
-        settings = self.in_training
-        wanted = max(1, round(settings.probability * length))
-        return min(wanted, settings.max_predictions or wanted)
+        """Tokens that are predicted in a sequence of this length without padding, at most."""
+        wanted = max(1, round(self.probability * length))
+        return min(wanted, self.max_predictions or wanted)

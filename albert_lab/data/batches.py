@@ -105,9 +105,7 @@ class Batches:
         rng = generator(Stream.MASKING, config.seed, step)
         choose = METHODS[config.masking.method]
         length = config.max_sequence_length
-        return collate(
-            self._shards, pairs, self._vocabulary, config.masking.in_training, length, rng, choose
-        )
+        return collate(self._shards, pairs, self._vocabulary, config.masking, length, rng, choose)
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the first epoch: see pairs.make_pairs."""

@@ -252,13 +252,13 @@ def lines_of(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _json(file: Path) -> Records:
-    """The records of an array or of one object over any number of lines, or a record a line."""
+    """The records of an array over any number of lines, or a record a line."""
     if suffixes(file)[0] in (".jsonl", ".ndjson") or isinstance(_parse(_first_line(file)), dict):
         return ((number, line) for number, line in lines_of(file) if line.strip())
     content = _parse("\n".join(line for _, line in lines_of(file)))
-    if content is None:
+    if not isinstance(content, list):
         raise ConfigError(f"{file} is not JSON: an array of records, or a record a line, is read")
-    return enumerate(content if isinstance(content, list) else [content], 1)
+    return enumerate(content, 1)
 
 
 def csv_rows(file: Path, separator: str) -> Iterator[tuple[int, list[str]]]:

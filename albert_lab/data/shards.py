@@ -80,13 +80,15 @@ def open_shards(folder: Path, split: Split, tokenizer: Tokenizer | None = None) 
     for part in _PARTS:
         file = folder / f"{split}.{part}"
         length = meta[split].get(part, -2)
-        dtype = token_dtype(meta["vocab_size"]) if part == "tokens" else OFFSET
-        size = (length + (part != "tokens")) * dtype.itemsize
+        is_offsets = part != "tokens"
+        dtype = OFFSET if is_offsets else token_dtype(meta["vocab_size"])
+        size = (length + is_offsets) * dtype.itemsize
         if not file.exists() or file.stat().st_size != size:
             raise DamagedFileError(file, f"does not have {size} bytes", _remedy(folder))
-        maps.append(np.memmap(file, dtype, mode="r"))
-        if part != "tokens" and (maps[-1][0], maps[-1][-1]) != (0, inner):
+        content = np.memmap(file, dtype, mode="r")
+        if is_offsets and (content[0], content[-1]) != (0, inner):
             raise DamagedFileError(file, f"does not go from 0 to {inner}", _remedy(folder))
+        maps.append(content)
         inner = length
     return Shards(split, *maps, meta=meta)
 

@@ -110,7 +110,7 @@ class Run:
                 key: value for key, value in self.fingerprints.items() if key != "added_corpus"
             },
             "corpus": config.identity()["corpus"],
-            "masking": config.masking.model_dump(exclude={"method", "training_probability"}),
+            "masking": config.masking.model_dump(exclude={"method"}),
             "max_sequence_length": config.max_sequence_length,
             "short_sequence_probability": config.short_sequence_probability,
             "num_pairs": config.evaluation.num_pairs,

@@ -3,12 +3,10 @@
 import dataclasses
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from albert_lab.config.compose import load
-from albert_lab.data.masking import mask
 from albert_lab.errors import ConfigError
 from albert_lab.model.encoder import Encoder, initialize
 from albert_lab.model.shape import EncoderShape
@@ -59,16 +57,6 @@ def test_within_segments_a_segment_depends_neither_on_the_other_nor_on_padding()
     usual, other = (output(built, ids, segments, mask) for ids in (IDS, changed))
     torch.testing.assert_close(usual[:, :4], other[:, :4])
     assert not torch.allclose(usual[:, 4:6], other[:, 4:6])
-
-
-def test_another_share_of_training_batches_is_masked_and_the_held_out_sets_stay():
-    masking = load(["scale=smoke", "masking.training_probability=0.3"]).masking
-    ids, text = np.arange(5, 405).reshape(4, 100), np.ones((4, 100), dtype=bool)
-    _, positions, _ = mask(
-        ids, text, text, np.ones(1000, dtype=bool), masking.in_training, 4, np.random.default_rng(0)
-    )
-    assert len(positions) == 4 * 30 == 4 * masking.most_predictions(100)
-    assert masking.probability == 0.15
 
 
 def test_a_list_of_block_numbers_is_the_sharing_of_the_layers_and_repeats():
