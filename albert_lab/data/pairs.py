@@ -123,8 +123,10 @@ def random_document(segments: Segments, rng: Generator, shards: Shards) -> Segme
     documents = shards.document_offsets
     # A number among the documents of other sources: those of the pair's own source, which lie
     # together, are skipped.
+    num_own = np.diff(shards.source_offsets)
+    segments = segments.take(num_own[segments.source] < shards.num_documents)
+    num_own = num_own[segments.source]
     first_own = shards.source_offsets[segments.source]
-    num_own = shards.source_offsets[segments.source + 1] - first_own
     other = rng.integers(shards.num_documents - num_own)
     other += np.where(other >= first_own, num_own, 0)
     first = rng.integers(documents[other], documents[other + 1])
@@ -153,20 +155,12 @@ KINDS: dict[str, PairKind] = {
 }
 
 
-def check_kinds(spec: InterSentenceConfig, shards: Shards | None = None) -> None:
-    """Raises ConfigError if an objective names an unknown kind of pair, NoPairsError if it needs
-    more documents.
-    """
+def check_kinds(spec: InterSentenceConfig) -> None:
+    """Raises ConfigError if an objective names an unknown kind of pair."""
     kinds = {kind for _, kind, _ in _mix(spec)} | {spec.single_sentence_chunks} - {"drop"}
     for kind in sorted(kinds - KINDS.keys()):
         raise ConfigError(
             f"inter_sentence.labels: kind={kind} is unknown (allowed: {', '.join(KINDS)})"
-        )
-    if shards and len(shards.source_offsets) <= 2 and any(KINDS[kind].is_across for kind in kinds):
-        raise NoPairsError(
-            f"inter_sentence={spec.name} pairs text of different source documents, and the "
-            f"{shards.split} text is one: give more text, another share, or blank lines between "
-            "documents"
         )
 
 
@@ -189,7 +183,7 @@ def make_pairs(
     Raises:
         ConfigError: an unknown kind of pair; NoPairsError: one that cannot be made of this text.
     """
-    check_kinds(spec, shards)
+    check_kinds(spec)
     limit = config.max_sequence_length - SPECIAL_TOKENS
     short = config.short_sequence_probability
     counts = Counter[str]()
@@ -212,8 +206,9 @@ def make_pairs(
             f"inter_sentence={spec.name}: the {shards.split} text gives {len(pairs):,} pairs, and "
             f"none of kind {' or '.join(missing) or 'consecutive'}: {counts['dropped_chunks']:,} "
             f"of {counts['chunks']:,} chunks of {config.max_sequence_length} tokens have one "
-            "sentence. Give more text, a larger max_sequence_length (a stage of length_schedule "
-            "has a shorter one), or for single sentences inter_sentence=none"
+            f"sentence, and {counts['unmatched_pairs']:,} pairs no other source document. Give "
+            "more text, blank lines between documents, a larger max_sequence_length (a stage of "
+            "length_schedule has a shorter one), or for single sentences inter_sentence=none"
         )
     order = generator(Stream.ORDER, seed, epoch).permutation(len(pairs))
     return replace(pairs.take(order), stats=_stats(pairs, counts, shards))

@@ -213,7 +213,7 @@ class SentencePieceTokenizer(Tokenizer):
             raise ConfigError(f"{origin} is not a SentencePiece model") from error
         self.model = model
         self.fingerprint = digest_of(model)
-        self._proto = _plain(model, origin)
+        _plain(model, origin)
         self._clean = cleaning
         self.vocab_size = self._processor.GetPieceSize()
         # A piece of the same name that is no control symbol could come from text.
@@ -234,8 +234,9 @@ class SentencePieceTokenizer(Tokenizer):
         """The same tokenizer, ten times slower, which knows the place of each token in the text
         before cleaning.
         """
-        # a token with a space never comes from text
-        return _unigram(self._proto, self._clean, before_special=" ")
+        aligned = tokenizers.Tokenizer.from_str(json.dumps(as_json(self.model, self._clean)))
+        aligned.encode_special_tokens = True
+        return aligned
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         space = self._processor.PieceToId("▁")
@@ -277,7 +278,7 @@ def _plain(model: bytes, origin: str) -> Any:
     return proto
 
 
-def _unigram(proto: Any, cleaning: Cleaning, before_special: str = "") -> tokenizers.Tokenizer:
+def _unigram(proto: Any, cleaning: Cleaning) -> tokenizers.Tokenizer:
     """A SentencePiece unigram model, before which text is cleaned, as a tokenizer without special
     tokens.
 
@@ -285,12 +286,9 @@ def _unigram(proto: Any, cleaning: Cleaning, before_special: str = "") -> tokeni
     tokens, with their score of 0, the highest. transformers would make them added tokens, which
     drop the space before them.
     """
-    names = [before_special * (entry.piece in _SPECIAL) + entry.piece for entry in proto.pieces]
-    scores = [entry.score for entry in proto.pieces]
-    unknown = names.index(f"{before_special}<unk>")
-    result = tokenizers.Tokenizer(
-        models.Unigram([*zip(names, scores, strict=True)], unknown, byte_fallback=False)
-    )
+    pieces = [(entry.piece, entry.score) for entry in proto.pieces]
+    unknown = [entry.piece for entry in proto.pieces].index("<unk>")
+    result = tokenizers.Tokenizer(models.Unigram(pieces, unknown, byte_fallback=False))
     steps = [cleaning.normalizer]
     if proto.normalizer_spec.precompiled_charsmap:
         steps.append(normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap))
