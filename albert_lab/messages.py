@@ -35,17 +35,7 @@ def visible(text: str) -> str:
     this. An escape such as \\u001b is valid in JSON too.
     """
     return "".join(
-        char if char.isprintable() or char in _HARMLESS else _escape(char) for char in text
-    )
-
-
-def _escape(char: str) -> str:
-    return (
-        "\\n"
-        if char == "\n"
-        else f"\\u{ord(char):04x}"
-        if ord(char) < 0x10000
-        else f"\\U{ord(char):08x}"
+        char if char.isprintable() or char in _HARMLESS else f"\\u{ord(char):04x}" for char in text
     )
 
 

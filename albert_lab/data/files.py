@@ -13,6 +13,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import cache
 from glob import has_magic
 from os.path import splitext
 from pathlib import Path
@@ -170,35 +171,28 @@ def checked(file: Path) -> Path:
 
 # ---- identity ----
 
-# A process looks at files once, as many take seconds and a study has many runs; clear() lets it
-# look again.
-known_digests: dict[CorpusConfig | Path, str] = {}
-
 
 def text_settings(corpus: CorpusConfig) -> dict[str, Any]:
     """The settings that determine a corpus's documents; fingerprint() covers the text itself."""
     return corpus.model_dump(mode="json", exclude={"name", "path", "datasets"})
 
 
+# A process looks at files once, as many take seconds and a study has many runs; cache_clear() lets
+# it look again.
+@cache
 def fingerprint(corpus: CorpusConfig) -> str:
     """Short hash of the text of the corpus: of the names and contents of its files; with the errors
     of files_of().
     """
-    if corpus not in known_digests:
-        known_digests[corpus] = _digest_files(files_of(corpus))
-    return known_digests[corpus]
+    return _digest_files(files_of(corpus))
 
 
+@cache
 def digest_path(path: Path) -> str:
     """Short hash of a file, or of the names and contents of the files in a folder; or
     MissingDataError.
     """
-    if path not in known_digests:
-        is_folder = path.is_dir()
-        known_digests[path] = (
-            _digest_files(walk(path)) if is_folder else _digest_file(checked(path))
-        )
-    return known_digests[path]
+    return _digest_files(walk(path)) if path.is_dir() else _digest_file(checked(path))
 
 
 def _digest_files(named: Named) -> str:

@@ -56,20 +56,14 @@ class Cleaning:
 
     lower_case: bool = False
     strip_accents: bool = False
-    language: str = "en"
 
     def __call__(self, text: str) -> str:
         """The cleaned text."""
         # as below but for runs of spaces, in a fraction of the time
-        if text.isascii() and not self._is_turkic:
+        if text.isascii():
             text = " ".join(text.split())
             return text.lower() if self.lower_case else text
         return self.normalizer.normalize_str(text)
-
-    @property
-    def _is_turkic(self) -> bool:
-        """Whether i and ı are two letters, with the capitals İ and I."""
-        return self.language.split("-")[0] in ("tr", "az")
 
     @cached_property
     def normalizer(self) -> normalizers.Normalizer:
@@ -79,8 +73,6 @@ class Cleaning:
             normalizers.NFKC(),
         ]
         if self.lower_case:
-            if self._is_turkic:
-                parts += [normalizers.Replace("İ", "i"), normalizers.Replace("I", "ı")]
             parts.append(normalizers.Lowercase())
         if self.strip_accents:
             parts += [normalizers.NFKD(), normalizers.Replace(Regex(_ACCENTS), "")]
@@ -89,7 +81,7 @@ class Cleaning:
 
 def cleaning_of(corpus: CorpusConfig) -> Cleaning:
     """The cleaning that a corpus sets."""
-    return Cleaning(corpus.lower_case, corpus.strip_accents, corpus.language)
+    return Cleaning(corpus.lower_case, corpus.strip_accents)
 
 
 class Tokenizer:

@@ -3,7 +3,7 @@ import os
 import pytest
 from test_corpus import corpus
 
-from albert_lab.data.files import fingerprint, known_digests
+from albert_lab.data.files import fingerprint
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def files(tmp_path):
 
 
 def look_again(settings):
-    known_digests.clear()
+    fingerprint.cache_clear()
     return fingerprint(settings)
 
 

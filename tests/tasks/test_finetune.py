@@ -7,7 +7,7 @@ from torch import nn
 from toy import silent
 from toy_tasks import toy_config, toy_start, toy_task, values_of, write_examples
 
-from albert_lab.data.files import known_digests
+from albert_lab.data.files import digest_path
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.score import Score, share, wilson
 from albert_lab.tasks import finetune as module
@@ -58,7 +58,7 @@ def rewrite(task, data, split):
     """The same ids with other examples."""
     examples, _ = task.read(data, split)
     write_examples(task, task.file(data, split), [*examples[1:], examples[0]])
-    known_digests.clear()
+    digest_path.cache_clear()
 
 
 def test_a_finished_fine_tuning_is_repeated_only_with_other_settings_or_examples(tmp_path):
