@@ -120,11 +120,6 @@ class Documents(Record):
             )
         if not any(self.n):
             raise ValueError("no document has an answer")
-        without = [number for number, count in enumerate(self.n) if not count and self.sum[number]]
-        if without:
-            raise ValueError(
-                f"document {without[0]} has no answers, but a sum of {self.sum[without[0]]:g}"
-            )
         return self
 
     def minus(self, other: "Documents") -> "Documents":

@@ -29,8 +29,7 @@ def test_the_scoreboard_is_that_of_the_records(found):
 
 
 def test_the_picture_of_claims_is_that_of_the_records(found):
-    lines = sentences(found)
-    text = claims.as_text(scoreboard.picture(lines), wording.of_sentences(lines))
+    text = claims.as_text(scoreboard.drawn(found), wording.of_sentences(sentences(found)))
     assert Image.open(REPORTS / scoreboard.PICTURE).text[drawing.DESCRIPTION] == text  # pyright: ignore
 
 

@@ -106,12 +106,8 @@ class Analysis:
         Then the other columns of the experiment, and everything else in the order of the records.
         """
         paper, asked = self.experiment.paper, self.experiment.columns
-        first = [
-            *(name for name in INTRINSIC if name in asked),
-            *([AVERAGE] if AVERAGE in asked else []),
-        ]
         order = [
-            *first,
+            *(name for name in (*INTRINSIC, AVERAGE) if name in asked),
             *self.claimed,
             *(paper.columns if paper else ()),
             *asked,
@@ -224,17 +220,11 @@ def summary(frame: Frame) -> pd.DataFrame:
     for metric, column in numbers.groupby("metric", sort=False):
         says_something, of_paper = counts(frame, metric), cells.get(PAPER + metric, {})
         for row, own in column.groupby("row", sort=False):
-            interval, values = contrast(frame, metric, {row: 1.0}), own["value"]
-            line = {
-                "metric": metric,
-                "row": row,
-                "mean": values.mean(),
-                "sd": values.std(),
-                "seeds": len(values),
-            }
+            interval = contrast(frame, metric, {row: 1.0})
+            line = {"metric": metric, "row": row, "mean": own["value"].mean()}
+            line |= {"sd": own["value"].std(), "seeds": len(own), "paper": of_paper.get(row, "")}
             line |= {"low": interval.low, "high": interval.high, "counts": says_something}
-            line |= own[["n", "floor", "segments", "words"]].mean().to_dict()
-            lines.append(line | {"paper": of_paper.get(row, "")})
+            lines.append(line | own[["n", "floor", "segments", "words"]].mean().to_dict())
     return pd.DataFrame(lines, columns=pd.Index(["metric", "row", *SUMMARY])).set_index(
         ["metric", "row"]
     )
@@ -244,11 +234,9 @@ def compare_summaries(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     """Two summaries side by side, by metric and row: both means, and b minus a with its 95 %
     interval.
     """
-    one, two = (
-        table[["mean", "low", "high"]].add_suffix(end) for table, end in ((a, "_a"), (b, "_b"))
-    )
-    both: Any = one.join(two, how="inner")
+    both: Any = a.merge(b, left_index=True, right_index=True, suffixes=("_a", "_b"))
     both["difference"] = both["mean_b"] - both["mean_a"]
     half = np.hypot(both["high_a"] - both["mean_a"], both["high_b"] - both["mean_b"])
-    both["low"], both["high"] = both["difference"] - half, both["difference"] + half
+    both["low"] = both["difference"] - half
+    both["high"] = both["difference"] + half
     return both[["mean_a", "mean_b", "difference", "low", "high"]]

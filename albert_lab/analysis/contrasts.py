@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -31,7 +32,6 @@ class Contrast:
         over_seeds: the standard deviation of the sum between seeds, of one seed a row; NaN if not
             known.
         over_documents: its standard error over held-out documents, which more seeds do not change.
-        seeds: the fewest seeds of its rows.
     """
 
     effect: float
@@ -41,7 +41,6 @@ class Contrast:
     p_against: float = math.nan
     over_seeds: float = math.nan
     over_documents: float = 0.0
-    seeds: int = 0
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,6 @@ def contrast(
         p_against=float(stdtr(df, t)),
         over_seeds=math.sqrt(seeds * of_seeds) if over_seeds else math.nan,
         over_documents=math.sqrt(max(0.0, of_documents - sum(chance))),
-        seeds=seeds,
     )
 
 
@@ -295,7 +293,8 @@ def counts(frame: Frame, metric: str) -> bool:
         return False
     level = {row: 1 / len(rows) for row in rows}
     above_random = level | {row + RANDOM: -1 / len(rows) for row in rows}
-    words = pooled.floor(task, "words")  # NaN of spans
+    numbers: Any = pooled.of(task)
+    words = float(numbers["words"].astype(float).max())  # NaN of spans
     is_above_words = math.isnan(words) or contrast(pooled, task, level, alone=True).low > words
     return is_above_words and contrast(pooled, task, above_random, alone=True).low > 0
 

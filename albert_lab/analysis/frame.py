@@ -29,9 +29,7 @@ PAPER = "paper_"  # before a metric: the paper's printed cell
 HERE = "here_"  # before an axis: the value that the row was run with
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 ONLY = "run"  # the row of a study without axes
-_Answers = tuple[Sequence[int], Sequence[float]]  # n and the sum, by document
-_OfRuns = dict[tuple[str, str], _Answers]  # by the run's name and the metric
-_Arrays = tuple[np.ndarray, np.ndarray]  # as _Answers
+_Arrays = tuple[np.ndarray, np.ndarray]  # n and the sum, by document
 RANDOM = ", random weights"  # after a row: fine-tuned from random weights of the same shape
 
 
@@ -88,6 +86,7 @@ class Frame:
             task.
         own_units: the units of measures of own code.
         neighbours: the other tables of the scale and text (neighbours.py).
+        of_points: the row of each point of the study.
     """
 
     numbers: pd.DataFrame
@@ -98,15 +97,11 @@ class Frame:
     tasks: Mapping[str, str]
     own_units: Mapping[str, str] = field(default_factory=dict)
     neighbours: tuple["Frame", ...] = ()
+    of_points: Sequence[str] = ()
 
     def of(self, metric: str) -> pd.DataFrame:
         """The lines of numbers of one metric."""
-        known = self._by_metric
-        return known[metric] if metric in known else self.numbers.iloc[:0]
-
-    @cached_property
-    def _by_metric(self) -> dict[Any, pd.DataFrame]:
-        return dict(iter(self.numbers.groupby("metric", sort=False)))
+        return self.numbers.loc[self.numbers["metric"] == metric]
 
     def samples(self, metric: str) -> Mapping[str, Sample]:
         """The runs of each row that has a metric."""
@@ -163,23 +158,17 @@ class Frame:
             self, numbers=pd.concat(numbers, ignore_index=True), documents=distinct, neighbours=()
         )
 
-    def floor(self, metric: str, kind: str) -> float:
-        """The highest floor of a kind, such as words, over the rows; NaN if none has one."""
-        floors: Any = self.of(metric)[kind]
-        return float(floors.astype(float).max())
-
     def unit(self, metric: str) -> str:
         """The unit of a metric: %, points, nats, degrees, or empty; a task has one although it was
         not run.
         """
-        known = {
-            **dict.fromkeys((*task_names(), *self.tasks, AVERAGE), "%"),
-            **self.own_units,
-            **units(),
-        }
-        if metric.endswith(("_loss", "_degrees")):
-            return "nats" if metric.endswith("_loss") else "degrees"
-        return known.get(metric, "")
+        if metric.endswith("_loss"):
+            return "nats"
+        if metric.endswith("_degrees"):
+            return "degrees"
+        if metric in (*task_names(), *self.tasks, AVERAGE):
+            return "%"
+        return units().get(metric, self.own_units.get(metric, ""))
 
     def documents_of(self, metric: str) -> Mapping[str, _Arrays]:
         """The n and the sum of a metric by document, for each run that has them. [documents]"""
@@ -198,25 +187,9 @@ class Frame:
 
     def row(self, labels: Mapping[str, str]) -> str | None:
         """The name of the only row with these labels of axes; None if there is none, or several."""
-        axes = tuple(labels)
-        if axes not in self._rows_by_axes:
-            names: dict[tuple[str | None, ...], list[str]] = {}
-            for line in self._lines:
-                names.setdefault(tuple(line.get(axis) for axis in axes), []).append(line["row"])
-            self._rows_by_axes[axes] = names
-        rows = self._rows_by_axes[axes].get(tuple(labels.values()), [])
-        return rows[0] if len(rows) == 1 else None
-
-    @cached_property
-    def _rows_by_axes(self) -> dict[tuple[str, ...], dict[tuple[str | None, ...], list[str]]]:
-        """The names of rows by their labels of some axes: a search for each point would take
-        minutes in a study of ten thousand.
-        """
-        return {}
-
-    @cached_property
-    def _lines(self) -> list[dict[Any, str]]:
-        return self.rows.to_dict("records")
+        lines: list[dict[Any, str]] = self.rows.to_dict("records")
+        names = [line["row"] for line in lines if labels.items() <= line.items()]
+        return names[0] if len(names) == 1 else None
 
 
 def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
@@ -224,35 +197,25 @@ def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
     numbers.
     """
     rows, of_points = _rows(study)
-    places: dict[tuple[str, str, int], None] = dict.fromkeys(
-        (point.run, row, point.seed) for point, row in zip(study.points, of_points, strict=True)
-    )
     known = {run.name: run for run in study.runs}
+    places = zip(study.points, of_points, strict=True)
+    having = {(row, point.seed, point.run) for point, row in places if point.run in known}
     order = {row: place for place, row in enumerate(rows["row"])}
-    having = sorted(
-        (place for place in places if place[0] in known),
-        key=lambda place: (order[place[1]], place[2]),
+    numbers, curves, layers = [], [], []
+    for row, seed, name in sorted(having, key=lambda place: (order[place[0]], *place[1:])):
+        run = known[name]
+        numbers += _numbers(run, _trunk(name, known), row, seed)
+        curves += _curve(run, row, seed)
+        place = {"run": name, "row": row, "seed": seed}
+        layers += [place | layer.model_dump() for layer in run.layers]
+    documents = pd.DataFrame(
+        [line for run in known.values() for line in _documents(run)], columns=pd.Index(DOCUMENTS)
     )
-    trunks = {name: _trunk(name, known) for name in known}
-    numbers = [
-        line for run, row, seed in having for line in _numbers(known[run], trunks[run], row, seed)
-    ]
-    curves = [line for run, row, seed in having for line in _curve(known[run], row, seed)]
-    layers = [
-        {"run": run, "row": row, "seed": seed} | layer.model_dump()
-        for run, row, seed in having
-        for layer in known[run].layers
-    ]
-    by_document: _OfRuns = {}  # rows of one shape share their random weights
-    for run in known.values():
-        by_document |= _documents(run)
-    documents = [_of_documents(*key, *kept) for key, kept in by_document.items()]
     return Frame(
         pd.DataFrame(numbers, columns=pd.Index(NUMBERS)),
         rows,
-        pd.concat(documents, ignore_index=True)
-        if documents
-        else pd.DataFrame(columns=pd.Index(DOCUMENTS)),
+        # Rows of one shape share their random weights.
+        documents.drop_duplicates(["run", "metric", "document"], keep="last"),
         pd.DataFrame(curves, columns=pd.Index(CURVES)),
         pd.DataFrame(layers),
         {
@@ -263,6 +226,7 @@ def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
         },
         {name: measure.unit for name, measure in study.own_measures.items()},
         neighbours,
+        of_points,
     )
 
 
@@ -306,17 +270,13 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
         axis: {*grid.get(axis, ()), *(point.labels[axis] for point in study.points)}
         for axis in study.axes
     }
-    shown = [axis for axis in study.axes if axis not in grid or len(known[axis]) > 1] or study.axes
-    names = {key: _name(point, shown) for key, point in points.items()}
-    numbers = Counter(names.values())
+    shown = [axis for axis in study.axes if len(known[axis]) > 1] or study.axes
+    names, taken = {}, Counter[str]()
     for key, point in points.items():
-        if numbers[names[key]] > 1:  # of other labels, and one value
-            names[key] = _name(point, shown, with_labels=True)
-    taken = Counter[str]()
-    for key, name in names.items():
+        name = _name(point, shown)
         taken[name] += 1
-        if taken[name] > 1:  # a comma in a label, where another row has two labels
-            names[key] = f"{name} ({taken[name]})"
+        # Other labels of one value, or a comma in a label where another row has two labels.
+        names[key] = f"{name} ({taken[name]})" if taken[name] > 1 else name
     lines: list[dict[str, str]] = []
     for key, point in points.items():
         here = {HERE + axis: value for axis, value in point.values.items()}
@@ -327,21 +287,14 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     return pd.DataFrame(lines).fillna(""), [names[key] for key in keys]
 
 
-def _name(point: StudyPoint, axes: Iterable[str], *, with_labels: bool = False) -> str:
-    """A row in words: its labels; for a number the axis and the value that was run.
-
-    with_labels: for rows that would otherwise have one name.
-    """
+def _name(point: StudyPoint, axes: Iterable[str]) -> str:
+    """A row in words: its labels; for a number the axis and the value that was run."""
     words = []
     for axis in axes:
         label, value = point.labels[axis], point.values[axis]
-        named = (
-            f"{AXIS_NAMES.get(axis, axis.rpartition('.')[2])}={value if _is_bare(value) else label}"
-        )
-        word = named if _is_bare(label) else label
-        words.append(
-            f"{word} (paper: {label})" if with_labels and label not in (word, value) else word
-        )
+        heading = AXIS_NAMES.get(axis, axis.rpartition(".")[2])
+        shown = value if _is_bare(value) else label
+        words.append(f"{heading}={shown}" if _is_bare(label) else label)
     name = ", ".join(words) or ONLY
     # A label that ends so itself: without quotes it would be the row of the random weights of
     # another row.
@@ -397,23 +350,15 @@ def _curve(run: ReportedRun, row: str, seed: int) -> Iterator[dict[str, Any]]:
                 yield {**place, "metric": metric, "value": value, "n": values.get(f"{metric}_n")}
 
 
-def _documents(run: ReportedRun) -> _OfRuns:
-    """The n and the sum of each metric by document, by the run's name and the metric."""
-    by_document: _OfRuns = {}
-    for metric, kept in run.record.documents.items():
-        by_document[run.name, metric] = kept.n, kept.sum
+def _documents(run: ReportedRun) -> Iterator[tuple[object, ...]]:
+    """A line a document of each metric that was kept by document."""
+    kept = [(run.name, metric, of.n, of.sum) for metric, of in run.record.documents.items()]
     for column in run.columns:
         known = [record.documents for record in column.finetunings if record.documents]
         if known and len({record.dev.fingerprint for record in column.finetunings}) == 1:
             name = column.finetunings[0].run if column.is_random else run.name
-            by_document[name, column.task] = (
-                known[0].n,
-                np.mean([kept.sum for kept in known], axis=0).tolist(),
-            )
-    return by_document
-
-
-def _of_documents(run: str, metric: str, n: Sequence[int], sums: Sequence[float]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {"run": run, "metric": metric, "document": range(len(n)), "n": n, "sum": sums}
-    )
+            means = np.mean([documents.sum for documents in known], axis=0)
+            kept.append((name, column.task, known[0].n, tuple(means)))
+    for name, metric, n, sums in kept:
+        for document, numbers in enumerate(zip(n, sums, strict=True)):
+            yield (name, metric, document, *numbers)

@@ -53,16 +53,9 @@ def reports(root: Path, only: Container[Path] | None = None) -> dict[Path, Analy
         ConfigError: a file of a report is missing or cannot be read.
     """
     folders = sorted(file.parent for file in root.glob(f"*/*/{EXPERIMENT}"))
-    return largest_first(
-        {folder: read(folder) for folder in folders if only is None or folder in only}
-    )
-
-
-def largest_first(found: Mapping[Path, Analysis]) -> dict[Path, Analysis]:
-    """Reports by folder, the ones with most compute a run first, equal ones by the names of their
-    folders.
-    """
-    return dict(sorted(found.items(), key=lambda report: (-_most_flops(report[1]), report[0])))
+    found = {folder: read(folder) for folder in folders if only is None or folder in only}
+    # Sorting keeps the order of folders with as much compute.
+    return dict(sorted(found.items(), key=lambda report: -_most_flops(report[1])))
 
 
 def _most_flops(analysis: Analysis) -> float:
@@ -119,7 +112,8 @@ def _sentence(claim: BaseClaim, experiment: Experiment, found: Mapping[Path, Ana
     asked: dict[Kind, list[Found]] = {}
     for folder, analysis in found.items():
         for verdict in analysis.verdicts:
-            if (verdict.claim.quote, verdict.claim.short) == (claim.quote, claim.short):
+            is_named = claim.short and claim.short == verdict.claim.short
+            if verdict.claim == claim or (is_named and verdict.claim.quote == claim.quote):
                 asked.setdefault(verdict.kind, []).append(Found(folder, analysis, verdict))
     by = {kind: _speaking(items) for kind, items in asked.items()}
     return Sentence(claim, experiment, list(by) or kinds(claim), by)

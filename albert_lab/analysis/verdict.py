@@ -30,10 +30,9 @@ class Reason(Enum):
     OTHER_SETS = "other held-out sets"
     NOT_COUNTED = "task does not count"
     NOT_LEARNT = "no row above the floor"
-    # the row, the metric that it was trained for
-    OWN_TASK_NOT_LEARNT = "row at the floor of its own task"
+    OWN_TASK_NOT_LEARNT = "row at the floor of its own task"  # the metric that it was trained for
     SEGMENTS_AS_HIGH = "single segments as high"
-    BASELINE_NOT_MEASURED = "baseline of a probe not measured"  # the baselines that it lacks
+    BASELINE_NOT_MEASURED = "baseline of a probe not measured"
     BASELINE_AS_HIGH = "baseline of a probe as high"  # the baseline
     NO_RATIO = "numbers not above 0"
     TOO_FEW_RUNS = "too few runs for a spread"

@@ -5,10 +5,9 @@ A claim on performance has two verdicts, by a loss and by tasks; any other claim
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import fmean
 from typing import Any
 
 from albert_lab.analysis.contrasts import Contrast, contrast, counts, holm, seeds_needed
@@ -49,13 +48,22 @@ class _Table:
         return list(dict.fromkeys(self.name(row) for row in claim.rows(self.study.experiment.grid)))
 
     def lacks(self, metric: str, rows: Iterable[str]) -> bool:
-        return not {*rows} <= {*_by_row(self.frame, metric, "run")}
+        return not {*rows} <= self.frame.samples(metric).keys()
 
     def runs(self, metric: str, rows: Collection[str]) -> list[ReportedRun]:
         """The runs of some rows that have a metric."""
-        names_of = _by_row(self.frame, metric, "run")
-        names = {name for row in rows for name in names_of[row]}
+        samples = self.frame.samples(metric)
+        names = {name for row in rows for name in samples[row].runs}
         return [run for run in self.study.runs if run.name in names]
+
+    def floors(self, metric: str, kind: str) -> dict[str, float]:
+        """The mean of a column of the numbers, such as floor, by row; NaN for one without any."""
+        numbers: Any = self.frame.of(metric)
+        return numbers[kind].astype(float).groupby(numbers["row"]).mean().to_dict()
+
+    def is_above_floor(self, metric: str, row: str) -> bool:
+        floor = self.floors(metric, "floor").get(row, math.nan)
+        return math.isnan(floor) or not contrast(self.frame, metric, {row: 1.0}).low <= floor
 
 
 def verdicts(study: Study, frame: Frame) -> list[Verdict]:
@@ -70,14 +78,12 @@ def verdicts(study: Study, frame: Frame) -> list[Verdict]:
     tested = [
         _verdict(claim, kind, table) for claim in claims for kind in kinds(claim, table.measured)
     ]
-    corrected = dict[int, Verdict]()
     for kind in Kind:
         places = [place for place, verdict in enumerate(tested) if verdict.kind is kind]
         adjusted = holm([tested[place].p for place in places])
-        corrected |= {
-            place: _corrected(tested[place], p) for place, p in zip(places, adjusted, strict=True)
-        }
-    return [corrected[place] for place in range(len(tested))]
+        for place, p in zip(places, adjusted, strict=True):
+            tested[place] = _corrected(tested[place], p)
+    return tested
 
 
 def _corrected(verdict: Verdict, p: float) -> Verdict:
@@ -116,11 +122,11 @@ def can_tell(low: float, high: float, size: float) -> Tells:
     return Tells.YES if high - low <= abs(size) else Tells.NO
 
 
-def is_of_one_set(study: Study, metric: str, runs: Collection[str]) -> bool:
+def is_of_one_set(metric: str, runs: Iterable[ReportedRun]) -> bool:
     """Whether these runs were scored on one held-out set, or the metric is none of held-out
     text.
     """
-    sets = {run.record.evaluation_set for run in study.runs if run.name in runs}
+    sets = {run.record.evaluation_set for run in runs}
     return len(sets) < 2 or metric not in {*units(), *map(loss_name, units())}
 
 
@@ -169,12 +175,9 @@ def _on_equal_terms(claim: BaseClaim, metric: str, rows: list[str], table: _Tabl
 def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Table) -> Verdict:
     """The verdict by a metric that all rows of the claim have."""
     frame, metric = table.frame, verdict.metric
-    runs_of = _by_row(frame, metric, "run")
-    if len({tuple(runs_of[row]) for row in rows}) < len(rows):
+    if len({frame.samples(metric)[row].runs for row in rows}) < len(rows):
         return replace(verdict, reason=Reason.SAME_RUNS)
-    if len(rows) > 1 and not is_of_one_set(
-        table.study, metric, {run for row in rows for run in runs_of[row]}
-    ):
+    if len(rows) > 1 and not is_of_one_set(metric, table.runs(metric, rows)):
         return replace(verdict, reason=Reason.OTHER_SETS)
     comparisons = claim.comparisons_of(metric, table.study.experiment.grid)
     contrast_of = _contrast_of(metric, rows, frame)
@@ -184,8 +187,7 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
     if accuracy != metric and not table.lacks(accuracy, rows):
         # Signed as accuracies are, and of the rows that decide the claim.
         signs = tuple((-weight, labels) for weight, labels in finding.comparison.weights)
-        beside = Comparison(signs if claim.by else finding.comparison.weights)
-        shown = tested(beside, table.name, partial(contrast, frame, accuracy))
+        shown = tested(Comparison(signs), table.name, partial(contrast, frame, accuracy))
         verdict = replace(verdict, beside=_effect(shown, accuracy, table))
     reason, details = _nothing_to_tell(claim, metric, rows, table)
     if reason:
@@ -252,9 +254,9 @@ def _contrast_of(metric: str, rows: Collection[str], frame: Frame) -> Callable[.
     """What computes contrasts of a metric: exact numbers, if all seeds of the rows agree, have no
     spread.
     """
-    values = _by_row(frame, metric, "value")
+    values = {row: sample.values for row, sample in frame.samples(metric).items()}
     if metric in EXACT and all(len({*values[row]}) == 1 for row in rows):
-        return partial(exact, {row: values[row][0] for row in rows})
+        return partial(exact, {row: float(values[row][0]) for row in rows})
     return partial(contrast, frame, metric)
 
 
@@ -265,13 +267,14 @@ def _effect(finding: Finding, metric: str, table: _Table) -> Effect:
     bounds = [comparison.low, comparison.high]
     if comparison.is_log:
         numbers, bounds = [[math.exp(number) for number in of] for of in (numbers, bounds)]
-    form = Form.LEVEL if len(rows) == 1 else Form.SLOPE if comparison.is_slope else Form.DIFFERENCE
-    form = Form.RATIO if comparison.is_log else form
-    segments = (
-        _mean(_by_row(table.frame, metric, "segments")[rows[0][1]])
-        if form is Form.LEVEL
-        else math.nan
-    )
+    form, segments = Form.DIFFERENCE, math.nan
+    if comparison.is_log:
+        form = Form.RATIO
+    elif len(rows) == 1:
+        form = Form.LEVEL
+        segments = table.floors(metric, "segments")[rows[0][1]]
+    elif comparison.is_slope:
+        form = Form.SLOPE
     return Effect(metric, form, rows, *bounds, *numbers, segments=segments)
 
 
@@ -331,17 +334,17 @@ def _nothing_to_tell(
     if (
         isinstance(claim, AtChance)
         and claim.trained_for
-        and not _is_above_floor(frame, claim.trained_for, rows[0])
+        and not table.is_above_floor(claim.trained_for, rows[0])
     ):
-        return Reason.OWN_TASK_NOT_LEARNT, (rows[0], claim.trained_for)
+        return Reason.OWN_TASK_NOT_LEARNT, (claim.trained_for,)
     score = _accuracy(metric)  # a loss has no floor of its own
-    floors = _by_row(frame, score, "floor")
-    if all(math.isnan(_mean(values)) for values in floors.values()):
+    floors = table.floors(score, "floor")
+    if all(map(math.isnan, floors.values())):
         return None, ()
     # A level, such as chance, needs some row of the table above the floor; a difference one of its
     # own rows.
     others = list(floors) if claim.level is not None else rows
-    is_learnt = any(_is_above_floor(frame, score, row) for row in others)
+    is_learnt = any(table.is_above_floor(score, row) for row in others)
     return (None, ()) if is_learnt else (Reason.NOT_LEARNT, ())
 
 
@@ -355,36 +358,16 @@ def _why_a_level_shows_nothing(
         low: the lower end of its interval, which has to be above what is told without the model, or
             without the relation of the segments.
     """
-    if _mean(_by_row(table.frame, metric, "segments")[row]) >= low:
+    if table.floors(metric, "segments")[row] >= low:
         return Reason.SEGMENTS_AS_HIGH, ()
-    pairs_of_probe = probes().get(metric)
-    baselines = [
-        measure.name for measure in of_kind(Baseline) if measure.pairs_of == pairs_of_probe
-    ]
-    missing = tuple(name for name in baselines if table.lacks(name, [row]))
-    if missing:
-        return Reason.BASELINE_NOT_MEASURED, missing
-    for name in baselines:
-        if _mean(_by_row(table.frame, name, "value")[row]) >= low:
-            return Reason.BASELINE_AS_HIGH, (name,)
+    for baseline in baselines_of(metric):
+        if table.lacks(baseline.name, [row]):
+            return Reason.BASELINE_NOT_MEASURED, ()
+        if table.floors(baseline.name, "value")[row] >= low:
+            return Reason.BASELINE_AS_HIGH, (baseline.name,)
     return None, ()
 
 
-def _is_above_floor(frame: Frame, metric: str, row: str) -> bool:
-    floor = _mean(_by_row(frame, metric, "floor").get(row, []))
-    return math.isnan(floor) or not contrast(frame, metric, {row: 1.0}).low <= floor
-
-
-def _by_row(frame: Frame, metric: str, column: str) -> dict[str, list[Any]]:
-    """A column of the numbers of a metric, as a list a row."""
-    numbers = frame.of(metric)
-    lists: dict[str, list[Any]] = {}
-    for row, value in zip(numbers["row"], numbers[column], strict=True):
-        lists.setdefault(row, []).append(value)
-    return lists
-
-
-def _mean(values: Sequence[float | None]) -> float:
-    """The mean of the values that are known; NaN if none is."""
-    known = [float(value) for value in values if value is not None and not math.isnan(value)]
-    return fmean(known) if known else math.nan
+def baselines_of(metric: str) -> list[Baseline]:
+    """What tells the pairs of a probe's score without what the model learnt."""
+    return [measure for measure in of_kind(Baseline) if measure.pairs_of == probes().get(metric)]

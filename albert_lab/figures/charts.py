@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.analysis.frame import HERE, printed
+from albert_lab.analysis.frame import HERE, PAPER, printed
 from albert_lab.figures import drawing
 from albert_lab.figures.drawing import Look
 from albert_lab.runs.reported import AVERAGE
@@ -21,6 +21,7 @@ from albert_lab.studies.experiment import PaperFigure
 from albert_lab.training.layers import TOKEN
 
 MOST_PANELS = 3
+PARAMETERS = "parameters (millions)"
 LAYERS = {"l2_distance": "L2 distance", "degrees": "angle (degrees)"}
 
 
@@ -35,38 +36,25 @@ def learning_curves(analysis: Analysis, title: str) -> Figure | None:
     wide = curves.pivot_table(
         index=["row", "seed", "step"], columns="metric", values="value", sort=False
     ).reset_index()
+    x, x_label = "step", "optimizer steps"
     # Runs of as much time have different steps.
-    is_timed = any(run.record.config.budget.unit == "seconds" for run in analysis.study.runs)
-    x, x_label = (
-        ("training_seconds", "training time (seconds)") if is_timed else ("step", "optimizer steps")
-    )
+    if any(run.record.config.budget.unit == "seconds" for run in analysis.study.runs):
+        x, x_label = "training_seconds", "training time (seconds)"
     paper = analysis.experiment.paper_figure
     has_paper = paper is not None and any(curve.panel == shown[0] for curve in paper.curves)
     figure, panels = drawing.sheet(len(shown) + has_paper)
-    without: dict[str, list[str]] = {}
     having = set(wide["row"])
-    looks = {row: look for row, look in _looks(analysis).items() if row in having}
+    looks = _looks(analysis)
     for panel, metric in zip(panels, shown, strict=False):
-        for row, look in looks.items():
+        for row in (row for row in looks if row in having):
             own = wide[wide["row"] == row].dropna(subset=[metric])
-            if len(own):
-                drawing.draw_line(panel, _over_seeds(own, x, metric), row, look)
-            else:
-                without.setdefault(row, []).append(analysis.heading(metric))
+            drawing.draw_line(panel, _over_seeds(own, x, metric), row, looks[row])
         _draw_floors(panel, analysis, metric)
         panel.set(xlabel=x_label, ylabel=f"{analysis.heading(metric)} on held-out text (%)")
     if has_paper and paper:
-        labels = {
-            "".join(own): look
-            for own, look in zip(_labels(analysis).values(), _looks(analysis).values(), strict=True)
-        }
-        drawing.draw_paper(panels[-1], paper, shown[0], labels)
-    missing = [
-        f"row {row} in {' and '.join(names)}, for which it has no head"
-        for row, names in without.items()
-    ]
-    missing += _missing(analysis, having)
-    return drawing.finish(figure, title, panels, missing)
+        of_labels = {"".join(labels): looks[row] for row, labels in _labels(analysis).items()}
+        drawing.draw_paper(panels[-1], paper, shown[0], of_labels)
+    return drawing.finish(figure, title, panels, _missing(analysis, having))
 
 
 def _over_seeds(own: Any, x: str, metric: str) -> Any:
@@ -81,115 +69,78 @@ def _over_seeds(own: Any, x: str, metric: str) -> Any:
 
 
 def scores_by_setting(analysis: Analysis, title: str) -> Figure | None:
-    """The main scores against a numeric axis, a line for each label of the other, and the paper's
-    average beside.
-    """
-    rows: Any = analysis.frame.rows
-    places = {
-        axis: [_number(row, axis) for _, row in rows.iterrows()] for axis in analysis.study.axes
-    }
-    axis = next((axis for axis, xs in places.items() if len({*xs} - {None}) > 1), None)
-    shown = analysis.drawn[:MOST_PANELS]
-    if axis is None or len(analysis.study.axes) > 2 or not shown:
+    """The main scores against a numeric axis, a line for the labels of the others."""
+    axis = _numeric_axis(analysis)
+    if axis is None:
         return None
-    others = [other for other in analysis.study.axes if other != axis]
-    content = {"x": places[axis], "line": rows[others[0]] if others else "", "row": rows["row"]}
-    table: Any = pd.DataFrame(content).dropna()
-    papers = rows.get(f"paper_{AVERAGE}")
-    has_paper = papers is not None and (papers != "").any()
-    figure, panels = drawing.sheet(len(shown) + has_paper)
-    for panel, metric in zip(panels, shown, strict=False):
-        table["mean"], table["sd"] = (
-            _of(analysis, metric, table["row"], part) for part in ("mean", "sd")
-        )
-        for place, (name, line) in enumerate(
-            table.dropna(subset=["mean"]).groupby("line", sort=False)
-        ):
-            drawing.draw_line(panel, line, str(name), (place, place))
-        _draw_floors(panel, analysis, metric)
-        panel.set(ylabel=f"{analysis.heading(metric)} (%)")
-    if papers is not None and has_paper:
-        table["mean"] = [printed(cell) for cell in papers[table.index]]
-        table["paper"] = rows.loc[table.index, axis].map(number_in)
-        for place, (_, line) in enumerate(table.groupby("line", sort=False)):
-            panels[-1].plot(
-                line["paper"], line["mean"], **drawing.style((place, place), paper=True)
-            )
-        panels[-1].set(title="paper, average of five tasks (%)")
-    for panel in panels:
-        panel.set_xlabel(AXIS_NAMES.get(axis, axis.rpartition(".")[2].replace("_", " ")))
-    if min(table["x"]) > 0 and max(table["x"]) >= 8 * min(table["x"]):
-        for panel in panels:
-            _logarithmic(panel)
-    return drawing.finish(figure, title, panels, _missing(analysis, _having(analysis, shown)))
+    rows: Any = analysis.frame.rows
+    here = _numbers(analysis, axis)
+    name = AXIS_NAMES.get(axis, axis.rpartition(".")[2].replace("_", " "))
+    return _draw_against(analysis, title, here, rows[axis].map(number_in), name)
 
 
 def sharing_tradeoff(analysis: Analysis, title: str) -> Figure | None:
-    """The main scores against parameters, a point a row, and the paper's average beside."""
-    shown = analysis.drawn[: MOST_PANELS - 1]
-    if "parameters" not in analysis.metrics or not shown:
+    """The main scores against parameters, so that a line joins the sizes of a numeric axis."""
+    here = np.divide(_of(analysis, "parameters", analysis.rows, "mean"), 1e6)
+    in_paper = np.divide(_papers(analysis, "parameters"), 1e6)
+    return _draw_against(analysis, title, here, in_paper, PARAMETERS)
+
+
+def _draw_against(
+    analysis: Analysis, title: str, here: Any, in_paper: Any, x_label: str
+) -> Figure | None:
+    """The main scores of the rows against a number of each, and the paper's average beside.
+
+    Args:
+        here, in_paper: the numbers of the rows, ours and the paper's.
+    """
+    shown = analysis.drawn[:MOST_PANELS]
+    if not shown:
         return None
-    rows: Any = analysis.frame.rows.set_index("row")
-    has_paper = {"paper_parameters", f"paper_{AVERAGE}"} <= {*rows}
+    rows: Any = analysis.frame.rows
+    others = [axis for axis in analysis.study.axes if axis != _numeric_axis(analysis)]
+    table: Any = pd.DataFrame({"row": rows["row"], "x": here, "in_paper": in_paper})
+    table["line"] = rows[others].agg(", ".join, axis=1) if others else ""
+    table["average"] = _papers(analysis, AVERAGE)
+    table = table.dropna(subset=["x"])
+    has_paper = table["average"].notna().any()
     figure, panels = drawing.sheet(len(shown) + has_paper)
-    for row, look in _looks(analysis).items():
-        for panel, metric in zip(panels, shown, strict=False):
-            (x,), (mean,), (sd,) = (
-                _of(analysis, name, [row], part)
-                for name, part in (("parameters", "mean"), (metric, "mean"), (metric, "sd"))
-            )
-            if x == x and mean == mean:
-                points = {"x": x / 1e6, "y": mean, "yerr": None if sd != sd else sd}
-                panel.errorbar(
-                    **points,
-                    label=drawing.literal(row),
-                    **(drawing.style(look) | {"linestyle": "none", "capsize": 2}),
-                )
-        if has_paper:
-            place = [printed(rows.loc[row, f"paper_{name}"]) for name in ("parameters", AVERAGE)]
-            style: dict[str, Any] = drawing.style(look, paper=True) | {"linestyle": "none"}
-            panels[-1].plot(place[0] / 1e6, place[1], **style)
     for panel, metric in zip(panels, shown, strict=False):
-        _join_rows(panel, analysis, metric)
-        if analysis.summary.loc[metric, "sd"].notna().any():
-            panel.errorbar([], [], [], color=drawing.FLOOR, capsize=2, label=drawing.SPREAD)
+        table["mean"] = _of(analysis, metric, table["row"], "mean")
+        table["sd"] = _of(analysis, metric, table["row"], "sd")
+        measured = table.dropna(subset=["mean"])
+        for place, (name, line) in enumerate(measured.groupby("line", sort=False)):
+            drawing.draw_points(panel, line, str(name), (place, place))
         _draw_floors(panel, analysis, metric)
         panel.set(ylabel=f"{analysis.heading(metric)} (%)")
+        _scale(panel, table["x"], x_label)
     if has_paper:
+        for place, (_, line) in enumerate(table.groupby("line", sort=False)):
+            look = drawing.style((place, place), paper=True)
+            panels[-1].plot(line["in_paper"], line["average"], **look)
         panels[-1].set(title="paper, average of five tasks (%)")
-    for panel in panels:
-        panel.set(xscale="log", xlabel="parameters (millions)")
-        low, high = panel.get_xlim()
-        panel.xaxis.set_major_locator(
-            LogLocator(subs=(1, 2, 5)) if high >= 5 * low else MaxNLocator(nbins=4)
-        )
-        panel.xaxis.set_major_formatter("{x:g}")
-        panel.xaxis.set_minor_locator(NullLocator())
+        _scale(panels[-1], table["in_paper"], x_label)
     return drawing.finish(figure, title, panels, _missing(analysis, _having(analysis, shown)))
 
 
-def _join_rows(panel: Axes, analysis: Analysis, metric: str) -> None:
-    """Join the rows that differ in one axis alone by a thin line, so that the other, such as E, is
-    seen apart.
-    """
-    together: dict[int, list[str]] = {}
-    for row, (_, pattern) in _looks(analysis).items():
-        together.setdefault(pattern, []).append(row)
-    for pattern, rows in together.items():
-        sizes, means = (_of(analysis, name, rows, "mean") for name in ("parameters", metric))
-        points = sorted(
-            (size / 1e6, mean) for size, mean in zip(sizes, means, strict=True) if mean == mean
-        )
-        if len(points) > 1:
-            xs, ys = zip(*points, strict=True)
-            panel.plot(
-                xs,
-                ys,
-                color=drawing.FLOOR,
-                linestyle=drawing.LINES[pattern],
-                linewidth=0.6,
-                zorder=0,
-            )
+def _numeric_axis(analysis: Analysis) -> str | None:
+    """The first axis along which rows have several numbers; None if there is none."""
+    for axis in analysis.study.axes:
+        if len({*_numbers(analysis, axis)} - {None}) > 1:
+            return axis
+    return None
+
+
+def _scale(panel: Axes, numbers: Any, label: str) -> None:
+    """An axis for some numbers, logarithmic if they are of other sizes, with ticks at settings."""
+    panel.set_xlabel(label)
+    if not 0 < 8 * numbers.min() <= numbers.max():
+        return
+    panel.set_xscale("log")
+    places = LogLocator(subs=(1, 2, 5)) if label == PARAMETERS else FixedLocator(sorted({*numbers}))
+    panel.xaxis.set_major_locator(places)
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.xaxis.set_minor_locator(NullLocator())
 
 
 def layer_similarity(analysis: Analysis, title: str) -> Figure | None:
@@ -217,21 +168,19 @@ def draw_layers(
     """
     layers = layers[layers["token"] == TOKEN]
     figure, panels = drawing.sheet(4 if paper else 2)
-    for (panel, *others), (metric, words) in zip(
-        (panels[0::2], panels[1::2]), LAYERS.items(), strict=True
-    ):
+    for place, (metric, words) in enumerate(LAYERS.items()):
         for row, look in looks.items():
             own = layers[layers["row"] == row]
             points = own.groupby("layer")[metric].agg(["mean", "std"]).reset_index()
-            drawing.draw_line(panel, points.set_axis(["x", "mean", "sd"], axis=1), row, look)
-        panel.set(title="here", xlabel="layer", ylabel=words)
-        for other in others:
-            assert paper is not None
-            drawing.draw_paper(other, paper, metric, looks)
-            other.set_ylabel(words)
-        for each in (panel, *others):
-            each.set_ylim(bottom=0)
-            each.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+            points = points.set_axis(["x", "mean", "sd"], axis=1)
+            drawing.draw_line(panels[place], points, row, look)
+        panels[place].set(title="here", xlabel="layer")
+        if paper:
+            drawing.draw_paper(panels[place + 2], paper, metric, looks)
+        for panel in panels[place::2]:
+            panel.set_ylabel(words)
+            panel.set_ylim(bottom=0)
+            panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
     return drawing.finish(figure, title, panels, missing)
 
 
@@ -239,6 +188,12 @@ def _of(analysis: Analysis, metric: str, rows: Sequence[str], part: str) -> list
     """A column of the summary for some rows; NaN where there is none."""
     table: Any = analysis.summary[part]
     return [float(table.get((metric, row), np.nan)) for row in rows]
+
+
+def _papers(analysis: Analysis, metric: str) -> list[float]:
+    """The paper's numbers of the rows; NaN where it has none."""
+    cells = analysis.rows_by_name.get(PAPER + metric, {})
+    return [printed(cells.get(row, "")) for row in analysis.rows]
 
 
 def _draw_floors(panel: Axes, analysis: Analysis, metric: str) -> None:
@@ -263,20 +218,14 @@ def _looks(analysis: Analysis) -> dict[str, Look]:
     return drawing.looks(_labels(analysis))
 
 
-def _number(row: Any, axis: str) -> float | None:
-    """The value of a row on an axis; its label, if it stands for several settings."""
-    value = number_in(row[HERE + axis])
-    return number_in(row[axis]) if value is None else value
-
-
-def _logarithmic(panel: Axes) -> None:
-    drawn = [[*np.atleast_1d(line.get_xdata()).astype(float)] for line in panel.lines]
-    # that of a floor, over the whole width
-    places = sorted({x for xs in drawn for x in xs if xs != [0, 1]})
-    panel.set_xscale("log")
-    panel.xaxis.set_major_locator(FixedLocator(places))
-    panel.xaxis.set_major_formatter("{x:g}")
-    panel.xaxis.set_minor_locator(NullLocator())
+def _numbers(analysis: Analysis, axis: str) -> list[float | None]:
+    """The number of each row on an axis; that of its label, if it stands for several settings."""
+    numbers = []
+    for row in analysis.rows:
+        value = number_in(analysis.rows_by_name[HERE + axis][row])
+        label = analysis.rows_by_name[axis][row]
+        numbers.append(number_in(label) if value is None else value)
+    return numbers
 
 
 def _having(analysis: Analysis, metrics: Sequence[str]) -> set[str]:
@@ -285,11 +234,8 @@ def _having(analysis: Analysis, metrics: Sequence[str]) -> set[str]:
 
 def _missing(analysis: Analysis, having: set[str]) -> list[str]:
     """The rows that a figure lacks, each with the reason."""
-    reasons = {
-        str(analysis.frame.row(point.labels)): point.reason
-        for point in analysis.study.points
-        if point.reason
-    }
+    points = zip(analysis.frame.of_points, analysis.study.points, strict=True)
+    reasons = {row: point.reason for row, point in points}
     return [
         f"{row}, {reasons.get(row) or 'no run has it'}"
         for row in analysis.rows

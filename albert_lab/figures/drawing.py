@@ -71,17 +71,11 @@ def sheet(columns: int) -> tuple[Figure, list[Axes]]:
 
 
 def looks(rows: Mapping[str, Sequence[str]]) -> dict[str, Look]:
-    """The look of each row by its labels: of two axes, colour shows the one with more labels, lines
-    the other.
-    """
+    """The look of each row by its labels: of two axes, lines show the first, colours the second."""
     if {len(labels) for labels in rows.values()} != {2}:
         return {row: (place, place) for place, row in enumerate(rows)}
-    axes = [list(dict.fromkeys(labels[axis] for labels in rows.values())) for axis in (0, 1)]
-    first, second = sorted((0, 1), key=lambda axis: -len(axes[axis]))
-    return {
-        row: (axes[first].index(own[first]), axes[second].index(own[second]))
-        for row, own in rows.items()
-    }
+    lines, colours = (list(dict.fromkeys(labels)) for labels in zip(*rows.values(), strict=True))
+    return {row: (colours.index(own[1]), lines.index(own[0])) for row, own in rows.items()}
 
 
 def style(look: Look, *, paper: bool = False) -> dict[str, Any]:
@@ -113,6 +107,15 @@ def draw_line(panel: Axes, points: Any, label: str, look: Look) -> None:
     panel.fill_between(points["x"], low, high, label=spread, **band)
 
 
+def draw_points(panel: Axes, points: Any, label: str, look: Look) -> None:
+    """Draw means, joined, with bars of one standard deviation over seeds; points as above."""
+    points = points.sort_values("x")
+    bars = panel.errorbar(points["x"], points["mean"], points["sd"], capsize=2, **style(look))
+    bars.set_label(literal(label))
+    if points["sd"].notna().any():
+        panel.errorbar([], [], [], color=FLOOR, capsize=2, label=SPREAD)
+
+
 def draw_paper(panel: Axes, paper: PaperFigure, metric: str, looks_of: Mapping[str, Look]) -> None:
     """Draw the paper's curves of a metric as far as they were read off: points, and a hatched range
     for the rest.
@@ -125,49 +128,24 @@ def draw_paper(panel: Axes, paper: PaperFigure, metric: str, looks_of: Mapping[s
         xs, ys = zip(*curve.points, strict=True)
         panel.plot(xs, ys, label=literal(curve.row), **look)
         if curve.between:
-            hatch = {
-                "facecolor": "none",
-                "edgecolor": look["color"],
-                "hatch": "///",
-                "linewidth": 0.5,
-                "alpha": 0.6,
-            }
-            between = [min(xs) + 1, max(xs) - 1]
             panel.fill_between(
-                between,
+                [min(xs) + 1, max(xs) - 1],
                 *curve.between,
                 label=literal(f"paper, {curve.row}: read off as a range"),
-                **hatch,
+                facecolor="none",
+                edgecolor=look["color"],
+                hatch="///",
+                linewidth=0.5,
+                alpha=0.6,
             )
     panel.set(title=f"paper, {paper.figure} (read off the plot)", xlabel=paper.x)
 
 
 def draw_floor(panel: Axes, height: float, label: str, dashes: str) -> None:
-    """Draw a floor; one for which the lines would have to shrink too far is written at the edge of
-    the panel.
-    """
+    """Draw a floor, unless the lines would have to shrink to less than half for it."""
     low, high = panel.dataLim.intervaly
     if high - low >= (max(high, height) - min(low, height)) / 2:
         panel.axhline(height, color=FLOOR, linestyle=dashes, linewidth=1, label=label)
-        return
-    is_below = height < low
-    lines = sum(isinstance(text.get_gid(), str) for text in panel.texts)
-    place = (
-        {"va": "bottom", "y": 0.02 + 0.07 * lines}
-        if is_below
-        else {"va": "top", "y": 0.98 - 0.07 * lines}
-    )
-    text = f"{label}: {height:.1f} {'↓' if is_below else '↑'}"
-    panel.text(
-        0.99,
-        s=text,
-        fontsize=6,
-        color=FLOOR,
-        ha="right",
-        transform=panel.transAxes,
-        gid="floor",
-        **place,
-    )
 
 
 def finish(
@@ -184,23 +162,18 @@ def finish(
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             by_label.setdefault(label, handle)
     words = [f"missing: {words}" for words in missing[:MOST_MISSING]]
-    words += [f"missing: {len(missing) - MOST_MISSING} more"] if len(missing) > MOST_MISSING else []
+    if len(missing) > MOST_MISSING:
+        words.append(f"missing: {len(missing) - MOST_MISSING} more")
     by_label |= {literal(line): Line2D([], [], linestyle="none") for line in words}
     width, height = figure.get_size_inches()
-    columns = max(
-        1,
-        min(
-            len(by_label),
-            int(width * CHARACTERS_PER_INCH / (max(map(len, by_label), default=0) + 8)),
-        ),
-    )
+    characters = int(width * CHARACTERS_PER_INCH)
+    longest = max(map(len, by_label), default=0) + 8
+    columns = max(1, min(len(by_label), characters // longest))
     rows = -(-len(by_label) // columns)
-    unbroken = literal(title).replace(" = ", "\u00a0=\u00a0")
-    text = textwrap.fill(unbroken, int(width * CHARACTERS_PER_INCH * 0.85))
-    figure.set_size_inches(
-        width, height + LEGEND_ROW_INCHES * rows + TITLE_INCHES * (text.count("\n") + 1)
-    )
-    figure.suptitle(text, fontweight="bold")
+    lines = textwrap.wrap(literal(title), int(0.85 * characters))
+    height += LEGEND_ROW_INCHES * rows + TITLE_INCHES * max(1, len(lines))
+    figure.set_size_inches(width, height)
+    figure.suptitle("\n".join(lines), fontweight="bold")
     if by_label:
         figure.legend(
             list(by_label.values()), list(by_label), loc="outside lower center", ncols=columns

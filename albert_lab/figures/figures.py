@@ -41,7 +41,7 @@ FIGURES = {
     ),
     "scores-by-setting": Chart(
         charts.scores_by_setting,
-        "an axis of numbers with at least two rows, and at most one other axis",
+        "an axis of numbers with at least two rows",
     ),
     "sharing-tradeoff": Chart(charts.sharing_tradeoff, "a finished run with scores"),
     LAYERS: Chart(charts.layer_similarity, "layers measured at the end of a run"),
@@ -88,10 +88,9 @@ def newest(name: str) -> Path:
     """
     if found := find(name, paths.reports()) or find(name, paths.published()):
         return found
-    makers = [
-        file.stem for file in experiments.files() if name in experiments.named(file.stem).figures
-    ]
-    commands = " or ".join(f"`albert-lab {maker}`" for maker in makers) or "a study that names it"
+    makers = [file.stem for file in experiments.files()]
+    makers = [maker for maker in makers if name in experiments.named(maker).figures]
+    commands = " or ".join(f"`albert-lab {maker}`" for maker in makers)
     raise MissingDataError(
         f"no report in {paths.reports()} has the figure {name}: {commands} makes one"
     )
@@ -116,17 +115,15 @@ def newest_runs(say: Say) -> list[Path]:
     return found
 
 
-def layers_of(folder: Path, say: Say) -> list[tuple[str, Sequence[Layer]]] | None:
-    """The layers of a run, or of the runs of a report, by the names of runs; None for a model of
+def layers_of(folder: Path, say: Say) -> list[tuple[str, Sequence[Layer]]]:
+    """The layers of a run, or of the runs of a report, by the names of runs; empty for a model of
     another tool.
     """
     if is_report(folder):
         return [(run.name, run.layers) for run in studies.read(folder).runs if run.layers]
-    return (
-        [(folder.name, from_weights.layers_of(folder, say))]
-        if (folder / runs.RUN_FILE).is_file()
-        else None
-    )
+    if (folder / runs.RUN_FILE).is_file():
+        return [(folder.name, from_weights.layers_of(folder, say))]
+    return []
 
 
 def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) -> list[Path]:
@@ -139,17 +136,15 @@ def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) ->
     Raises:
         ConfigError: two encoders have one name.
     """
-    rows, titles = dict[str, Sequence[Layer]](), studies.titles_of_runs(paths.reports())
-    shared = Counter(titles.get(name, name) for name in dict(sources))
-    for own_name, layers in sources:
-        name = title if shared[title := titles.get(own_name, own_name)] == 1 else own_name
+    titles = studies.titles_of_runs(paths.reports())
+    shared = Counter(titles.get(run) for run in dict(sources))
+    rows: dict[str, Sequence[Layer]] = {}
+    for run, layers in sources:
+        name = titles[run] if run in titles and shared[titles[run]] == 1 else run
         mean = next(layer for layer in layers if layer.token == TOKEN)
-        row = f"{name} (n = {mean.n:,} tokens of {mean.corpus})"
-        before, now = (
-            sum(layer.l2_distance + layer.degrees for layer in of)
-            for of in (rows.setdefault(row, layers), layers)
-        )
-        # a report has ten digits of its runs' numbers
+        known = rows.setdefault(f"{name} (n = {mean.n:,} tokens of {mean.corpus})", layers)
+        before, now = (sum(layer.degrees for layer in of) for of in (known, layers))
+        # A report has ten digits of its runs' numbers.
         if not math.isclose(before, now, rel_tol=1e-6):
             raise ConfigError(f"two sources have the name {name}: rename one of their folders")
     lines = [{"row": row, **layer.model_dump()} for row, layers in rows.items() for layer in layers]

@@ -5,7 +5,7 @@ label and footnote.
 import re
 from pathlib import Path
 
-from tabulate import tabulate
+from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from albert_lab.analysis.analysis import Analysis, read
 from albert_lab.messages import printable
@@ -14,10 +14,10 @@ from albert_lab.report.wording import answer
 from albert_lab.storage import write_atomically
 
 FILE = "report.tex"
-# tabulate escapes what TeX reads as commands; these it does not have in its usual fonts.
-_SYMBOLS = str.maketrans(
-    {"|": r"\textbar{}", "±": r"$\pm$", "−": "$-$", "—": "---", "’": "'", "“": "``", "”": "''"}
-)
+# Signs that TeX does not have in its usual fonts; tabulate escapes what TeX reads as commands.
+_SYMBOLS = {"|": r"\textbar{}", "±": r"$\pm$", "−": "$-$", "—": "---"}
+_SYMBOLS |= {"’": "'", "“": "``", "”": "''"}
+_ESCAPES = str.maketrans({**LATEX_ESCAPE_RULES, **_SYMBOLS})
 
 
 def write(folder: Path) -> Path:
@@ -38,7 +38,8 @@ def table(analysis: Analysis, name: str) -> str:
     # After the end of a line, TeX reads [ or * as an argument of that end.
     grid = re.sub(r"(\\\\\n *)(?=[\[*])", r"\1{}", grid)
     title = f"{analysis.experiment.title} {answer(analysis)}"
-    caption, foot = (_escaped(text) for text in (title, legend(analysis, main)))
+    caption = printable(title).translate(_ESCAPES)
+    foot = legend(analysis, main).translate(_ESCAPES)
     label = re.sub(r"[^\w.:-]+", "-", name, flags=re.ASCII)
     return "\n".join(
         [
@@ -47,20 +48,9 @@ def table(analysis: Analysis, name: str) -> str:
             r"\centering",
             rf"\caption{{{caption}}}",
             rf"\label{{tab:{label}}}",
-            grid.translate(_SYMBOLS),
+            grid.translate(str.maketrans(_SYMBOLS)),
             rf"\par\footnotesize {foot}",
             r"\end{table}",
             "",
         ]
-    )
-
-
-def _escaped(text: str) -> str:
-    """Text for LaTeX, escaped as tabulate escapes a cell."""
-    rows = tabulate([[printable(text)]], tablefmt="latex", disable_numparse=True).splitlines()
-    return (
-        next(line for line in rows if line.endswith(r"\\"))
-        .removesuffix(r"\\")
-        .strip()
-        .translate(_SYMBOLS)
     )

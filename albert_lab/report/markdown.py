@@ -93,7 +93,6 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
         "## Provenance",
         listed([f"Command: {code(command)}" for command in commands]),
         listed([plain(line) for line in notes.provenance(analysis)]),
-        folded("Every run", as_table(tables.runs_table(analysis))),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -103,9 +102,8 @@ def claim_line(claim: BaseClaim, said: Sequence[Words]) -> str:
     verdicts = ", ".join(f"**{words.word}** {words.kind}" for words in said)
     evidence = [plain(words.evidence) for words in said]
     if len(said) > 1:
-        evidence = [
-            f"{words.kind.capitalize()}: {text}" for words, text in zip(said, evidence, strict=True)
-        ]
+        kinds = [words.kind.capitalize() for words in said]
+        evidence = [f"{kind}: {text}" for kind, text in zip(kinds, evidence, strict=True)]
     return f"{verdicts}: “{plain(claim.quote)}” {'. '.join(evidence)}"
 
 

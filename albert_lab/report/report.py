@@ -22,31 +22,21 @@ from albert_lab.studies.plan import Plan
 from albert_lab.studies.study import TEXTS, collect
 
 REPORT, PAGE, NUMBERS = TEXTS
-DERIVED = (PAGE, NUMBERS)
 _PICTURE = re.compile(r"^!\[.*\]\(([\w-]+)\.png\)$", re.MULTILINE)
 
 
-def write(folder: Path, analysis: Analysis, *, with_derived: bool = True) -> Path:
+def write(folder: Path, analysis: Analysis) -> Path:
     """Write an analysed study and its report into a folder; return the path of the Markdown.
-
-    with_derived: the page and the numbers, too, which are made from the records; else only if the
-    folder has them.
 
     Raises: see _install().
     """
     with TemporaryDirectory() as made:
         studies.write(Path(made), analysis.study)
-        texts = _write(Path(made), analysis)
-        if not with_derived:
-            texts = [
-                file for file in texts if file.name not in DERIVED or (folder / file.name).exists()
-            ]
-        former: list[Path] = []
+        files = [*_write(Path(made), analysis), *studies.records(Path(made))]
+        former = _shown(folder)
         with suppress(ConfigError):  # there is none, or a damaged one, whose files are not known
-            former = studies.records(folder)
-        _install(
-            Path(made), folder, [*studies.records(Path(made)), *texts], [*former, *_shown(folder)]
-        )
+            former += studies.records(folder)
+        _install(Path(made), folder, files, former)
     return folder / REPORT
 
 
@@ -78,15 +68,11 @@ def _write(folder: Path, analysis: Analysis) -> list[Path]:
     title = wording.answer(analysis)
     picture = figures.draw_first(folder, analysis, title)
     text = markdown.render(analysis, (picture, title) if picture else None)
-    write_atomically(folder / NUMBERS, as_csv(analysis.frame.numbers))
-    write_atomically(folder / REPORT, text)
-    write_atomically(folder / PAGE, page.page(text, folder))
-    return [
-        *([folder / picture] if picture else []),
-        folder / REPORT,
-        folder / PAGE,
-        folder / NUMBERS,
-    ]
+    contents = {NUMBERS: as_csv(analysis.frame.numbers), REPORT: text}
+    contents[PAGE] = page.page(text, folder)
+    for name, content in contents.items():
+        write_atomically(folder / name, content)
+    return [folder / name for name in (*contents, picture) if name]
 
 
 def _shown(folder: Path) -> list[Path]:
@@ -128,10 +114,12 @@ def as_json(name: str, analysis: Analysis) -> str:
     """The summary and the verdicts of a study of this name as one JSON document; missing numbers
     are null.
     """
-    rows, axes = list[dict[str, Any]](), analysis.frame.rows.set_index("row")
+    rows = list[dict[str, Any]]()
+    axes: Any = analysis.frame.rows.set_index("row")[analysis.study.axes]
+    labels = axes.to_dict("index")
     for row, lines in analysis.summary.groupby(level="row", sort=False):
-        labels = {axis: axes.loc[row, axis] for axis in analysis.study.axes if row in axes.index}
-        rows.append({"row": row, **labels, "scores": lines.droplevel("row").to_dict("index")})
+        scores = lines.droplevel("row").to_dict("index")
+        rows.append({"row": row, **labels.get(row, {}), "scores": scores})
     content = {
         "experiment": name,
         "title": analysis.experiment.title,

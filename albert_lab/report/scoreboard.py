@@ -17,7 +17,7 @@ from albert_lab.analysis.sentences import Found, Sentence, of_encoders, reports,
 from albert_lab.analysis.verdict import Tells
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import claims, drawing
-from albert_lab.figures.claims import ClaimRow, Mark
+from albert_lab.figures.claims import COLUMNS, ClaimRow, Mark
 from albert_lab.report import report, wording
 from albert_lab.report.markdown import listed, plain
 from albert_lab.report.notes import versions
@@ -29,13 +29,6 @@ from albert_lab.studies.study import EXPERIMENT, Study
 
 PAGE, PICTURE, TITLE = "README.md", "claims.png", "# What holds of the paper"
 OF_ENCODERS = "Asked of a trained encoder"
-COLUMNS = ("by loss, or number", "by tasks")  # of the picture
-LOOKS = {
-    "yes": (drawing.COLOURS[2], "o"),
-    "NO": (drawing.COLOURS[1], "X"),
-    "undecided": (drawing.COLOURS[0], "D"),
-    "cannot tell": ("#777777", "s"),
-}
 ON_PERFORMANCE, ON_NUMBERS = (Kind.LOSS, Kind.TASKS), (Kind.NUMBER,)
 
 
@@ -84,7 +77,7 @@ def publish(folder: Path, root: Path) -> Path:
         )
     # A damaged report there is found before anything is written.
     reports(root, {file.parent for file in root.glob(f"*/*/{EXPERIMENT}")} - {target})
-    written = report.write(target, analyse(study, target), with_derived=False)
+    written = report.write(target, analyse(study, target))
     # After that, since its rows say how far those of other reports vary.
     write(root)
     return written
@@ -193,24 +186,30 @@ def draw(root: Path, out: Path) -> list[Path]:
         )
         raise MissingDataError(f"no report in {root} tests a sentence of the paper: {remedy}")
     files = [out / f"claims.{kind}" for kind in ("png", "svg")]
-    rows = picture(lines)
-    group = f"{OF_ENCODERS}: another question than the paper's"
-    rows += [replace(row, group=group) for row in picture(of_encoders(found))]
-    drawing.write(lambda: claims.claims(rows, COLUMNS, LOOKS, wording.of_sentences(lines)), *files)
+    drawing.write(lambda: claims.claims(drawn(found), wording.of_sentences(lines)), *files)
     return files
 
 
+def drawn(found: Mapping[Path, Analysis]) -> list[ClaimRow]:
+    """The rows of the picture: claims of the paper, then those asked of a trained encoder."""
+    group = f"{OF_ENCODERS}: another question than the paper's"
+    of_encoder = [replace(row, group=group) for row in picture(of_encoders(found))]
+    return [*picture(sentences(found)), *of_encoder]
+
+
 def picture(lines: Sequence[Sentence]) -> list[ClaimRow]:
-    """The rows of the picture: claims that some report asks; a number that is neither stands in the
-    first column.
+    """The rows of claims that some report asks; a number that is neither stands in the first
+    column.
     """
     rows = []
-    for line in lines:
+    by_loss, by_tasks = COLUMNS
+    for line in (line for line in lines if line.by):
         marks = {}
         for kind, words in wording.words_of(line).items():
             tells = words.word in wording.DECIDED or words.tells == wording.TELLS[Tells.YES]
-            marks[COLUMNS[kind is Kind.TASKS]] = Mark(words.word, words.number, tells)
-        rows += [ClaimRow(line.where, wording.short(line.claim), marks)] if line.by else []
+            column = by_tasks if kind is Kind.TASKS else by_loss
+            marks[column] = Mark(words.word, words.number, tells)
+        rows.append(ClaimRow(line.where, wording.short(line.claim), marks))
     return rows
 
 

@@ -1,6 +1,5 @@
 """The tables of a report, as headings and cells of plain text."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.frame import RANDOM
 from albert_lab.report.numbers import BY_PROBE, cell, value
+from albert_lab.runs.reported import FilledColumn
 
 MOST_COLUMNS = 8
 OF_THE_MACHINE = ("total_seconds", "peak_memory_bytes")  # of no interest to a reader
@@ -67,33 +67,27 @@ def tasks_table(analysis: Analysis) -> Table:
     """The fine-tuned tasks: their examples, what simple means give, and the best row beside its
     random weights.
     """
+    columns: dict[str, FilledColumn] = {}
+    for run in analysis.study.runs:
+        for column in run.pretrained:
+            columns.setdefault(column.task, column)
     body = []
-    for task in dict.fromkeys(
-        column.task for run in analysis.study.runs for column in run.pretrained
-    ):
-        column = next(
-            column
-            for run in analysis.study.runs
-            for column in run.pretrained
-            if column.task == task
-        )
+    for task, column in columns.items():
         means: Any = analysis.summary.loc[task]
-        rows = means[~means.index.str.endswith(RANDOM)]
+        random: Any = means["mean"].reindex([row + RANDOM for row in analysis.rows])
+        rows = means.reindex(analysis.rows)
         # Random weights were fine-tuned for some rows only: the best of those is the fair
         # comparison.
-        has_random = (rows.index + RANDOM).isin(means.index)
-        of_rows = rows[has_random] if has_random.any() else rows
-        best, random = (
-            of_rows["mean"].max(),
-            means["mean"].get(f"{of_rows['mean'].idxmax()}{RANDOM}", float("nan")),
-        )
-        numbers = [of_rows["floor"].mean(), of_rows["words"].max(), random, best]
+        has_random = random.notna().to_numpy()
+        compared = rows[has_random] if has_random.any() else rows
+        best = compared["mean"].idxmax()
+        numbers = [compared["floor"].mean(), compared["words"].max()]
+        numbers += [random[f"{best}{RANDOM}"], compared["mean"].max()]
         last = column.finetunings[-1]
         examples = [f"{last.train.used:,}", f"{last.dev.used:,}"]
-        says = "yes" if of_rows["counts"].all() else "no"
-        body.append(
-            [column.title, *examples, *(value(float(number), "%") for number in numbers), says]
-        )
+        says = "yes" if means["counts"].all() else "no"
+        cells = [value(float(number), "%") for number in numbers]
+        body.append([column.title, *examples, *cells, says])
     header = [
         "task",
         "train",
@@ -105,22 +99,3 @@ def tasks_table(analysis: Analysis) -> Table:
         "counts",
     ]
     return Table(header, body)
-
-
-def runs_table(analysis: Analysis) -> Table:
-    """Every run by its row and seed, with its folder's name, its cost, and when it finished."""
-    runs = {run.name: run.record for run in analysis.study.runs}
-    places: Any = analysis.frame.numbers[["row", "seed", "run"]].drop_duplicates()
-    body = [
-        [
-            f"{row}, seed {seed}",
-            name,
-            f"{runs[name].training.steps:,}",
-            value(runs[name].training.final_loss or math.nan, "nats"),
-            f"{runs[name].training.total_seconds:,.0f}",
-            runs[name].provenance.finished,
-        ]
-        for row, seed, name in places.itertuples(index=False)
-        if name in runs
-    ]
-    return Table(["row", "run", "steps", "training loss", "seconds", "finished"], body)

@@ -4,7 +4,7 @@ pictures have them.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +13,9 @@ from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.findings import ALPHA
 from albert_lab.analysis.sentences import Sentence, of_report
 from albert_lab.analysis.verdict import Effect, Form, Outcome, Reason, Tells, Verdict
-from albert_lab.analysis.verdicts import is_of_one_set
-from albert_lab.measures.catalog import of_kind, probes
-from albert_lab.measures.measure import Baseline
+from albert_lab.analysis.verdicts import baselines_of, is_of_one_set
 from albert_lab.messages import counted
 from albert_lab.report import numbers
-from albert_lab.runs.reported import AVERAGE
 from albert_lab.studies.claims import AXIS_NAMES, BaseClaim, Kind, number_in
 
 WORDS = {
@@ -35,21 +32,23 @@ SETTINGS = {"model.num_layers": "layers"}
 REASONS = {
     Reason.NO_ROW: "this table has not all rows of the claim: it lacks {all}",
     Reason.SEVERAL_ROWS: "each of its rows is several here: give one value of {all}",
+    Reason.NOT_MEASURED: "not measured in all of its rows: {all}",
     Reason.TOO_SMALL: "the sentence is about {1} {0}, and these models have {2}",
     Reason.SAME_RUNS: "at this scale its rows are the same runs",
     Reason.OTHER_SETS: f"its rows were scored on different held-out sets: {OTHER_SETS}",
     Reason.NOT_COUNTED: "{heading} does not count: rows are not clearly above random weights and "
     "words alone",
     Reason.NOT_LEARNT: "not learnt: no row is clearly above the floor",
-    Reason.OWN_TASK_NOT_LEARNT: "not learnt: {0} is at the floor of {1}, its own task",
+    Reason.OWN_TASK_NOT_LEARNT: "not learnt: its row is at the floor of its own task, {0}",
     Reason.SEGMENTS_AS_HIGH: "it needs no relation of the two segments: single ones are as high",
     Reason.BASELINE_NOT_MEASURED: "it may need nothing that the model learnt",
     Reason.BASELINE_AS_HIGH: "it needs nothing that the model learnt: {0} is as high",
     Reason.NO_RATIO: "a ratio needs numbers above 0",
     Reason.TOO_FEW_RUNS: "one seed has no spread",
 }
+# Those whose details are metrics.
+OF_METRICS = (Reason.NOT_MEASURED, Reason.OWN_TASK_NOT_LEARNT, Reason.BASELINE_AS_HIGH)
 NO_RUN = "No run is finished."
-LONGEST_ANSWER = 100  # characters
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,6 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
     """What was tested and what was measured: SOP, nsp within 45 to 55 %: 49.8 % [48.4, 51.1]; paper
     52.0.
     """
-    reason = _reason(analysis, verdict)
     measured, parts = verdict.effect, list[str]()
     if measured:
         unit = analysis.unit(measured.metric)
@@ -109,66 +107,57 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
         if not math.isnan(measured.paper):
             parts.append(f"paper {numbers.amount(measured, measured.paper, unit)}")
         probed = [row for _, row in measured.rows if (measured.metric, row) in analysis.by_probe]
-        parts += [f"{' and '.join(probed)} by a linear probe, for want of a head"] if probed else []
+        if probed:
+            parts.append(f"{' and '.join(probed)} by a linear probe, for want of a head")
     if verdict.outcome is Outcome.UNDECIDED and verdict.seeds_needed:
         parts.append(f"an effect of this size would need {verdict.seeds_needed} seeds a row")
-    if verdict.beside:
-        unit = analysis.unit(verdict.beside.metric)
-        parts.append(
-            f"{analysis.heading(verdict.beside.metric)} {numbers.effect(verdict.beside, unit)}"
-        )
+    if beside := verdict.beside:
+        effect = numbers.effect(beside, analysis.unit(beside.metric))
+        parts.append(f"{analysis.heading(beside.metric)} {effect}")
     if verdict.claim.at_scale:
         parts.append(f"by arithmetic at scale={verdict.claim.at_scale}")
     if measured and measured.form is Form.LEVEL:
         parts += _baselines(analysis, measured)
-    if measured and measured.form is Form.LEVEL and not math.isnan(measured.segments):
-        parts.append(f"single segments {measured.segments:.1f}")
-    return "; ".join([*parts, *([reason] if reason else [])])
+    if reason := _reason(analysis, verdict):
+        parts.append(reason)
+    return "; ".join(parts)
 
 
 def _compared(measured: Effect, unit: str) -> str:
-    """A comparison in words: a − b, a − b within 1 point, a above 55 %, a / b above 1.4 and below
-    2.
-    """
+    """A comparison in words: a − b, a − b within 1 point, a above 55 %, a / b within 1.4 to 2."""
     names = [name for _, name in measured.rows]
     low, high = measured.low_bound, measured.high_bound
+    bounds = f"within {low:g} to {high:g}"
+    if math.isinf(high):
+        bounds = f"above {low:g}"
+    elif low <= 0:
+        bounds = f"below {high:g}"
     if measured.form is Form.SLOPE:
         return f"slope a step from {names[0]} to {names[-1]}"
     if measured.form is Form.RATIO:
-        ends = [
-            f"above {low:g}" if low > 0 else "",
-            f"below {high:g}" if math.isfinite(high) else "",
-        ]
-        return f"{' / '.join(names)} {' and '.join(filter(None, ends))}"
+        return f"{' / '.join(names)} {bounds}"
     if measured.form is Form.LEVEL:
-        bounds = f"within {low:g} to {high:g}" if math.isfinite(high) else f"above {low:g}"
         return f"{names[0]} {bounds} {unit}".strip()
-    signs = ["−" if weight < 0 else "+" for weight, _ in measured.rows]
-    difference = " ".join(
-        f"{sign} {name}" for sign, name in zip(signs, names, strict=True)
-    ).removeprefix("+ ")
-    if math.isfinite(low) and math.isfinite(high):
-        plural = unit.replace("%", "points")
-        return (
-            f"{difference} within {high:g} {plural.removesuffix('s') if high == 1 else plural}"
-        ).strip()
-    return difference
+    terms = [f"{'−' if weight < 0 else '+'} {name}" for weight, name in measured.rows]
+    difference = " ".join(terms).removeprefix("+ ")
+    if math.isinf(high):
+        return difference
+    points = "point" if unit == "%" and high == 1 else unit.replace("%", "points")
+    return f"{difference} within {high:g} {points}".strip()
 
 
 def _baselines(analysis: Analysis, measured: Effect) -> list[str]:
-    """What is told of the pairs of a probe's score without what the model learnt, or that it was
-    not measured.
+    """What is told of the pairs of a score without what the model learnt, or that it was not
+    measured.
     """
     lines, row = [], measured.rows[0][1]
-    for measure in of_kind(Baseline):
-        if measure.pairs_of == probes().get(measured.metric):
-            known = (measure.name, row) in analysis.summary.index
-            mean = (
-                f"{analysis.summary.loc[(measure.name, row), 'mean']:.1f}"
-                if known
-                else "was not measured"
-            )
-            lines.append(f"{measure.label} {mean}")
+    for measure in baselines_of(measured.metric):
+        mean = "was not measured"
+        if (measure.name, row) in analysis.summary.index:
+            mean = f"{analysis.summary.loc[(measure.name, row), 'mean']:.1f}"
+        lines.append(f"{measure.label} {mean}")
+    if not math.isnan(measured.segments):
+        lines.append(f"single segments {measured.segments:.1f}")
     return lines
 
 
@@ -176,23 +165,14 @@ def _reason(analysis: Analysis, verdict: Verdict) -> str:
     """Why a claim is not decided; empty if it is, or if it is tested and the numbers say all."""
     if verdict.reason is None:
         return ""
-    if verdict.reason is Reason.NOT_MEASURED:
-        return _not_measured(analysis, verdict)
     details = [SETTINGS.get(detail, detail) for detail in verdict.details]
-    if verdict.reason in (Reason.OWN_TASK_NOT_LEARNT, Reason.BASELINE_AS_HIGH):
-        details[-1] = analysis.heading(details[-1])
+    if verdict.reason in OF_METRICS:
+        details = [analysis.heading(metric) for metric in verdict.details]
     heading = analysis.heading(verdict.metric)
-    return REASONS[verdict.reason].format(*details, all=", ".join(details), heading=heading)
-
-
-def _not_measured(analysis: Analysis, verdict: Verdict) -> str:
-    names = [name for name in verdict.details if name != AVERAGE] or ["average of five tasks"]
-    listed = " and ".join(map(analysis.heading, names))
-    if verdict.kind is Kind.TASKS:
-        return f"{listed} {'were' if len(names) > 1 else 'was'} not fine-tuned"
-    if verdict.metric.endswith("tokens_per_second"):
-        return f"{listed} were not measured: no run had the machine to itself (--jobs 1)"
-    return f"{listed} was not measured for all of its rows"
+    text = REASONS[verdict.reason].format(*details, all=", ".join(details), heading=heading)
+    if verdict.reason is Reason.NOT_MEASURED and verdict.metric.endswith("tokens_per_second"):
+        text += "; speeds are those of runs that had the machine to themselves (--jobs 1)"
+    return text
 
 
 def sizes(analysis: Analysis) -> str:
@@ -231,22 +211,11 @@ def answer(analysis: Analysis) -> str:
         holds = all(decided.get(name) is Outcome.SUPPORTED for name in known.holds)
         if holds and all(decided.get(name) is Outcome.NOT_SUPPORTED for name in known.fails):
             return known.say
-    return _of_decisions(decided, len(analysis.experiment.claims))
-
-
-def _of_decisions(decided: Mapping[str, Outcome], claims: int) -> str:
-    """One that holds of the claims that are decided, else one that does not, and how many do."""
     if not decided:
         return "Nothing is decided at this scale."
     hold = [name for name, outcome in decided.items() if outcome is Outcome.SUPPORTED]
-    fail = [name for name in decided if name not in hold]
-    counts = f"{len(hold)} of {counted(claims, 'claim')} hold{'s' * (len(hold) == 1)}"
-    if fail:
-        counts += f", {len(fail)} do{'es' * (len(fail) == 1)} not"
-    names = hold or [f"not so: {name}" for name in fail]
-    sentences = [f"{name[0].upper()}{name[1:]} ({counts})." for name in names]
-    # That of a user may be long, and stands above a picture.
-    return next((text for text in sentences if len(text) <= LONGEST_ANSWER), f"{counts}.")
+    sentence = hold[0] if hold else f"not so: {next(iter(decided))}"
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def decisions(analysis: Analysis) -> dict[str, Outcome]:
@@ -262,33 +231,24 @@ def decisions(analysis: Analysis) -> dict[str, Outcome]:
 
 def claims_counted(analysis: Analysis) -> str:
     """How many of a study's claims hold, by each kind of evidence; empty without claims."""
-    number = len(analysis.experiment.claims)
+    lines = of_report(Path(), analysis)
     whose = " of the paper" * analysis.experiment.is_of_paper
-    by_kind = tally([(verdict.kind, verdict.outcome) for verdict in analysis.verdicts])
-    return f"{counted(number, 'claim')}{whose}: {by_kind}." if number else ""
+    return of_sentences(lines, whose) if lines else ""
 
 
 def of_sentences(lines: Sequence[Sentence], whose: str = " of the paper") -> str:
-    """How many claims hold over all reports, by each kind of evidence."""
-    outcomes = []
+    """How many claims hold, by each kind of evidence: by loss 3 yes, 1 NO; by tasks 2 cannot
+    tell.
+    """
+    found = Counter[tuple[Kind, str]]()
     for line in lines:
-        for kind in line.kinds:
-            asked = line.by.get(kind)
-            outcomes.append((kind, asked.verdict.outcome if asked else Outcome.CANNOT_TELL))
-    return f"Of {counted(len(lines), 'claim')}{whose}: {tally(outcomes)}."
-
-
-def tally(outcomes: Sequence[tuple[Kind, Outcome]]) -> str:
-    """How often each outcome is there: by loss 3 yes, 1 NO; by tasks 2 cannot tell."""
-    found, parts = Counter(outcomes), []
+        found.update((kind, said.word) for kind, said in words_of(line).items())
+    parts = []
     for kind, name in KINDS.items():
-        numbers_of = [
-            f"{found[kind, outcome]} {word}"
-            for outcome, word in WORDS.items()
-            if found[kind, outcome]
-        ]
-        parts += [f"{name} {', '.join(numbers_of)}"] if numbers_of else []
-    return "; ".join(parts)
+        counts = [f"{found[kind, word]} {word}" for word in WORDS.values() if found[kind, word]]
+        if counts:
+            parts.append(f"{name} {', '.join(counts)}")
+    return f"Of {counted(len(lines), 'claim')}{whose}: {'; '.join(parts)}."
 
 
 def extremes(analysis: Analysis, metric: str) -> str:
@@ -299,7 +259,7 @@ def extremes(analysis: Analysis, metric: str) -> str:
     of_rows = means.reindex(analysis.rows).dropna()
     means = of_rows if len(of_rows) > 1 else means  # random weights beside one row
     unit, heading = analysis.unit(metric), analysis.heading(metric)
-    if not is_of_one_set(analysis.study, metric, {run.name for run in analysis.study.runs}):
+    if not is_of_one_set(metric, analysis.study.runs):
         return f"{heading} was taken on different held-out sets: {OTHER_SETS}"
     best, worst = str(means.idxmax()), str(means.idxmin())
     low, high = (f"{numbers.value(means[row], unit)} {unit}".strip() for row in (worst, best))
@@ -307,14 +267,10 @@ def extremes(analysis: Analysis, metric: str) -> str:
         return f"{heading}{' is the same in all rows' * (len(means) > 1)}: {low}"
     # They were chosen of all pairs of rows (Bonferroni); of one seed nothing is known.
     p = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0}).p * len(means) * (len(means) - 1)
-    if p < ALPHA:
-        return f"{heading} is highest for {best} ({high}) and lowest for {worst} ({low})"
-    noise = (
-        "one seed has no spread, so nothing is decided"
-        if math.isnan(p)
-        else "within the noise of these seeds"
-    )
-    return f"{heading} is between {low} ({worst}) and {high} ({best}): {noise}"
+    ends = f"{heading} is highest for {best} ({high}) and lowest for {worst} ({low})"
+    if math.isnan(p):
+        return f"{ends}: one seed has no spread, so nothing is decided"
+    return ends if p < ALPHA else f"{ends}: within the noise of these seeds"
 
 
 def claims_of(analysis: Analysis) -> list[tuple[BaseClaim, dict[Kind, Words]]]:

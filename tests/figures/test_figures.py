@@ -58,8 +58,11 @@ def test_a_figure_says_its_message_and_every_row_stands_or_is_said_to_be_missing
     assert drawn.get_suptitle() == "What is answered."
     lost = result.rows[-1]
     assert f"missing: {lost}, the loss is nan at step 3" in words(drawn)
+    points = [len(bars[0].get_xdata()) for bars in drawn.axes[0].containers]
     if figure == "scores-by-setting":  # a line a label of the other axis, a point a row
-        assert [len(line.get_xdata()) for line in drawn.axes[0].lines[:2]] == [4, 3]
+        assert points == [4, 3]
+    elif figure == "sharing-tradeoff":
+        assert points == [2, 2, 2, 1]
     else:
         assert all(row in words(drawn) for row in result.rows if row != lost)
 
@@ -105,12 +108,10 @@ def test_the_papers_curves_stand_beside_ours_with_the_looks_of_their_rows(tmp_pa
     assert "read off" in theirs.get_title()
 
 
-def test_a_logarithmic_axis_has_a_tick_at_each_value_but_none_of_a_floor():
-    _, (panel,) = drawing.sheet(1)
-    panel.plot([0.001, 1, 8], [1, 2, 3])
-    panel.axhline(2)
-    charts._logarithmic(panel)
-    assert panel.get_xticks().tolist() == [0.001, 1, 8]
+def test_a_logarithmic_axis_has_a_tick_at_each_setting_but_none_of_a_floor(tmp_path):
+    drawn: Any = charts.scores_by_setting(analysed(tmp_path, "embedding-size"), "")
+    assert drawn.axes[-1].get_xscale() == "log"
+    assert drawn.axes[-1].get_xticks().tolist() == [64, 128, 256, 768]
 
 
 def test_the_picture_of_claims_has_those_that_a_report_asks_and_is_filled_where_it_tells(tmp_path):
@@ -119,12 +120,11 @@ def test_the_picture_of_claims_has_those_that_a_report_asks_and_is_filled_where_
     assert [row.claim for row in rows] == [
         claim.short for claim in experiment.named("sop-vs-nsp").claims
     ]
-    drawn: Any = claims.claims(rows, scoreboard.COLUMNS, scoreboard.LOOKS, "How many hold.")
+    drawn: Any = claims.claims(rows, "How many hold.")
     texts = [text.get_text() for text in drawn.axes[0].texts]
     assert {row.claim for row in rows} <= {*texts}
-    faces = [
-        line.get_markerfacecolor() for line in drawn.axes[0].lines if len(line.get_xdata()) == 1
-    ]
+    marks = [line for line in drawn.axes[0].lines if len(line.get_xdata()) == 1]
+    faces = [line.get_markerfacecolor() for line in marks]
     told = [mark.tells for row in rows for mark in row.marks.values()]
     assert [face != "none" for face in faces] == told
     with pytest.raises(MissingDataError):
