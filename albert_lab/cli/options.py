@@ -75,7 +75,7 @@ _SLURM = (
     "same command, later, submits what is missing, or writes the report."
 )
 Slurm = Annotated[str | None, option(_SLURM, "OPTIONS")]
-_DRY_RUN = "Print the runs with the time and disk that they need; write nothing."
+_DRY_RUN = "Print the runs with the time that they need; write nothing."
 DryRun = Annotated[bool, flag("--dry-run", _DRY_RUN)]
 
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from albert_lab import paths
-from albert_lab.errors import ConfigError
-from albert_lab.machine import gpus, gpus_of_jobs
+from albert_lab.machine import gpus_of_jobs
 from albert_lab.messages import duration, to_stderr
 from albert_lab.runs import finetunings, preparing, results
 from albert_lab.runs import run as runs
@@ -43,9 +42,11 @@ def execute(plan: Plan, options: Options, on_timed: Callable[[], None] = lambda:
 
     Raises:
         DamagedFileError: the record of a run is damaged.
-        ConfigError: a run needs a GPU or more memory than there is, or a task's file cannot be
+        ConfigError: a run needs more memory than there is, or a task's file cannot be
             used, or files of the user are where the report belongs.
     """
+    from albert_lab.training.device import check_memory
+
     for point in plan.family.values():
         results.read(point.run.folder, point.run.name)  # before anything is trained
     points = plan.to_train
@@ -57,7 +58,8 @@ def execute(plan: Plan, options: Options, on_timed: Callable[[], None] = lambda:
     _check_tasks(points)
     at_once = 1
     if options.is_here:
-        _check_machine(points)
+        for point in points:
+            check_memory(point.config)
         at_once = _runs_at_a_time(points, options)
         prices.time_steps(points, at_once)
         on_timed()
@@ -84,19 +86,6 @@ def _check_tasks(points: Sequence[Point]) -> None:
         _, issues = task.read(paths.tasks_data(), split)
         if issues:
             to_stderr(f"warning: {task.name}, examples of {split}: {issues}")
-
-
-def _check_machine(points: Sequence[Point]) -> None:
-    """Raise ConfigError if a run needs a GPU or more memory than this machine has."""
-    from albert_lab.training.device import check_memory
-
-    needs_gpu = any(point.config.machine.device == "cuda" for point in points)
-    if needs_gpu and not gpus():
-        raise ConfigError(
-            "machine.device=cuda: torch finds no GPU on this machine (allowed: auto, cpu)"
-        )
-    for point in points:
-        check_memory(point.config)
 
 
 def _code_of_failures(plan: Plan, outcome: Outcome) -> int:

@@ -1,4 +1,4 @@
-"""What the runs of plans take before they are trained: FLOPs, disk, and time, at the speed of steps
+"""What the runs of plans take before they are trained: FLOPs, and time, at the speed of steps
 that are timed whenever a study begins.
 """
 
@@ -27,8 +27,6 @@ from albert_lab.studies.children import environment
 from albert_lab.studies.plan import Plan, Point
 from albert_lab.tasks.task import KINDS
 
-# weights and two moments in float32, in the two checkpoints that are kept
-_CHECKPOINT_BYTES_PER_PARAMETER = 2 * 3 * 4
 # work a second that converts a budget in seconds where only proportions matter
 _ASSUMED_SPEED = 3e8
 # work is FLOPs over H up to this H: so far the speed in FLOP/s grows with H (on CPUs, from H = 24)
@@ -52,7 +50,6 @@ class Price:
     finetunings: int
     flops: float
     seconds: float | None
-    disk_bytes: int
     device: str
     speed_of: int | None = None
 
@@ -93,9 +90,8 @@ def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
         speed, start = speeds[nearest]
         todo += sum(_evaluations(point.config) for point in pretrained)
         seconds += todo / speed + start * len(to_train)
-    disk = sum(_disk_bytes(point.config) for point in pretrained)
     known = seconds if speeds or not todo else None
-    return Price(len(pretrained), len(tuned), flops, known, disk, device, speed_of)
+    return Price(len(pretrained), len(tuned), flops, known, device, speed_of)
 
 
 def device_of(config: RunConfig, slurm: str | None = None) -> str:
@@ -223,15 +219,3 @@ def _as_work(flops: float, config: RunConfig) -> float:
 
 def _width(config: RunConfig) -> int:
     return min(config.model.hidden_size, _WIDEST)
-
-
-def _disk_bytes(config: RunConfig) -> int:
-    """Bytes of the checkpoints that are kept of a run: parameters in matrices, of standard
-    blocks.
-    """
-    shape = EncoderShape.from_config(config)
-    hidden = shape.hidden_size
-    attention = len({*shape.attention_blocks}) * 4 * hidden**2
-    ffn = len({*shape.ffn_blocks}) * 2 * hidden * shape.intermediate_size
-    table = shape.embedding_size * (shape.vocab_size + shape.max_position_embeddings + hidden)
-    return (table + attention + ffn) * _CHECKPOINT_BYTES_PER_PARAMETER

@@ -5,8 +5,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from rich.filesize import decimal
-
 from albert_lab.errors import ConfigError
 from albert_lab.machine import busy
 from albert_lab.messages import counted, duration, printable
@@ -40,7 +38,7 @@ def in_words(price: prices.Price) -> str:
     if price.speed_of:
         took += f" (rough: from steps with H = {price.speed_of})"
     tuned = f", {price.finetunings} fine-tunings" if price.finetunings else ""
-    return f"{counted(price.runs, 'run')}{tuned}, {took}, {decimal(price.disk_bytes)}"
+    return f"{counted(price.runs, 'run')}{tuned}, {took}"
 
 
 def _rows(plan: Plan) -> list[str]:
