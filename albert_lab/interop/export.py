@@ -112,26 +112,16 @@ def _card(folder: Path, opened: Opened, model_class: str) -> str:
     ]
     if not record:  # of an imported model
         return "\n\n".join(parts) + "\n"
+    start = ""
+    if record.start_from:
+        start = f", from the weights of {record.start_from.run}"
     if record.conversion:
-        text = record.conversion.as_text(config.conversion)
-        origin = record.start_from.run if record.start_from else ""
-        parts.append(
-            f"Not trained from scratch: made of the weights of {origin}; converted: {text}."
-        )
-    steps = record.training.steps
-    earlier = ""
-    if record.start_from and record.data.earlier_steps:
-        earlier = f"; {record.data.earlier_steps:,} steps before, as {record.start_from.run}"
-    trained = (
-        f"Trained on {config.corpus.name} ({config.inter_sentence.name}, {steps:,} steps, seed "
-        f"{config.seed}{earlier})"
-        if steps
-        else "Not trained after that,"
-    )
+        start += f", converted: {record.conversion.as_text(config.conversion)}"
     scores = [{"score": name, **score.model_dump()} for name, score in record.scores.items()]
     parts += [
-        f"{trained} and exported by albert-lab {__version__}. Scores on held-out documents of "
-        f"{config.corpus.name}:",
+        f"Trained on {config.corpus.name} ({config.inter_sentence.name}, "
+        f"{record.training.steps:,} steps, seed {config.seed}{start}) and exported by albert-lab "
+        f"{__version__}. Scores on its held-out documents:",
         tabulate(scores, headers="keys", tablefmt="github", floatfmt=".2f"),
     ]
     return "\n\n".join(parts) + "\n"

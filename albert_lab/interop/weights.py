@@ -38,14 +38,7 @@ def read(folder: Path) -> Tensors:
     """
     tensors: Tensors = {}
     for file in _files(folder):
-        shard = _tensors(file)
-        twice = tensors.keys() & shard.keys()
-        if twice:
-            raise ConfigError(
-                f"{file} has {min(twice)}, and so has another file of {folder}: save the model "
-                "again"
-            )
-        tensors |= shard
+        tensors |= _tensors(file)
     return tensors
 
 
@@ -61,18 +54,12 @@ def _files(folder: Path) -> list[Path]:
             f"there is no folder {folder}: nothing is downloaded, so put the model there first"
         )
     for name in (WEIGHTS, PICKLED):
+        index = folder / f"{name}.index.json"
         if (folder / name).is_file():
             return [folder / name]
-    for name in (WEIGHTS, PICKLED):
-        index = folder / f"{name}.index.json"
         if index.is_file():
-            names = sorted({*read_json(index, _Index).weight_map.values()})
-            for shard in names:
-                if not (folder / shard).is_file():
-                    raise ConfigError(
-                        f"{index} names {shard}, which is not there: copy all files of the model"
-                    )
-            return [folder / shard for shard in names]
+            shards = sorted({*read_json(index, _Index).weight_map.values()})
+            return [folder / shard for shard in shards]
     raise ConfigError(f"{folder} has neither {WEIGHTS} nor {PICKLED}{_instead(folder)}")
 
 
@@ -112,7 +99,8 @@ def _tensors(file: Path) -> Tensors:
         named = {_PREFIXES.sub("", name): tensor for name, tensor in content.items()}
     except Exception as error:  # of any class, as the damage of the file has it
         raise ConfigError(
-            f"{file} is damaged, or is no dict of tensors by name: save model.state_dict()"
+            f"{file} is missing, damaged, or no dict of tensors by name: copy all files of the "
+            "model, or save model.state_dict()"
         ) from error
     if len(named) < len(content):
         raise ConfigError(

@@ -127,16 +127,14 @@ def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Co
         model = PretrainingModel(shape, num_labels, seed=0)
     encoder = model.encoder
 
-    def size(module: torch.nn.Module | None) -> int:
-        return sum(parameter.numel() for parameter in module.parameters()) if module else 0
+    pair_head = model.pair_head or torch.nn.Identity()
+
+    def size(module: torch.nn.Module) -> int:
+        return sum(parameter.numel() for parameter in module.parameters())
 
     # of each position with every matrix of a module
-    def product(module: torch.nn.Module | None) -> int:
-        return (
-            2 * sum(matrix.numel() for matrix in module.parameters() if matrix.ndim > 1)
-            if module
-            else 0
-        )
+    def product(module: torch.nn.Module) -> int:
+        return 2 * sum(matrix.numel() for matrix in module.parameters() if matrix.ndim > 1)
 
     products = Products(
         projection=product(encoder.embeddings.projection),
@@ -147,13 +145,13 @@ def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Co
         mlm_head=product(model.mlm_head),
         table=2 * encoder.embeddings.word_embeddings.weight.numel(),
         pooler=product(model.pooler),
-        pair_head=product(model.pair_head),
+        pair_head=product(pair_head),
     )
     return Counts(
         embeddings=size(encoder.embeddings),
         layers=size(encoder) - size(encoder.embeddings),
         pooler=size(model.pooler),
-        heads=size(model.mlm_head) + size(model.pair_head),
+        heads=size(model.mlm_head) + size(pair_head),
         training_flops=products.training_flops(shape, length, masked, has_labels=num_labels > 0),
         inference_flops=products.inference_flops(shape, length),
     )

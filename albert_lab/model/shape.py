@@ -109,24 +109,20 @@ def changes(source: EncoderShape, target: EncoderShape) -> dict[str, tuple[Any, 
     """
     before, after = vars(source), vars(target)
     different = [key for key in after if before[key] != after[key] and key not in _NO_WEIGHTS]
-    for key in different:
-        if key not in CONVERTIBLE:
-            raise ConfigError(
-                f"{key}={before[key]} of the weights cannot become {after[key]}: embedding_size, "
-                "sharing, model.num_layers and a larger model.max_position_embeddings are what "
-                "converts them"
-            )
+    refused = {
+        key: "embedding_size, sharing, model.num_layers and a larger "
+        "model.max_position_embeddings are what converts them"
+        for key in different
+        if key not in CONVERTIBLE
+    }
     if target.max_position_embeddings < source.max_position_embeddings:
-        raise ConfigError(
-            f"max_position_embeddings={source.max_position_embeddings} of the weights cannot become"
-            f" {target.max_position_embeddings}: max_sequence_length alone makes sequences shorter"
-        )
+        refused["max_position_embeddings"] = "max_sequence_length alone makes sequences shorter"
     if source.projection and not target.projection:
-        raise ConfigError(
-            "projection=auto has no place for the projection of the weights: give projection=always"
-        )
+        refused["projection"] = "it has no place: give projection=always"
     if target.layer_scales == "none" != source.layer_scales:
+        refused["layer_scales"] = "they have no place: give layer_scales=learned"
+    for key, remedy in refused.items():
         raise ConfigError(
-            "layer_scales=none has no place for those of the weights: give layer_scales=learned"
+            f"{key}={before[key]} of the weights cannot become {after[key]}: {remedy}"
         )
     return {key: (before[key], after[key]) for key in different}

@@ -67,43 +67,44 @@ def test_groups_that_transformers_would_round_otherwise_are_refused():
         )
 
 
-@pytest.mark.parametrize("wrap", ["prefix", "wrapped", "both"])
-def test_weights_as_a_trainer_saves_them_are_read(tmp_path, wrap):
-    folder = save(make_albert(ALBERT), tmp_path)
-    expected = read(folder)[0].state_dict()
-    tensors = safetensors.torch.load_file(folder / "model.safetensors")
-    if wrap != "wrapped":
-        tensors = {f"_orig_mod.module.{name}": tensor for name, tensor in tensors.items()}
-    (folder / "model.safetensors").unlink()
-    torch.save(
-        {"model": tensors, "optimizer": {}} if wrap != "prefix" else tensors,
-        folder / "pytorch_model.bin",
-    )
+def saved_tensors(folder):
+    """The state of an ALBERT in a folder as it is read, and its tensors, whose file is removed."""
+    file = save(make_albert(ALBERT), folder) / "model.safetensors"
+    state = read(folder)[0].state_dict()
+    tensors = safetensors.torch.load_file(file)
+    file.unlink()
+    return state, tensors
+
+
+def assert_read(folder, expected):
     state = read(folder)[0].state_dict()
     assert all(torch.equal(tensor, expected[name]) for name, tensor in state.items())
 
 
-@pytest.mark.parametrize("is_pickle", [False, True])
-def test_shards_are_read_as_one_model_and_a_missing_one_is_named(tmp_path, is_pickle):
-    folder = save(make_albert(ALBERT), tmp_path)
-    expected = read(folder)[0].state_dict()
-    tensors = safetensors.torch.load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    save_file = torch.save if is_pickle else safetensors.torch.save_file
-    whole = "pytorch_model.bin" if is_pickle else "model.safetensors"
+@pytest.mark.parametrize("prefix", ["", "_orig_mod.module."])
+@pytest.mark.parametrize("wrap", [dict, lambda tensors: {"model": tensors, "optimizer": {}}])
+def test_weights_as_a_trainer_saves_them_are_read(tmp_path, prefix, wrap):
+    expected, tensors = saved_tensors(tmp_path)
+    tensors = {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
+    torch.save(wrap(tensors), tmp_path / "pytorch_model.bin")
+    assert_read(tmp_path, expected)
+
+
+@pytest.mark.parametrize(
+    ("whole", "save_file"),
+    [("pytorch_model.bin", torch.save), ("model.safetensors", safetensors.torch.save_file)],
+)
+def test_shards_are_read_as_one_model_and_a_missing_one_is_named(tmp_path, whole, save_file):
+    expected, tensors = saved_tensors(tmp_path)
     files = {name: f"{len(name) % 2}-{whole}" for name in tensors}
     for shard in set(files.values()):
         part = {name: tensor for name, tensor in tensors.items() if files[name] == shard}
-        save_file(part, folder / shard)
-    (folder / f"{whole}.index.json").write_text(json.dumps({"metadata": {}, "weight_map": files}))
-    state = read(folder)[0].state_dict()
-    assert all(torch.equal(tensor, expected[name]) for name, tensor in state.items())
-    save_file(tensors, folder / f"0-{whole}")
-    with pytest.raises(ConfigError, match="another file"):
-        read(folder)
-    (folder / f"1-{whole}").unlink()
-    with pytest.raises(ConfigError, match=f"1-{whole}"):
-        read(folder)
+        save_file(part, tmp_path / shard)
+    (tmp_path / f"{whole}.index.json").write_text(json.dumps({"weight_map": files}))
+    assert_read(tmp_path, expected)
+    (tmp_path / f"1-{whole}").unlink()
+    with pytest.raises(ConfigError, match=f"1-{whole} is missing"):
+        read(tmp_path)
 
 
 @pytest.mark.parametrize(
