@@ -21,9 +21,7 @@ POSITIONS = "encoder.embeddings.position_embeddings.weight"
 TYPES = "encoder.embeddings.token_type_embeddings.weight"
 NORM = "encoder.embeddings.layer_norm"
 PROJECTION = "encoder.embeddings.projection"
-_OF_LAYERS = tuple(
-    f"encoder.{kind}_{part}." for kind in ("attention", "ffn") for part in ("blocks", "scales")
-)
+_OF_LAYERS = ("encoder.attention_blocks.", "encoder.ffn_blocks.")
 # tokens of the text: a projection is fitted to half of them; the others measure what it loses
 SAMPLED = 20_000
 _SEED = 0  # of their tokens, positions and token types
@@ -70,8 +68,6 @@ def convert(
     }
     for kind in ("attention", "ffn"):
         converted |= _convert_blocks(tensors, kind, source, target, rules)
-        if target.layer_scales == "learned":
-            converted |= _convert_scales(tensors, kind, source, target, rules)
     if POSITIONS in converted:
         table = converted[POSITIONS]
         copies = table[-1:].expand(target.max_position_embeddings - len(table), -1)
@@ -113,20 +109,6 @@ def _convert_blocks(
             # Own blocks may have buffers of integers, which have no mean.
             value = values[0] if len(values) == 1 else torch.stack(values).mean(0)
             converted[f"{prefix}.{number}.{parameter}"] = value
-    return converted
-
-
-def _convert_scales(
-    tensors: Tensors, kind: str, source: EncoderShape, target: EncoderShape, rules: ConversionConfig
-) -> Tensors:
-    """The scales of each layer: those of the layer of the source that it is, or 1, which changes
-    nothing.
-    """
-    converted: Tensors = {}
-    for layer, origin in enumerate(_layers_at_depth(source.num_layers, target.num_layers, rules)):
-        ones = torch.ones(target.hidden_size)
-        before = tensors.get(f"encoder.{kind}_scales.{origin}.weight", ones)
-        converted[f"encoder.{kind}_scales.{layer}.weight"] = before
     return converted
 
 

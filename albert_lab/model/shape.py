@@ -94,7 +94,6 @@ CONVERTIBLE = (
     "attention_groups",
     "ffn_groups",
     "max_position_embeddings",
-    "layer_scales",
 )
 _NO_WEIGHTS = ("dropout", "initializer_range")
 
@@ -119,8 +118,8 @@ def changes(source: EncoderShape, target: EncoderShape) -> dict[str, tuple[Any, 
         refused["max_position_embeddings"] = "max_sequence_length alone makes sequences shorter"
     if source.projection and not target.projection:
         refused["projection"] = "it has no place: give projection=always"
-    if target.layer_scales == "none" != source.layer_scales:
-        refused["layer_scales"] = "they have no place: give layer_scales=learned"
+    if source.layer_scales != "none" and "num_layers" in different:
+        refused["num_layers"] = "each of their layers has scales of its own"
     for key, remedy in refused.items():
         raise ConfigError(
             f"{key}={before[key]} of the weights cannot become {after[key]}: {remedy}"

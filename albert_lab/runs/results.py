@@ -130,7 +130,6 @@ _CHANGED = {
     "attention_groups": "attention blocks",
     "ffn_groups": "FFN blocks",
     "max_position_embeddings": "positions",
-    "layer_scales": "scales of layers",
 }
 
 

@@ -1,11 +1,11 @@
 """Classification of or regression on one or two texts: the kind of the GLUE tasks."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import entropy
 
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
@@ -50,8 +50,7 @@ class Kind(TaskKind):
         labels = features.targets["labels"]
         if self.form.labels is None:
             return float(labels.var())
-        shares = np.bincount(labels) / len(labels)
-        return float(-sum(share * math.log(share) for share in shares if share))
+        return float(entropy(np.bincount(labels)))
 
     def predict(
         self, examples: Sequence[TextExample], features: Features, outputs: Outputs

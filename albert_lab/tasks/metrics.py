@@ -10,6 +10,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import compress
 from typing import Any
 
@@ -41,19 +42,17 @@ def of_glue(name: str, labels: Sequence[float], predictions: Sequence[float]) ->
     from scipy import stats
     from sklearn import metrics
 
-    both: Any = (labels, predictions)
-    if name == "accuracy":
-        score = metrics.accuracy_score(*both)
-    elif name == "f1":
-        score = metrics.f1_score(*both, zero_division=0.0)  # pyright: ignore[reportArgumentType]
-    elif np.ptp(labels) == 0 or np.ptp(predictions) == 0:
-        score = 0.0
-    elif name == "matthews":
-        score = metrics.matthews_corrcoef(*both)
-    else:
-        correlation: Any = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}[name]
-        score = correlation(*both).statistic
-    return 100 * float(score)
+    scorers: dict[str, Callable[..., Any]] = {
+        "accuracy": metrics.accuracy_score,
+        "f1": partial(metrics.f1_score, zero_division=0.0),  # pyright: ignore[reportArgumentType]
+        "matthews": metrics.matthews_corrcoef,
+        "pearson": stats.pearsonr,
+        "spearman": stats.spearmanr,
+    }
+    if name in ("pearson", "spearman") and 0 in (np.ptp(labels), np.ptp(predictions)):
+        return 0.0
+    score = scorers[name](labels, predictions)
+    return 100 * float(getattr(score, "statistic", score))
 
 
 def jackknife(score: Callable[..., float], *sides: Sequence[Any]) -> list[float]:

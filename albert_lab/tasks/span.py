@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+from scipy.stats import entropy
 
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.model.shape import EncoderShape
@@ -111,10 +112,9 @@ class Kind(TaskKind):
         targets = features.targets
         lengths = targets["context_end"] - targets["context_first"]
         is_span = targets["start"] != NO_SPAN
-        share = float(is_span.mean())
-        entropy = -sum(part * math.log(part) for part in (share, 1 - share) if part)
-        position = share * float(np.log(lengths[is_span]).mean()) if share else 0.0
-        return entropy + position + (entropy / 2 if self.form.unanswerable else 0.0)
+        whether = float(entropy(np.bincount(is_span)))
+        where = float(np.log(lengths[is_span]).sum()) / len(is_span)
+        return whether + where + (whether / 2 if self.form.unanswerable else 0.0)
 
     def predict(
         self, examples: Sequence[SpanExample], features: Features, outputs: Outputs

@@ -21,19 +21,25 @@ def test_a_correlation_with_a_constant_is_0_without_a_warning(name, labels, pred
     assert metrics.of_glue(name, labels, predictions) == 0.0
 
 
-def test_scores_equal_values_calculated_by_hand():
-    # 3 true and 1 false positive
-    labels, predictions = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0, 0, 0]
-    assert metrics.of_glue("accuracy", labels, predictions) == 80
-    assert metrics.of_glue("f1", labels, predictions) == 75
-    assert metrics.of_glue("matthews", labels, predictions) == pytest.approx(
-        100 * (3 * 5 - 1 * 1) / math.sqrt(4 * 4 * 6 * 6)
-    )
-    assert metrics.of_glue("pearson", [1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(
-        100 * 14 / math.sqrt(5 * 50)
-    )
-    assert metrics.of_glue("spearman", [1, 2, 3, 4], [1, 2, 3, 10]) == pytest.approx(100)
-    assert metrics.of_glue("spearman", [1, 2, 3], [1, 3, 2]) == pytest.approx(50)
+# 3 true and 1 false positive
+CLASSES = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0, 0, 0]
+GROWING = [1, 2, 3, 4], [1, 2, 3, 10]
+
+
+@pytest.mark.parametrize(
+    ("name", "sides", "expected"),
+    [
+        ("accuracy", CLASSES, 80),
+        ("f1", CLASSES, 75),
+        ("matthews", CLASSES, 100 * (3 * 5 - 1 * 1) / math.sqrt(4 * 4 * 6 * 6)),
+        ("matthews", ([0, 0, 1], [1, 1, 1]), 0),
+        ("pearson", GROWING, 100 * 14 / math.sqrt(5 * 50)),
+        ("spearman", GROWING, 100),
+        ("spearman", ([1, 2, 3], [1, 3, 2]), 50),
+    ],
+)
+def test_scores_equal_values_calculated_by_hand(name, sides, expected):
+    assert metrics.of_glue(name, *sides) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman", "f1"])
