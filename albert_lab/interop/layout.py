@@ -118,11 +118,7 @@ def to_transformers(
     """The state of a PretrainingModel by the names of transformers, tied weights once; ConfigError
     as in modules().
     """
-    names = modules(shape, family)
-    renamed: Tensors = {}
-    for name, tensor in tensors.items():
-        module, _, kind = name.rpartition(".")
-        renamed[f"{names[module]}.{kind}"] = tensor
+    renamed = _renamed(tensors, modules(shape, family))
     if family == "albert" and not shape.projection:
         # transformers always projects, so that equal sizes need the identity.
         dtype = tensors["encoder.embeddings.word_embeddings.weight"].dtype
@@ -140,11 +136,16 @@ def from_transformers(
     left out. ConfigError as in modules().
     """
     ours = {theirs: ours for ours, theirs in modules(shape, family).items()}
+    return _renamed(tensors, ours)
+
+
+def _renamed(tensors: Mapping[str, torch.Tensor], names: Mapping[str, str]) -> Tensors:
+    """The tensors of those modules that have a new name, by it."""
     renamed: Tensors = {}
     for name, tensor in tensors.items():
         module, _, kind = name.rpartition(".")
-        if module in ours:
-            renamed[f"{ours[module]}.{kind}"] = tensor
+        if module in names:
+            renamed[f"{names[module]}.{kind}"] = tensor
     return renamed
 
 
@@ -222,13 +223,8 @@ def read(folder: Path) -> tuple[PretrainingModel, Names, Names]:
             f"of {CONFIG_FILE}: save both again with the names of transformers"
         )
     missing = tuple(part for part in PARTS if part in map(_part_of, report["missing_keys"]))
-    tensors = {}
-    for name, tensor in theirs.state_dict().items():
-        if _part_of(name) in missing:
-            continue
-        if not tensor.isfinite().all():
-            raise ConfigError(f"{folder}: {name} has values that are no finite numbers")
-        tensors[name] = tensor
+    state = theirs.state_dict().items()
+    tensors = {name: tensor for name, tensor in state if _part_of(name) not in missing}
     if shape.projection and torch.equal(
         tensors[f"{PROJECTION}.weight"], torch.eye(shape.hidden_size)
     ):

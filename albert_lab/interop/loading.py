@@ -215,35 +215,19 @@ def read_tokenizer_settings(folder: Path) -> dict[str, Any]:
     """
     file = folder / TOKENIZER_CONFIG
     flags = files.read_json(file, _TokenizerConfig) if file.exists() else _TokenizerConfig()
-    has_pieces = (folder / MODEL_FILE).is_file()
-    normalizer = {} if has_pieces else _bert_normalizer(folder / TOKENIZER)
-    for key, name in (("do_lower_case", "lowercase"), ("strip_accents", "strip_accents")):
-        value = getattr(flags, key)
-        if key in flags.model_fields_set and normalizer.get(name, value) != value:
-            difference = f"{key}={value}, but {TOKENIZER} has {name}={normalizer[name]}"
-            raise ConfigError(f"{file}: {difference}: make them the same")
     strips = flags.strip_accents
     if strips is None:  # ALBERT strips accents with either case; in BERT, they follow the case
+        has_pieces = (folder / MODEL_FILE).is_file()
         is_albert = has_pieces or "keep_accents" in flags.model_fields_set
         strips = not flags.keep_accents if is_albert else bool(flags.do_lower_case)
     settings = {
         "corpus.lower_case": bool(flags.do_lower_case),
         "corpus.strip_accents": strips,
-        "max_sequence_length": inf if flags.model_max_length is None else flags.model_max_length,
+        "max_sequence_length": flags.model_max_length or inf,
     }
     if flags.language is not None:
         settings["corpus.language"] = flags.language
     return settings
-
-
-def _bert_normalizer(file: Path) -> dict[str, Any]:
-    """The settings of BERT's cleaning in a tokenizer.json; empty if it has another one, or there is
-    no file.
-    """
-    normalizer = files.read_json(file, dict[str, Any]).get("normalizer") if file.is_file() else None
-    if isinstance(normalizer, dict) and normalizer.get("type") == "BertNormalizer":
-        return normalizer
-    return {}
 
 
 def open_run(folder: Path) -> Opened:

@@ -111,9 +111,11 @@ def _tensors(file: Path) -> Tensors:
             not isinstance(tensor, torch.Tensor)
             or tensor.layout is not torch.strided
             or tensor.is_meta
+            or not tensor.isfinite().all()
         ):
             raise ConfigError(
-                f"{file}: {name} is no dense tensor: save model.state_dict() with its values"
+                f"{file}: {name} is no dense tensor of finite numbers: save model.state_dict() "
+                "with its values"
             )
     dense = cast(Tensors, named)
     # The others are position_ids, which older versions of transformers saved.

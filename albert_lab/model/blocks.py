@@ -5,6 +5,7 @@ of positions.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -89,7 +90,9 @@ UNSCALED = nn.Identity()
 
 
 class Block(nn.Module, ABC):
-    """A block of a layer: what build() makes, with residual, dropout and LayerNorm around it."""
+    """A block of a layer: what compute() gives, with residual, dropout and LayerNorm around it."""
+
+    compute: Callable[..., Tensor]
 
     def __init__(self, shape: EncoderShape) -> None:
         super().__init__()
@@ -101,18 +104,14 @@ class Block(nn.Module, ABC):
     def build(self, shape: EncoderShape) -> None:
         """Make the modules of the block. Their matrices are initialised later, all alike."""
 
-    def add(
-        self,
-        hidden_states: Tensor,
-        compute: Callable[[Tensor], Tensor],
-        scale: nn.Module = UNSCALED,
-    ) -> Tensor:
-        """Hidden states [batch, sequence, hidden] plus what the block computes of them, scaled;
-        then the LayerNorm, as in ALBERT and BERT (modeling.py).
+    def forward(self, hidden_states: Tensor, *inputs: Any, scale: nn.Module = UNSCALED) -> Tensor:
+        """Hidden states [batch, sequence, hidden] plus what the block computes of them and of the
+        inputs, scaled (LayerScale); then the LayerNorm, as in ALBERT and BERT (modeling.py).
         """
         # Dropout after the FFN too, as released; for ALBERT, transformers creates this dropout but
         # never applies it.
-        return self.layer_norm(hidden_states + self.dropout(scale(compute(hidden_states))))
+        computed = scale(self.compute(hidden_states, *inputs))
+        return self.layer_norm(hidden_states + self.dropout(computed))
 
 
 class AttentionBlock(Block):
@@ -125,18 +124,6 @@ class AttentionBlock(Block):
         self.key = nn.Linear(shape.hidden_size, shape.hidden_size)
         self.value = nn.Linear(shape.hidden_size, shape.hidden_size)
         self.output = nn.Linear(shape.hidden_size, shape.hidden_size)
-
-    def forward(
-        self,
-        hidden_states: Tensor,
-        attention_mask: Tensor | None,
-        positions: PositionEncoding,
-        scale: nn.Module = UNSCALED,
-    ) -> Tensor:
-        """Hidden states [batch, sequence, hidden] after attention; see compute() and LayerScale."""
-        return self.add(
-            hidden_states, lambda states: self.compute(states, attention_mask, positions), scale
-        )
 
     def compute(
         self,
@@ -174,10 +161,6 @@ class FfnBlock(Block):
         self.intermediate = nn.Linear(shape.hidden_size, shape.intermediate_size)
         self.output = nn.Linear(shape.intermediate_size, shape.hidden_size)
         self.activation = ACTIVATIONS[shape.hidden_act]
-
-    def forward(self, hidden_states: Tensor, scale: nn.Module = UNSCALED) -> Tensor:
-        """Hidden states [batch, sequence, hidden] after the feed-forward network."""
-        return self.add(hidden_states, self.compute, scale)
 
     def compute(self, hidden_states: Tensor) -> Tensor:
         """The network on hidden states [batch, sequence, hidden], without residual, dropout and

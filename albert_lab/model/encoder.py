@@ -105,9 +105,9 @@ class Encoder(nn.Module):
         kept = [hidden_states] if output_hidden_states else []
         for layer, (attention, ffn) in enumerate(self.layers):
             hidden_states = self.attention_blocks[attention](
-                hidden_states, mask, self.positions, self.attention_scales[layer]
+                hidden_states, mask, self.positions, scale=self.attention_scales[layer]
             )
-            hidden_states = self.ffn_blocks[ffn](hidden_states, self.ffn_scales[layer])
+            hidden_states = self.ffn_blocks[ffn](hidden_states, scale=self.ffn_scales[layer])
             if output_hidden_states:
                 kept.append(hidden_states)
         return EncoderOutput(hidden_states, tuple(kept) if output_hidden_states else None)

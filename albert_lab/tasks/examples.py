@@ -25,9 +25,9 @@ class TextExample:
     label: str | float
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """All texts; of every kind, examples with the same first text belong together."""
-        return self.text_a, self.text_b or ""
+    def together(self) -> str:
+        """The text by which examples are split into train and dev: equal ones stay together."""
+        return self.text_a
 
 
 class Answer(NamedTuple):
@@ -49,8 +49,8 @@ class SpanExample:
     title: str = ""
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        return (self.context,)
+    def together(self) -> str:
+        return self.context
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class ChoiceExample:
     label: int
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        return self.passage or self.question or self.options[0], self.question, *self.options
+    def together(self) -> str:
+        return self.passage or self.question or self.options[0]
 
 
 # What is wrong with the examples of a file: reasons, each with the places of its examples.

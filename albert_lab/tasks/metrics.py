@@ -199,7 +199,7 @@ def _table(examples: Sequence[Any]) -> tuple[list[Counter[str]], list[Any]]:
     targets: list[Any] = []
     for example in examples:
         if not isinstance(example, ChoiceExample):
-            rows.append(_counted(*example.texts))
+            rows.append(_counted(example.text_a, example.text_b or ""))
             targets.append(example.label)
             continue
         around = _words(f"{example.passage} {example.question}")

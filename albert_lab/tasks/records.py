@@ -159,10 +159,8 @@ def current(
     record = read_record(folder, task.name, seed)
     if record is None or record.identity != identity_of(run, config, task, seed):
         return None
-    # Otherwise the file was edited, or is that of another one.
-    if (record.task, record.run, record.seed) != (task.name, run, seed):
-        return None
-    if record.settings != task.fitted(config):
+    inputs = (record.task, record.run, record.seed, record.settings)
+    if inputs != (task.name, run, seed, task.fitted(config)):  # the file was edited
         return None
     for split in SPLITS:
         file = task.file(data, split)

@@ -240,7 +240,7 @@ class TaskConfig(Section):
         file = self.file(folder, split)
         examples, issues = self.format.read(file, split == "train")
         if self.split is not None:
-            examples = [one for one in examples if split_of(one.texts[0], self.split) == split]
+            examples = [one for one in examples if split_of(one.together, self.split) == split]
         if not examples:
             raise ConfigError(
                 f"{file}: no example of {split} can be used: {issues or 'it has none'}"

@@ -140,17 +140,6 @@ def test_a_folder_without_a_tokenizer_or_with_broken_settings_is_refused(tmp_pat
         (tmp_path / "tokenizer_config.json").write_text(content)
         with pytest.raises(ConfigError, match=said):
             read_tokenizer_settings(tmp_path)
-    (tmp_path / "tokenizer.json").write_text(
-        '{"normalizer": {"type": "BertNormalizer", "lowercase": true}}'
-    )
-    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-    with pytest.raises(
-        ConfigError, match="do_lower_case=False, but tokenizer.json has lowercase=True"
-    ):
-        read_tokenizer_settings(tmp_path)
-    # loading it refuses it
-    (tmp_path / "tokenizer.json").write_text('{"normalizer": {"type": "BertNormalizer"}}')
-    assert not read_tokenizer_settings(tmp_path)["corpus.lower_case"]
     (tmp_path / "tokenizer_config.json").unlink()
     (tmp_path / "tokenizer_config.json").mkdir()
     with pytest.raises(ConfigError, match="is no ordinary file"):

@@ -41,7 +41,7 @@ def test_the_question_keeps_its_last_tokens_and_the_passage_its_first():
     assert features.targets["labels"].tolist() == [2]
     alone = features_of(ChoiceExample("0", "", question, OPTIONS, 2)).rows[2][0]
     assert alone[2:-1] == asked[3 - length :]
-    assert ChoiceExample("0", "", "", ("a", "b"), 0).texts[0] == "a", "by which examples are split"
+    assert ChoiceExample("0", "", "", ("a", "b"), 0).together == "a"
 
 
 def test_the_loss_is_that_of_the_right_option_and_does_not_depend_on_padding(tmp_path):
