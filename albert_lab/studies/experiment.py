@@ -157,7 +157,7 @@ class Experiment(Record):
 
     @model_validator(mode="after")
     def _keys_and_names_fit(self) -> "Experiment":
-        known = {axis: values | self.values_beyond(axis) for axis, values in self.grid.items()}
+        known = {axis: self.choices(axis) for axis in self.grid}
         check_distinct([*self.grid, *map(key_of, self.fixed)])
         for axis in self.grid:
             if axis in (*COLUMNS, *NUMBERS, *scores()):
@@ -208,13 +208,14 @@ class Experiment(Record):
         is_whole = {Path(file).name for file in self.include} <= own_code.included().keys()
         return () if is_whole and not self.is_record else self.columns
 
-    def values_beyond(self, axis: str) -> dict[str, Choice]:
-        return self.beyond_paper[axis].values if axis in self.beyond_paper else {}
-
-    def labels_at(self, axis: str, scale: str) -> list[str]:
-        """The labels of an axis that have rows at a scale unless others are asked for."""
+    def choices(self, axis: str, scale: str | None = None) -> dict[str, Choice]:
+        """The choices of an axis by label, also beyond the paper; those that have rows at a scale
+        unless others are asked for.
+        """
         beyond = self.beyond_paper.get(axis)
-        return [*self.grid[axis], *(beyond.values if beyond and scale in beyond.scales else ())]
+        if beyond and (scale is None or scale in beyond.scales):
+            return self.grid[axis] | beyond.values
+        return self.grid[axis]
 
     @property
     def is_of_paper(self) -> bool:

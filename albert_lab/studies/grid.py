@@ -4,7 +4,7 @@ composed.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from albert_lab.config.compose import (
@@ -48,10 +48,7 @@ class Variant:
         """The value of each axis in the configuration; its label if the axis is no key but sets
         several.
         """
-        values = {axis: self.config.value(axis) for axis in self.labels}
-        return {
-            axis: self.labels[axis] if value is None else value for axis, value in values.items()
-        }
+        return {axis: self.config.value(axis) or label for axis, label in self.labels.items()}
 
     @property
     def label(self) -> str:
@@ -81,15 +78,15 @@ class Grid:
     """
 
     scale: ScaleConfig
-    asked: dict[str, list[str]]
-    table: dict[str, list[str]]
-    settings: dict[str, dict[str, Settings]]
     seeds: list[Value]
     fixed: Settings
     given: frozenset[str]
     written: frozenset[str]
     links: tuple[Link, ...] = ()
     start: Run | None = None
+    asked: dict[str, list[str]] = field(default_factory=dict)
+    table: dict[str, list[str]] = field(default_factory=dict)
+    settings: dict[str, dict[str, Settings]] = field(default_factory=dict)
     composed: dict[tuple[tuple[str, str], ...], Variant] = field(default_factory=dict)
 
     def settings_of(self, labels: Mapping[str, str]) -> dict[str, Value]:
@@ -128,43 +125,34 @@ def variants(experiment: Experiment, overrides: Sequence[str] = ()) -> list[Vari
 def choose(experiment: Experiment, overrides: Sequence[str]) -> Grid:
     """The rows of an experiment that a command asks for; ConfigError as variants()."""
     given = axes(overrides)
-    swept = {key: values for key, values in given.items() if len(values) > 1 and key != "seed"}
+    swept = [key for key, values in given.items() if len(values) > 1 and key != "seed"]
     fixed = fixed_settings(experiment, overrides)
-    start_from = str(fixed.pop("start_from")) if "start_from" in fixed else experiment.start_from
-    start = states.find_run(start_from) if isinstance(start_from, str) else None
+    start_from = fixed.pop("start_from", experiment.start_from)
+    start = None if isinstance(start_from, tuple) else states.find_run(str(start_from))
     if start:
         fixed = {"scale": start.config.scale.name} | fixed
     defaults = compose(
         {key: value for key, value in fixed.items() if key.partition(".")[0] == "scale"}
     )
-    asked: dict[str, list[str]] = {}
-    table: dict[str, list[str]] = {}
-    settings: dict[str, dict[str, Settings]] = {}
-    for axis in experiment.axes:
-        choices = experiment.grid[axis] | experiment.values_beyond(axis)
-        settings[axis] = {label: _set_by(axis, choice) for label, choice in choices.items()}
-        table[axis] = [*choices]
-        asked[axis] = experiment.labels_at(axis, defaults.scale.name)
-        if axis in given:
-            is_key = defaults.value(axis) is not None
-            asked[axis] = list(_rows_given(axis, given[axis], settings[axis], is_key=is_key))
-    for key, values in swept.items():
-        if key not in asked:
-            asked[key] = [*values]
-            settings[key] = {label: {key: value} for label, value in values.items()}
-    seeds = _seeds(experiment, fixed, defaults.scale)
     grid = Grid(
         scale=scale_for(start.config, defaults.scale) if start else defaults.scale,
-        asked=asked,
-        table=table,
-        settings=settings,
-        seeds=[*given["seed"].values()] if "seed" in given else seeds,
+        seeds=_seeds(experiment, given, fixed, defaults.scale),
         fixed=fixed,
-        given=frozenset(given.keys() - {"start_from"}),
+        given=frozenset(given),
         written=frozenset(settings_of(experiment.fixed)),
         links=() if start else experiment.links,
         start=start,
     )
+    for axis in dict.fromkeys([*experiment.axes, *swept]):
+        choices = experiment.choices(axis) if axis in experiment.axes else {}
+        settings = {label: _set_by(axis, choice) for label, choice in choices.items()}
+        grid.table[axis] = [*choices]
+        grid.settings[axis] = settings
+        if axis in given:
+            is_key = not choices or defaults.value(axis) is not None
+            grid.asked[axis] = [*_rows_given(axis, given[axis], settings, is_key=is_key)]
+        else:
+            grid.asked[axis] = [*experiment.choices(axis, defaults.scale.name)]
     check(grid, swept, given)
     return grid
 
@@ -196,43 +184,48 @@ def _rows_given(
     labels = {label.casefold(): label for label in reversed(settings)}
     for text, value in given.items():
         plain = value if isinstance(value, str) else text
-        label = labels.get(plain.casefold())
-        if label is None:
-            if not is_key:
-                raise ConfigError(
-                    f"{axis}={text} is no row of the table (it has: {', '.join(settings)})"
-                )
-            label = text
-            settings[label] = {axis: value}
+        label = labels.get(plain.casefold(), text)
+        if label not in settings and not is_key:
+            raise ConfigError(
+                f"{axis}={text} is no row of the table (it has: {', '.join(settings)})"
+            )
+        settings.setdefault(label, {axis: value})
         yield label
 
 
-def _seeds(experiment: Experiment, fixed: Settings, scale: ScaleConfig) -> list[Value]:
-    """The seeds of an experiment: those that it varies or fixes, or else those of the scale."""
-    if varied := experiment.grid.get("seed"):
-        texts = [choice if isinstance(choice, str) else label for label, choice in varied.items()]
-        return [settings_of([f"seed={text}"])["seed"] for text in texts]
+def _seeds(
+    experiment: Experiment,
+    given: Mapping[str, Mapping[str, Value]],
+    fixed: Settings,
+    scale: ScaleConfig,
+) -> list[Value]:
+    """The seeds of the command, or else those that the experiment varies or fixes, or else those of
+    the scale.
+    """
+    if "seed" in given:
+        return [*given["seed"].values()]
+    if "seed" in experiment.grid:
+        return [settings_of([f"seed={label}"])["seed"] for label in experiment.grid["seed"]]
     return [fixed["seed"]] if "seed" in fixed else [*scale.seeds]
 
 
-def check(grid: Grid, swept: Iterable[str], given: Mapping[str, Iterable[str]]) -> None:
+def check(grid: Grid, swept: Collection[str], given: Mapping[str, Iterable[str]]) -> None:
     """Raises ConfigError if rows differ in what all runs of a study share, or a command sets what
     rows set.
     """
     for axis, labels in grid.asked.items():
-        keys = {key for label in labels for key in grid.settings[axis][label]}
-        if shared := [key for key in keys if key.partition(".")[0] in ("scale", "machine", "seed")]:
-            raise ConfigError(
-                f"{shared[0]}: rows cannot differ in it: give one value for all, or a study for "
-                "each"
-            )
-        # A key that the experiment fixes can be given: the rows that set it keep their values.
-        replaceable = {axis, *(grid.written - {*swept})}
-        for key in sorted((keys - replaceable) & grid.given):
-            choose_rows = f"choose rows by {axis}={','.join(grid.table[axis])}"
-            raise ConfigError(
-                f"{key}={','.join(given[key])}: rows of the table set this key; {choose_rows}"
-            )
+        for key in {key for label in labels for key in grid.settings[axis][label]}:
+            if key.partition(".")[0] in ("scale", "machine", "seed"):
+                raise ConfigError(
+                    f"{key}: rows cannot differ in it: give one value for all, or a study for each"
+                )
+            # A key that the experiment fixes can be given: rows that set it keep their values.
+            is_replaceable = key == axis or (key in grid.written and key not in swept)
+            if key in given and not is_replaceable:
+                choose_rows = f"choose rows by {axis}={','.join(grid.table[axis])}"
+                raise ConfigError(
+                    f"{key}={','.join(given[key])}: rows of the table set this key; {choose_rows}"
+                )
 
 
 def make(grid: Grid, labels: Labels, seed: Value, children: Sequence[Labels] = ()) -> Variant:
@@ -304,6 +297,6 @@ def _link(grid: Grid, labels: Mapping[str, str], row: str) -> Link | None:
         new = [axis for axis in link.row if labels[axis] not in grid.table[axis]]
         others = [axis for axis in link.row if axis not in new]
         if new and others and all(labels[axis] == link.row[axis] for axis in others):
-            known = f"one of {', '.join(grid.table[new[0]])}, or another {others[0]}"
-            raise ConfigError(f"{row}: no run is named that it starts from: give {known}")
+            known = ", ".join(grid.table[new[0]])
+            raise ConfigError(f"{row}: no run is named that it starts from: give one of {known}")
     return None
