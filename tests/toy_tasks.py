@@ -3,24 +3,24 @@
 `python tests/toy_tasks.py FOLDER` writes files of every task of the project.
 """
 
-import io
 import json
 import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import sentencepiece
+import pandas as pd
 import torch
 from omegaconf import OmegaConf
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.data.tokenizer import CONTROL_SYMBOLS, Cleaning, SentencePieceTokenizer, Tokenizer
+from albert_lab.data.tokenizer import Cleaning, SentencePieceTokenizer, Tokenizer
+from albert_lab.data.vocabulary import MODEL_FILE, train
 from albert_lab.tasks.batches import TaskBatch
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
-from albert_lab.tasks.formats import GlueFormat, SquadFormat
 from albert_lab.tasks.model import InitialModel, TaskModel
 from albert_lab.tasks.records import Evaluation
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
@@ -39,20 +39,10 @@ def toy_tokenizer(cleaning: Cleaning = UNCASED) -> Tokenizer:
     """A unigram tokenizer of toy sentences and every printable ASCII character."""
     sentences = [" ".join(WORDS[start : start + 7]) for start in range(len(WORDS) - 6)] * 20
     sentences += ["".join(chr(code) for code in range(33, 127))] * 20
-    model = io.BytesIO()
-    ids: dict[str, Any] = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
-    sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter(sentences),
-        model_writer=model,
-        model_type="unigram",
-        vocab_size=150,
-        **ids,
-        control_symbols=list(CONTROL_SYMBOLS),
-        hard_vocab_limit=False,
-        num_threads=1,
-        minloglevel=2,
-    )
-    return SentencePieceTokenizer(model.getvalue(), "toy", cleaning)
+    settings = load(["scale=smoke"]).tokenizer.model_copy(update={"vocab_size": 126})
+    with TemporaryDirectory() as folder:
+        train(sentences, settings, Path(folder) / MODEL_FILE)
+        return SentencePieceTokenizer((Path(folder) / MODEL_FILE).read_bytes(), "toy", cleaning)
 
 
 def toy_config(*overrides: str) -> RunConfig:
@@ -72,7 +62,9 @@ def toy_start(
 
 def toy_task(name: str, data: Path, *overrides: str) -> TaskConfig:
     """A task of the project with a few toy examples instead of its data, written below `data`."""
-    task = changed(load_task(name), *_settings(*overrides))
+    settings = {"steps": 6, "warmup_steps": 1, "checkpoint_steps": 3, "batch_size": 4}
+    short = [f"settings.smoke.{key}={value}" for key, value in settings.items()]
+    task = changed(load_task(name), *short, *overrides)
     for split in ("train", "dev"):
         write_examples(task, task.file(data, split))
     return task
@@ -86,65 +78,62 @@ def changed(task: TaskConfig, *overrides: str) -> TaskConfig:
 
 def write_examples(task: TaskConfig, file: Path, examples: Sequence[Any] | None = None) -> None:
     """Examples in the official form of a task; a few toy ones if none are given."""
-    make: Any = {"glue": text_examples, "squad": span_examples, "race": choice_examples}[
-        task.format.name
-    ]
-    chosen: Sequence[Any] = make(task) if examples is None else examples
+    make, write = {
+        "glue": (text_examples, _write_table),
+        "squad": (span_examples, _write_squad),
+        "race": (choice_examples, _write_race),
+    }[task.format.name]
     file.parent.mkdir(parents=True, exist_ok=True)
-    match task.format:
-        case GlueFormat() as form:
-            rows = [
-                {form.text_a: e.text_a, form.text_b: e.text_b, form.label: e.label} for e in chosen
-            ]
-            lines = [] if form.columns else [[name or "" for name in rows[0]]]
-            lines += [[str(row.get(name, "")) for name in form.columns or rows[0]] for row in rows]
-            file.write_text("".join("\t".join(line) + "\n" for line in lines))
-        case SquadFormat():
-            paragraphs = []
-            for e in chosen:
-                answers = [
-                    {"text": answer.text, "answer_start": answer.start} for answer in e.answers
-                ]
-                marks = {"is_impossible": e.is_impossible} if task.format.unanswerable else {}
-                question = {"id": e.id, "question": e.question, "answers": answers, **marks}
-                paragraphs.append({"context": e.context, "qas": [question]})
-            file.write_text(json.dumps({"data": [{"title": "", "paragraphs": paragraphs}]}))
-        case _:
-            for e in chosen:
-                content = {"article": e.passage, "questions": [e.question], "options": [e.options]}
-                place = file / e.id.removesuffix("/0")
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_text(json.dumps(content | {"answers": ["ABCD"[e.label]]}))
+    write(task.format, file, make(task) if examples is None else examples)
 
 
-def _settings(*overrides: str) -> list[str]:
-    settings = {"steps": 6, "warmup_steps": 1, "checkpoint_steps": 3, "batch_size": 4}
-    return [*(f"settings.smoke.{key}={value}" for key, value in settings.items()), *overrides]
+def _write_table(form: Any, file: Path, examples: Sequence[TextExample]) -> None:
+    rows = [{form.text_a: e.text_a, form.text_b: e.text_b, form.label: e.label} for e in examples]
+    names = form.columns or [name for name in rows[0] if name]
+    table = pd.DataFrame(rows).reindex(columns=names)
+    table.to_csv(file, sep="\t", index=False, header=not form.columns)
+
+
+def _write_squad(form: Any, file: Path, examples: Sequence[SpanExample]) -> None:
+    paragraphs = []
+    for e in examples:
+        answers = [{"text": answer.text, "answer_start": answer.start} for answer in e.answers]
+        question = {"id": e.id, "question": e.question, "answers": answers}
+        marks = {"is_impossible": e.is_impossible} if form.unanswerable else {}
+        paragraphs.append({"context": e.context, "qas": [question | marks]})
+    file.write_text(json.dumps({"data": [{"title": "", "paragraphs": paragraphs}]}))
+
+
+def _write_race(form: Any, file: Path, examples: Sequence[ChoiceExample]) -> None:
+    for e in examples:
+        content = {"article": e.passage, "questions": [e.question], "options": [e.options]}
+        place = file / e.id.removesuffix("/0")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(json.dumps(content | {"answers": ["ABCD"[e.label]]}))
 
 
 def text_examples(task: TaskConfig) -> list[TextExample]:
-    labels = getattr(task.format, "labels", None)
-    text_b = "it was" if getattr(task.format, "text_b", None) is not None else None
+    form: Any = task.format
+    text_b = "it was" if form.text_b else None
     examples = []
     for number in range(16):
-        word = ("good", "bad", "red")[number % len(labels or "ab")]
-        label = labels[number % len(labels)] if labels else float(number % 5)
-        examples.append(TextExample(str(number), f"the {word} cat sat on {number}", text_b, label))
+        place = number % len(form.labels or "ab")
+        label = form.labels[place] if form.labels else float(number % 5)
+        text_a = f"the {('good', 'bad', 'red')[place]} cat sat on {number}"
+        examples.append(TextExample(str(number), text_a, text_b, label))
     return examples
 
 
 def span_examples(task: TaskConfig) -> list[SpanExample]:
+    form: Any = task.format
     examples = []
     for number in range(12):
-        context = (
-            f"The cat sat on a {['red', 'green', 'blue'][number % 3]} mat, and it was big. "
-            * (1 + number % 3)
-        )
-        impossible = getattr(task.format, "unanswerable", False) and number % 2 == 1
-        answers = () if impossible else (Answer("mat", context.index("mat")),)
-        examples.append(
-            SpanExample(f"q{number}", "on what did it sit", context, answers, impossible)
-        )
+        colour = ("red", "green", "blue")[number % 3]
+        context = f"The cat sat on a {colour} mat, and it was big. " * (1 + number % 3)
+        is_impossible = form.unanswerable and number % 2 == 1
+        answers = () if is_impossible else (Answer("mat", context.index("mat")),)
+        question = "on what did it sit"
+        examples.append(SpanExample(f"q{number}", question, context, answers, is_impossible))
     return examples
 
 

@@ -1,7 +1,9 @@
 import math
+from itertools import count
 
 import pytest
 import torch
+from records import toy_finetuning
 from scipy.stats import binomtest
 from torch import nn
 from toy import silent
@@ -102,6 +104,12 @@ def test_a_fine_tuning_is_repeated_when_the_data_of_the_task_that_it_started_fro
     assert read_record(start.folder, "rte", 0) is None, "its start has other weights now"
 
 
+def after(calls: int):
+    """Whether it was called more often than so."""
+    numbers = count()
+    return lambda: next(numbers) >= calls
+
+
 @pytest.mark.parametrize("stop", [0, 5])
 def test_a_stopped_fine_tuning_has_no_record_and_starts_again_with_identical_results(
     tmp_path, stop
@@ -110,14 +118,8 @@ def test_a_stopped_fine_tuning_has_no_record_and_starts_again_with_identical_res
     task = toy_task(name, data, "settings.smoke.dropout=0.1")
     whole = make(toy_start(tmp_path / "whole"), task, data)
     start = toy_start(tmp_path / "stopped")
-    asked = []
-
-    def is_stopped():
-        asked.append(None)
-        return len(asked) > stop
-
     with pytest.raises(StoppedError):
-        finetune(start, task, 0, data=data, say=silent, is_stopped=is_stopped)
+        make(start, task, data, is_stopped=after(stop))
     assert read_record(start.folder, name, 0) is None
     again = make(start, task, data)
     assert (again.best, again.last, again.attempts) == (whole.best, whole.last, whole.attempts)
@@ -126,14 +128,8 @@ def test_a_stopped_fine_tuning_has_no_record_and_starts_again_with_identical_res
 def test_a_stopped_fine_tuning_leaves_no_weights_for_a_later_one(tmp_path):
     data = tmp_path / "data"
     task, start = toy_task("mnli", data), toy_start(tmp_path / "run")
-    asked = []
-
-    def is_stopped():
-        asked.append(None)
-        return len(asked) > 5  # after the first of two evaluations
-
-    with pytest.raises(StoppedError):
-        make(start, task, data, is_stopped=is_stopped, keep_weights=True)
+    with pytest.raises(StoppedError):  # after the first of two evaluations
+        make(start, task, data, is_stopped=after(5), keep_weights=True)
     make(start, task, data)
     assert not (output_folder(start.folder, "mnli", 0) / WEIGHTS).exists()
 
@@ -179,20 +175,13 @@ def test_constant_answers_are_flagged_and_repeated_at_half_the_rate(tmp_path):
     assert len([line for line in said if "again at half the learning rate" in line]) == 2
 
 
-def test_the_summary_of_seeds_is_the_median_with_the_interval_of_its_examples(tmp_path):
-    data = tmp_path / "data"
-    record = make(toy_start(tmp_path / "run"), toy_task("sst2", data), data)
-    bests = [
-        record.best.model_copy(update={"main": share(main, 100, floor=50.0, by="")})
-        for main in (92, 90, 97)
+def test_the_summary_of_seeds_is_the_median_with_the_interval_of_its_examples():
+    records = [
+        toy_finetuning("run", "sst2", best, n=100, interval=(0, 100)) for best in (92, 90, 97)
     ]
-    best = summarize([record.model_copy(update={"best": best}) for best in bests])
-    assert (best.value, best.n, best.by, best.low, best.high) == (
-        92,
-        100,
-        "3 fine-tuned",
-        *wilson(92, 100),
-    )
+    best = summarize(records)
+    assert (best.value, best.n, best.by) == (92, 100, "3 fine-tuned")
+    assert (best.low, best.high) == wilson(92, 100)
 
 
 def test_weights_that_are_not_finite_fail_the_fine_tuning(tmp_path, monkeypatch):

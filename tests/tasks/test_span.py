@@ -26,14 +26,9 @@ def kind_of(name, **changes):
     return task, Kind(task, task.at("smoke").model_copy(update=changes))
 
 
-def asked(*answers, id="q"):
-    return SpanExample(
-        id,
-        "who ran",
-        CONTEXT,
-        tuple(Answer(text, CONTEXT.index(text)) for text in answers),
-        not answers,
-    )
+def asked(*texts, id="q"):
+    answers = tuple(Answer(text, CONTEXT.index(text)) for text in texts)
+    return SpanExample(id, "who ran", CONTEXT, answers, not answers)
 
 
 @given(st.integers(1, 120), st.integers(1, 40), st.integers(1, 50))
@@ -57,19 +52,19 @@ def test_every_window_has_its_part_of_the_context_and_the_position_of_the_answer
     (context,) = features.contexts
     answer = context.tokens_of(CONTEXT.index("DOG"), CONTEXT.index("DOG") + 3)
     assert answer is not None
-    first, last = answer
     targets = features.targets
     assert len(features.rows) > 2
     for row, (ids, _) in enumerate(features.rows):
-        assert len(ids) <= kind.settings.max_sequence_length
-        shown = slice(targets["context_first"][row], targets["context_end"][row])
+        first, end, start, last = (
+            targets[name][row] for name in ("context_first", "context_end", "start", "end")
+        )
         shift = targets["shift"][row]
-        assert ids[shown] == context.ids[shown.start + shift : shown.stop + shift]
-        holds = shown.start + shift <= first and last < shown.stop + shift
-        assert (targets["start"][row] != NO_SPAN) == holds
-        if holds:
-            assert (targets["start"][row] + shift, targets["end"][row] + shift) == (first, last)
-        assert targets["is_impossible"][row] == (not holds)
+        assert len(ids) <= kind.settings.max_sequence_length
+        assert ids[first:end] == context.ids[first + shift : end + shift]
+        is_held = first + shift <= answer[0] and answer[1] < end + shift
+        assert (start != NO_SPAN) == is_held == (targets["is_impossible"][row] == 0)
+        if is_held:
+            assert (start + shift, last + shift) == answer
 
 
 def test_the_settings_limit_the_training_windows_without_the_answer():

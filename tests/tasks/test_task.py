@@ -42,11 +42,8 @@ def test_a_scale_inherits_missing_settings_from_the_defaults_of_its_kind(tmp_pat
         f"{text}settings: {{paper: {{dropout: 0.3}}, laptop: {{steps: 7, warmup_steps: 1}}}}"
     )
     task = load_task(str(file))
-    assert (task.at("paper").dropout, task.at("smoke").dropout, task.at("laptop").dropout) == (
-        0.3,
-        0.3,
-        0.0,
-    )
+    dropout = {scale: settings.dropout for scale, settings in task.settings.items()}
+    assert dropout.items() >= {"paper": 0.3, "smoke": 0.3, "laptop": 0.0}.items()
     assert (task.at("laptop").steps, task.at("gpu").steps) == (7, TASKS["sst2"].at("gpu").steps)
 
 
@@ -71,12 +68,10 @@ def test_the_learning_rate_falls_with_the_width_unless_it_is_given(own):
 
 def test_a_task_that_starts_from_another_keeps_the_pooler_that_was_tuned_there():
     run = config.load(["scale=laptop"])
-    assert (TASKS["mnli"].fitted(run).pooler, TASKS["squad1"].fitted(run).pooler) == (
-        "new",
-        "pretrained",
-    )
-    assert {TASKS[name].start_from for name in ("mrpc", "rte", "stsb")} == {"mnli"}
-    assert {TASKS[name].fitted(run).pooler for name in ("mrpc", "rte", "stsb")} == {"pretrained"}
+    assert TASKS["mnli"].fitted(run).pooler == "new"
+    for name in ("mrpc", "rte", "stsb"):
+        assert TASKS[name].start_from == "mnli"
+        assert TASKS[name].fitted(run).pooler == "pretrained"
 
 
 def test_lengths_never_exceed_the_pretraining_length():
