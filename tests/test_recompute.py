@@ -2,10 +2,10 @@
 tests/test_recompute.py` writes.
 
 After `<!-- value REPORT; METRIC; ROW -->` stands a mean over seeds with its 95 % interval over
-seeds and documents, with `ROW - ROW` a difference, after `mean` the mean alone, after `table
-REPORT; METRIC, METRIC` a line a row, after `paper EXPERIMENT; COLUMN; LABEL` a cell of the paper.
-Verdicts are the package's: after `claims CLAIM; CLAIM` those of the scoreboard, after `said REPORT`
-those of a report that were measured, after `count` how many there are.
+seeds and documents, with `ROW - ROW` a difference, after `mean` the mean alone. The rest is the
+package's: after `table REPORT` its main table, after `claims CLAIM; CLAIM` verdicts of the
+scoreboard, after `said REPORT` those of a report that were measured, after `count` how many there
+are.
 """
 
 import json
@@ -18,20 +18,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from scipy.special import digamma, polygamma
 from scipy.stats import t
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "results.md"]
-KINDS = "value|mean|table|paper|claims|said|count"
+KINDS = "value|mean|table|claims|said|count"
 MARKED = re.compile(rf"(<!-- ({KINDS}) (.+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 AXES = {"embedding_size": "E", "model.hidden_size": "H", "model.num_layers": "layers"}
-HEADINGS = {
-    "nsp_released": "NSP as released %",
-    "last_degrees": "angle of the last layer",
-    "blimp": "BLiMP %",
-}
 # of versions, models in general, and names of tasks
 OTHERS = {"3.11", "3.13", "0.07", "2.3", "1.1", "2.0"}
 VERDICTS = re.compile(r"\b(NO|undecided|cannot tell)\b|\| yes \||\b\d+ (yes|claims|sentences)\b")
@@ -39,59 +33,57 @@ VERDICTS = re.compile(r"\b(NO|undecided|cannot tell)\b|\| yes \||\b\d+ (yes|clai
 
 @cache
 def numbers(report: str) -> pd.DataFrame:
-    """A line a number of a run: row, seed, metric, value, and n and sum by document if they were
-    kept.
+    """A line a number of a run: row, run, trunk, metric, value, and n and sum by document if they
+    were kept.
     """
-    folder, lines = ROOT / "reports" / report, []
-    points = json.loads((folder / "study.json").read_text())["points"]
-    for point, file in (
-        (of, file) for of in points for file in folder.glob(f"runs/{of['run']}.json")
-    ):
+    folder, lines = ROOT / "reports" / report, list[dict[str, Any]]()
+    for point in json.loads((folder / "study.json").read_text())["points"]:
+        file = folder / "runs" / f"{point['run']}.json"
+        if not file.exists():
+            continue
         content = json.loads(file.read_text())
-        record, values = content["record"], {}
-        for name, score in record["scores"].items():
+        documents, values = content["record"]["documents"], dict[str, Any]()
+        for name, score in content["record"]["scores"].items():
             values |= {name: score["value"], f"{name} segments": score.get("segments_floor")}
-            values |= {name.removesuffix("_accuracy") + "_loss": score.get("loss")}
-        tuned = {
-            (its["task"], its["finetunings"][0]["weights"]): its["finetunings"]
-            for its in content["columns"]
-        }
-        # of the mean token
-        values |= {"last_degrees": content["layers"][-1]["degrees"]} if content["layers"] else {}
-        values |= {
-            " ".join(key): np.median([one["best"]["main"]["value"] for one in of])
-            for key, of in tuned.items()
-        }
-        values |= {
-            f"{key[0]} words": of[0]["best"]["main"].get("lexical_floor")
-            for key, of in tuned.items()
-        }
-        ours = {
-            axis: f"{AXES.get(axis, axis.rpartition('.')[2])}={value}"
-            for axis, value in point["values"].items()
-        }
-        labels = {axis: label for axis, label in point["labels"].items() if label != "true"}
-        row = ", ".join(
-            ours[axis] if label[0].isdigit() else label for axis, label in labels.items()
-        )
+            values[f"{name.removesuffix('_accuracy')}_loss"] = score.get("loss")
+        own = {"row": row(point), "run": point["run"], "trunk": trunk(folder, point["run"])}
         for metric, value in values.items():
-            n, right = (record["documents"].get(metric, {}).get(key) for key in ("n", "sum"))
-            # the same as those of another score
-            n = record["documents"][n]["n"] if isinstance(n, str) else n
-            lines.append(
-                (
-                    row,
-                    point["seed"],
-                    point["run"],
-                    trunk(folder, point["run"]),
-                    metric,
-                    value,
-                    n,
-                    right,
-                )
-            )
-    columns = ["row", "seed", "run", "trunk", "metric", "value", "n", "sum"]
-    return pd.DataFrame(lines, columns=columns).dropna(subset=["value"])
+            kept = documents.get(metric, {})
+            if isinstance(kept.get("n"), str):  # the same as those of another score
+                kept = kept | {"n": documents[kept["n"]]["n"]}
+            lines.append(own | {"metric": metric, "value": value} | kept)
+        lines += [line for column in content["columns"] for line in of_task(column, own)]
+    return pd.DataFrame(lines).dropna(subset=["value"])
+
+
+def of_task(column: dict[str, Any], run: dict[str, Any]) -> list[dict[str, Any]]:
+    """The median of the fine-tunings of a run on a task, and what words alone give; those of random
+    weights are a row of their own.
+    """
+    tuned, task = column["finetunings"], column["task"]
+    if tuned[0]["weights"] == "random":
+        name = tuned[0]["run"]
+        run = {"row": f"{run['row']}, random weights", "run": name, "trunk": name}
+    scores = [one["best"]["main"] for one in tuned]
+    median = float(np.median([score["value"] for score in scores]))
+    kept = [one["documents"] for one in tuned if one.get("documents")]
+    by_document = {}
+    if kept:
+        by_document = {"n": kept[0]["n"], "sum": np.mean([one["sum"] for one in kept], 0).tolist()}
+    words = {"metric": f"{task} words", "value": scores[0].get("lexical_floor")}
+    return [run | {"metric": task, "value": median} | by_document, run | words]
+
+
+def row(point: dict[str, Any]) -> str:
+    """The name of the row of a point."""
+    words = []
+    for axis, label in point["labels"].items():
+        if label[0].isdigit():
+            name = AXES.get(axis, axis.rpartition(".")[2])
+            words.append(f"{name}={point['values'][axis]}")
+        elif label != "true":
+            words.append(label)
+    return ", ".join(words)
 
 
 def trunk(folder: Path, run: str) -> str:
@@ -152,26 +144,30 @@ def contrast(report: str, metric: str, weights: dict[str, float]) -> list[float]
     """A level {row: 1} or a difference {row: 1, other: -1}, with its interval over seeds and
     documents.
     """
-    table: Any = numbers(report)
-    table = table[table["metric"] == metric].sort_values("trunk")
-    rows = {row: table[table["row"] == row] for row in weights}
-    values = {row: weight * rows[row]["value"].to_numpy(float) for row, weight in weights.items()}
+    table = numbers(report).query("metric == @metric").sort_values("trunk")
+    rows: list[Any] = [table[table["row"] == row] for row in weights]
+    signs = [*weights.values()]
+    values = [sign * row["value"].to_numpy(float) for sign, row in zip(signs, rows, strict=True)]
     # [seeds, documents]
-    errors = {row: weights[row] * residuals(own, metric) for row, own in rows.items()}
-    # Two rows that continue the same trunks are one, of their differences.
-    if len({tuple(own["trunk"]) for own in rows.values()}) < len(rows):
-        values, errors = ({"both": sum(parts.values(), np.zeros(1))} for parts in (values, errors))
-    effect = sum(float(value.mean()) for value in values.values())
-    documents = sum((error.mean(0) for error in errors.values()), np.zeros(1))
-    known = np.count_nonzero(rows[next(iter(rows))]["n"].iloc[0]) if documents.any() else 2
+    errors = [sign * residuals(row, metric) for sign, row in zip(signs, rows, strict=True)]
+    effect = sum(float(value.mean()) for value in values)
+    lent = 0.25
+    trunks = [tuple(row["trunk"]) for row in rows]
+    is_told_apart = len({*trunks[0]}) == len(trunks[0])
+    if len(rows) > 1 and trunks[0] == trunks[1] and is_told_apart:
+        # Rows that continue the same trunks are one, of their differences.
+        values, errors, lent = [values[0] + values[1]], [errors[0] + errors[1]], 0.0
+    documents = sum((error.mean(0) for error in errors), np.zeros(1))
+    known = np.count_nonzero(rows[0]["n"].iloc[0]) if documents.any() else 2
     of_documents = known / (known - 1) * float((documents**2).sum())
     variance, uncertain = of_documents, of_documents**2 / (known - 1)
-    for row, value in values.items():
+    for value, error in zip(values, errors, strict=True):
         seeds = len(value)
-        own, df = (float(value.var(ddof=1)), seeds - 1.0) if seeds > 1 else (0.0, 1.0)
-        if seeds > 1 and row != "both":
-            own, df = (df * own + 0.25 * typical(report, metric)) / (df + 0.25), df + 0.25
-        chance = known / (known - 1) * float(errors[row].var(0, ddof=1).sum()) if seeds > 1 else 0.0
+        if seeds == 1:
+            continue
+        df = seeds - 1.0 + lent
+        own = ((seeds - 1) * float(value.var(ddof=1)) + lent * typical(report, metric)) / df
+        chance = known / (known - 1) * float(error.var(0, ddof=1).sum())
         variance += max(0.0, own - chance) / seeds
         uncertain += (own / seeds) ** 2 / df
     if not variance:  # a floor has none
@@ -188,7 +184,7 @@ def residuals(rows: pd.DataFrame, metric: str) -> np.ndarray:
     shares = [
         (np.array(right) - sum(right) / sum(n) * np.array(n)) / sum(n)
         for n, right in lines
-        if right is not None
+        if isinstance(right, list)
     ]
     return np.array(shares or np.zeros((len(rows), 1))) * (1 if "loss" in metric else 100)
 
@@ -203,33 +199,35 @@ def on_scoreboard() -> tuple[list[Any], list[Any]]:
     return sentences(found), of_encoders(found)
 
 
-def of_verdicts(kind: str, spec: str, page: Path) -> str:
-    """What the package says: a table of claims, the list of a report, or a count."""
+def of_package(kind: str, spec: str, page: Path) -> str:
+    """What the package says: a table of claims, the list or the table of a report, or a count."""
     from albert_lab.analysis.analysis import read
-    from albert_lab.report import wording
+    from albert_lab.report import markdown, tables, wording
     from albert_lab.studies.claims import Kind
 
     if kind == "count":
         return wording.of_sentences(on_scoreboard()[0])
+    if kind == "table":
+        table = tables.main_table(read(ROOT / "reports" / spec))
+        return f"\n\n{markdown.as_table(table)}\n\n"
     if kind == "said":
-        said = wording.claims_of(read(ROOT / "reports" / spec))
-        measured = [(claim, by) for claim, by in said if any(words.number for words in by.values())]
         lines = [
             f"- {wording.short(claim)}: {', '.join(map(shown, by.values()))}"
-            for claim, by in measured
+            for claim, by in wording.claims_of(read(ROOT / "reports" / spec))
+            if any(words.number for words in by.values())
         ]
         return "\n\n" + "\n".join(lines) + "\n\n"
     from_scratch, of_encoder = ({line.claim.short: line for line in of} for of in on_scoreboard())
     lines = ["| claim | by loss | by tasks | measured | where |", "|---|---|---|---|---|"]
     for name in re.split(r";\s+", spec):
         line = from_scratch.get(name) or of_encoder[name]
-        found, said = line.by, wording.words_of(line)
-        cells = [said[of].word if of in said else "" for of in (Kind.LOSS, Kind.TASKS)]
-        cells[0] = said[Kind.NUMBER].word if Kind.NUMBER in said else cells[0]
-        place = next(item for kind, item in found.items() if said[kind].number)
-        link = Path(os.path.relpath(place.folder, page.parent)) / "report.md"
-        number = next(words.number for words in said.values() if words.number)
-        lines.append(f"| {name} | {' | '.join(cells)} | {number} | [{place.folder.name}]({link}) |")
+        said = wording.words_of(line)
+        by_loss = said.get(Kind.NUMBER) or said.get(Kind.LOSS)
+        words = [of.word if of else "" for of in (by_loss, said.get(Kind.TASKS))]
+        kind_of, number = next((of, words.number) for of, words in said.items() if words.number)
+        folder = line.by[kind_of].folder
+        link = Path(os.path.relpath(folder, page.parent)) / "report.md"
+        lines.append(f"| {name} | {' | '.join(words)} | {number} | [{folder.name}]({link}) |")
     return "\n\n" + "\n".join(lines) + "\n\n"
 
 
@@ -238,46 +236,18 @@ def shown(words: Any) -> str:
     return f"**{words.word}** {words.kind}{number}"
 
 
-def paper(experiment: str, column: str, label: str) -> str:
-    """A cell of the paper, from the experiment's file."""
-    content = yaml.safe_load((ROOT / "experiments" / f"{experiment}.yaml").read_text())["paper"][
-        "rows"
-    ]
-    return next(str(row[column]) for row in content if label in map(str, row.values()))
-
-
 def made(kind: str, spec: str, page: Path) -> str:
-    if kind in ("claims", "said", "count"):
-        return of_verdicts(kind, spec, page)
-    report, metric, *rows = re.split(r";\s+", spec)
-    if kind == "paper":
-        return paper(report, metric, rows[0])
-    if kind == "table":
-        wanted, table = (
-            metric.split(", "),
-            numbers(report).groupby(["row", "metric"], sort=False)["value"],
-        )
-        cells = table.agg(lambda its: f"{its.mean():.1f} ± {its.std():.1f}")
-        heads = [HEADINGS.get(name, re.split("[_ ]", name)[0].upper() + " %") for name in wanted]
-        lines = [["row", *heads], ["---"] * (len(wanted) + 1)]
-        lines += [
-            [row, *(cells[row, name] for name in wanted)] for row in cells.index.unique("row")
-        ]
-        return "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\n"
-    weights: dict[str, float] = dict(zip(rows[0].split(" - "), (1.0, -1.0), strict=False))
+    if kind not in ("value", "mean"):
+        return of_package(kind, spec, page)
+    report, metric, rows = re.split(r";\s+", spec)
+    weights: dict[str, float] = dict(zip(rows.split(" - "), (1.0, -1.0), strict=False))
     digits = 2 if "loss" in metric else 1
     effect, *ends = (
         f"{round(number, digits) + 0.0:.{digits}f}" for number in contrast(report, metric, weights)
     )
-    unit = (
-        "nats"
-        if "loss" in metric
-        else "degrees"
-        if "degrees" in metric
-        else "%"
-        if len(weights) == 1
-        else "points"
-    )
+    unit = "%" if len(weights) == 1 else "points"
+    if "loss" in metric:
+        unit = "nats"
     return f"{effect} {unit}" + (f" [{', '.join(ends)}]" if kind == "value" else "")
 
 
