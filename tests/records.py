@@ -39,22 +39,6 @@ def toy_score(
     )
 
 
-_OF_SOFTWARE = {
-    "albert_lab": "0.1.0",
-    "python": "3.11.7",
-    "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
-}
-_OF_HARDWARE = {
-    "platform": "Linux",
-    "processor": "toy",
-    "cores": 2,
-    "threads": 2,
-    "device": "cpu",
-    "devices": ["cpu"],
-}
-_OF_HARDWARE |= {"precision": "bf16", "jobs": 1, "finished": "2026-11-21"}
-
-
 def toy_record(
     config: RunConfig | None = None,
     *,
@@ -98,7 +82,20 @@ def toy_record(
             train_documents=200,
             dev_documents=49,
         ),
-        provenance=Provenance.model_validate(_OF_SOFTWARE | _OF_HARDWARE),
+        provenance=Provenance(
+            albert_lab="0.1.0",
+            python="3.11.7",
+            packages={"torch": "2.13.0", "numpy": "2.4.6"},
+            platform="Linux",
+            processor="toy",
+            cores=2,
+            threads=2,
+            device="cpu",
+            devices=("cpu",),
+            precision="bf16",
+            jobs=1,
+            finished="2026-11-21",
+        ),
     )
 
 

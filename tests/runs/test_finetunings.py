@@ -12,7 +12,7 @@ from albert_lab.runs import run as runs
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.studies import execute, experiment, study
 from albert_lab.studies.experiment import from_overrides
-from albert_lab.studies.plan import plan_study
+from albert_lab.studies.plan import Plan, plan_study
 from albert_lab.tasks.records import read_record, record_file
 from albert_lab.training.evaluate import DivergedError
 
@@ -23,9 +23,13 @@ def planned(corpus, own_home, monkeypatch, runs_here):
     monkeypatch.setenv("ALBERT_LAB_TASKS", str(own_home / "data"))
     for name in ("mnli", "squad1"):
         toy_task(name, own_home / "data")
-    overrides = toy_overrides(corpus, "budget.value=1", "inter_sentence=none,sop")
-    experiment, rest = from_overrides(overrides)
-    plan = plan_study(experiment, rest, ["mnli", "squad1"])
+    return plan_on(corpus)
+
+
+def plan_on(corpus, *overrides) -> Plan:
+    """The plan of the second row of a sweep, whose first has the random weights."""
+    asked = toy_overrides(corpus, "budget.value=1", "inter_sentence=none,sop", *overrides)
+    plan = plan_study(*from_overrides(asked), ["mnli", "squad1"])
     return replace(plan, points=plan.points[1:])
 
 
@@ -44,12 +48,12 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(
     assert outcome.code == 1
     assert "train-v1.1.json" in outcome.failures[failure]
     assert states_of(planned) == ["trained"]
-    record = item.run.folder / results.RECORD
-    written = record.stat().st_mtime_ns, record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns
-    (point,) = study.collect(planned.updated(), outcome.failures, "albert-lab sweep", print).points
-    assert "squad1, seed 0" in point.failed_tasks
-    assert not point.reason
-    (run,) = study.collect(planned.updated(), {}, "", print).runs
+    kept = (item.run.folder / results.RECORD, record_file(item.run.folder, "mnli", 0))
+    written = [file.stat().st_mtime_ns for file in kept]
+    collected = study.collect(planned.updated(), outcome.failures, "albert-lab sweep", print)
+    assert "squad1, seed 0" in collected.points[0].failed_tasks
+    assert not collected.points[0].reason
+    (run,) = collected.runs
     score = run.scores["mnli"]
     assert (score.low or 1) < score.value < (score.high or 0), "in percent"
     assert "squad1" not in run.scores
@@ -57,10 +61,7 @@ def test_failures_of_tasks_are_recorded_and_only_missing_ones_are_trained(
     squad.write_text(whole)
     assert train(planned).code == 0, "what failed is tried again"
     assert states_of(planned) == ["done"]
-    assert written == (
-        record.stat().st_mtime_ns,
-        record_file(item.run.folder, "mnli", 0).stat().st_mtime_ns,
-    )
+    assert written == [file.stat().st_mtime_ns for file in kept]
 
     (run,) = study.collect(planned.updated(), {}, "", print).runs
     row = run.numbers
@@ -98,12 +99,7 @@ def test_the_fine_tunings_of_a_run_with_the_same_weights_are_taken_over(
     planned, corpus, monkeypatch
 ):
     assert train(planned).code == 0
-    overrides = toy_overrides(
-        corpus, "budget.value=1", "inter_sentence=none,sop", "evaluation.num_pairs=40"
-    )
-    experiment, rest = from_overrides(overrides)
-    plan = plan_study(experiment, rest, ["mnli", "squad1"])
-    plan = replace(plan, points=plan.points[1:])
+    plan = plan_on(corpus, "evaluation.num_pairs=40")
     assert states_of(plan) == ["unscored"]
     monkeypatch.setattr("albert_lab.tasks.finetune._Finetuning", diverge)
     monkeypatch.setattr("albert_lab.training.pretrain.Pretrainer", diverge)

@@ -150,8 +150,10 @@ def test_a_file_is_in_the_names_of_runs_unless_it_uses_measures_and_checks_alone
     assert bool(own_code.of_measures()) == scores
 
 
-def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(finished):
-    result = from_weights.layers_of(finished, silent)
+def test_the_layers_of_a_run_are_those_of_its_last_weights_and_are_measured_once(finished):
+    said: list[str] = []
+    result = from_weights.layers_of(finished, said.append)
+    assert any("measuring" in line for line in said)
     config = runs.read(finished).config
     tokenizer = load_model(find_tokenizer(config))
     train, dev = (
@@ -159,26 +161,18 @@ def test_the_layers_of_a_run_are_those_of_its_last_weights_on_its_held_out_set(f
     )
     model = PretrainingModel.from_config(config)
     checkpoint.load_weights(checkpoint.last_weights(finished / "checkpoint", finished.name), model)
-    batch = Evaluator(config, train, dev, tokenizer, {}, torch.device("cpu")).batch(catalog.MLM)
-    expected = measure_layers(
-        hidden_states_of(model.eval(), batch, config.evaluation.batch_size, torch.device("cpu")),
-        "files",
-    )
-    assert [layer.degrees for layer in result] == pytest.approx(
-        [change.degrees for change in expected], abs=1e-4
-    )
-    assert [layer.n for layer in result] == [change.n for change in expected]
+    cpu = torch.device("cpu")
+    batch = Evaluator(config, train, dev, tokenizer, {}, cpu).batch(catalog.MLM)
+    states = hidden_states_of(model.eval(), batch, config.evaluation.batch_size, cpu)
+    expected = measure_layers(states, "files")
+    for layer, change in zip(result, expected, strict=True):
+        assert layer.degrees == pytest.approx(change.degrees, abs=1e-4)
+        assert (layer.n, layer.corpus) == (change.n, "files")
     assert max(layer.n for layer in result) == batch.num_tokens
-    assert {layer.corpus for layer in result} == {"files"}
 
-
-def test_a_run_is_measured_once(finished):
-    said: list[str] = []
-    first = from_weights.layers_of(finished, said.append)
-    assert any("measuring" in line for line in said)
     (finished / "checkpoint").rename(finished / "gone")
     said.clear()
-    assert from_weights.layers_of(finished, said.append) == first
+    assert from_weights.layers_of(finished, said.append) == result
     assert said == []
     (finished / "layers.json").write_text("[]")
     with pytest.raises(DamagedFileError, match=r"layers\.json"):

@@ -42,30 +42,30 @@ def imported(run: runs.Run, missing: Sequence[str] = ()) -> runs.Run:
     return run
 
 
+def settings_on(corpus, *overrides) -> list[str]:
+    """Overrides for the toy corpus with the tokenizer of a run."""
+    return [text for text in toy_overrides(corpus, *overrides) if not text.startswith("tokenizer")]
+
+
 def planned(run, corpus, *overrides) -> Plan:
-    settings = [
-        text for text in toy_overrides(corpus, *overrides) if not text.startswith("tokenizer")
-    ]
-    return continued(run, settings)
+    start = f"start_from={run.name}"
+    return plan_study(toy_experiment(), [start, *settings_on(corpus, *overrides)], [])
 
 
-def continued(run, settings) -> Plan:
-    return plan_study(toy_experiment(), [f"start_from={run.name}", *settings], [])
+def weights_of(run: runs.Run) -> dict:
+    return load_file(max((run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
 
 
 def test_training_continues_from_an_imports_weights_and_leaves_it_unchanged(corpus, finished):
-    before = load_file(
-        max((imported(finished).folder / "checkpoint").glob("step-*")) / "model.safetensors"
-    )
-    (item,) = planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").points
+    before = weights_of(imported(finished))
+    plan = planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9")
+    (item,) = plan.points
     assert item.lineage[0].run == finished
-    assert planned(finished, corpus, "budget.value=3", "optimizer.learning_rate=1e-9").to_train == [
-        item
-    ]
+    assert plan.to_train == [item]
     record = trained(item.run)
     assert record.start_from == runs.StartFrom(run=finished.name, keep="weights")
     assert record.training.steps == 3
-    after = load_file(max((item.run.folder / "checkpoint").glob("step-*")) / "model.safetensors")
+    after = weights_of(item.run)
     assert max(abs(after[name] - tensor).max() for name, tensor in before.items()) < 1e-7
     assert states.state(finished.folder) == "imported"
 
@@ -81,53 +81,37 @@ def test_a_study_of_an_encoder_names_it_and_has_random_weights_beside_its_first_
 def test_a_continued_run_keeps_shape_and_tokenizer_and_takes_overrides(corpus, finished):
     (item,) = planned(finished, corpus, "batch_size=2", "seed=3").points
     config = item.run.config
-    assert (config.model, config.sharing, config.embedding_size) == (
-        finished.config.model,
-        finished.config.sharing,
-        finished.config.embedding_size,
-    )
-    assert config.tokenizer == finished.config.tokenizer
+    for key in ("model", "sharing", "embedding_size", "tokenizer", "dropout"):
+        assert getattr(config, key) == getattr(finished.config, key)
     assert item.run.evaluation_set == finished.evaluation_set
-    assert config.dropout == 0.1
     assert (config.batch_size, config.seed) == (2, 3)
 
 
 def test_a_continued_run_holds_out_what_the_other_one_did(corpus, own_home, tmp_path):
     run = ended(corpus, "corpus.dev_share=0.15")
-    text = [
-        override
-        for override in toy_overrides(corpus, "budget.value=2")
-        if not override.startswith(("corpus.dev", "tokenizer"))
-    ]
-    assert continued(run, text).points[0].run.config.corpus.dev_share == 0.15
-    elsewhere = [
-        f"{override}/." if override.startswith("corpus.path=") else override for override in text
-    ]
-    assert continued(run, elsewhere).points[0].run.config.corpus.dev_share == 0.15
-    other = [f"corpus.path={write_corpus(tmp_path, seed=5)}", "inter_sentence.random_share=0.3"]
-    config = (
-        continued(run, [*(item for item in text if "corpus.path" not in item), *other])
-        .points[0]
-        .run.config
-    )
-    assert (config.corpus.dev_share, config.inter_sentence.random_share) == (0.15, 0.3)
+
+    def continued(text, *overrides):
+        asked = [item for item in settings_on(text) if not item.startswith("corpus.dev")]
+        start = [f"start_from={run.name}", *asked, "budget.value=2", *overrides]
+        return plan_study(toy_experiment(), start, []).points[0].run.config
+
+    other = write_corpus(tmp_path, seed=5)
+    for text in (corpus, f"{corpus}/.", other):
+        assert continued(text).corpus.dev_share == 0.15
+    assert continued(other, "inter_sentence.random_share=0.3").inter_sentence.random_share == 0.3
 
 
 def test_settings_of_a_study_and_of_its_labels_win_over_those_of_the_run(corpus, finished):
-    grid = {
-        "variant": {
-            "a": ["inter_sentence=none", "budget.value=3"],
-            "b": ["inter_sentence=sop", "budget.value=4"],
-        }
-    }
-    content = {"fixed": ["dropout=0.3"], "start_from": finished.name}
-    wrong = {"variant": {"a": ["model.hidden_size=96", "budget.value=3"]}}
-    settings = [text for text in toy_overrides(corpus) if not text.startswith("tokenizer")]
-    own = toy_experiment(**content, grid=grid)
-    (point,) = plan_study(own, ["variant=b", *settings], []).points
-    assert (point.run.config.inter_sentence.name, point.run.config.dropout) == ("sop", 0.3)
+    def of_label_b(*settings):
+        grid = {"variant": {"a": ["inter_sentence=none"], "b": settings}}
+        content = {"fixed": ["dropout=0.3"], "start_from": finished.name, "grid": grid}
+        asked = ["variant=b", *settings_on(corpus)]
+        return plan_study(toy_experiment(**content), asked, []).points[0].run.config
+
+    config = of_label_b("inter_sentence=sop", "budget.value=4")
+    assert (config.inter_sentence.name, config.dropout) == ("sop", 0.3)
     with pytest.raises(ConfigError, match="hidden_size"):
-        plan_study(toy_experiment(**content, grid=wrong), settings, [])
+        of_label_b("model.hidden_size=96")
 
 
 def test_on_other_text_the_tokenizer_of_the_weights_is_kept(finished, tmp_path):
@@ -188,24 +172,15 @@ def test_heads_that_a_start_lacks_are_neither_scored_nor_exported_before_they_ar
 
 
 def test_rows_of_a_table_of_the_paper_are_shapes_of_the_encoder(corpus, finished):
-    def shapes(table: str, *overrides: str) -> set[tuple[int, str, int]]:
-        settings = [
-            text
-            for text in toy_overrides(corpus, "seed=0", *overrides)
-            if not text.startswith("tokenizer")
-        ]
-        points = plan_study(named(table), [f"start_from={finished.name}", *settings], []).points
-        return {
-            (x.config.embedding_size, x.config.sharing.name, x.config.model.num_layers)
-            for x in points
-        }
+    def shapes(table: str) -> set[tuple[int, str, int]]:
+        asked = [f"start_from={finished.name}", *settings_on(corpus, "seed=0")]
+        configs = [point.config for point in plan_study(named(table), asked, []).points]
+        return {(of.embedding_size, of.sharing.name, of.model.num_layers) for of in configs}
 
-    hidden_size = finished.config.model.hidden_size
-    sizes = {hidden_size, hidden_size // 6}
     names = ("all-shared", "shared-attention", "shared-ffn", "not-shared")
-    assert shapes("sharing") == {(size, name, 2) for size in sizes for name in names}
-    assert {layers for _, _, layers in shapes("depth")} == {1, 2, 3, 4, 5, 6}
-    assert {(size, name) for size, name, _ in shapes("depth")} == {(8, "all-shared")}
+    assert finished.config.model.hidden_size == 48
+    assert shapes("sharing") == {(size, name, 2) for size in (48, 8) for name in names}
+    assert shapes("depth") == {(8, "all-shared", layers) for layers in range(1, 7)}
     assert shapes("sop-vs-nsp") == {(8, "all-shared", 2)}
 
 

@@ -71,19 +71,13 @@ def test_a_row_of_several_tables_is_one_run(scale):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_models_of_tables_9_and_10_are_one_training_at_two_thirds_and_at_its_end(
-    scale,
-):
+def test_the_models_of_tables_9_and_10_are_one_training_at_two_thirds_and_at_its_end(scale):
     first, last = points_of("glue", scale)
     assert (last.parent, last.keep) == (first, "training")
     steps = [point.config.budget.value * point.config.budget.stop_at for point in (first, last)]
     assert steps[1] % load([f"scale={scale}"]).budget.value == 0
-    assert [round(step) for step in steps] == [round(steps[1] * 2 / 3), steps[1]]
-    assert {point.config.dropout for point in (first, last)} == {0}
-    assert run_of("glue", scale, training="ALBERT (1.5M)") == run_of(
-        "squad-race", scale, training="ALBERT (1.5M)"
-    )
-    assert experiment.named("glue").finetuning_seeds == (0, 1, 2, 3, 4)
+    assert round(steps[0]) == round(steps[1] * 2 / 3)
+    assert points_of("squad-race", scale) == [first, last]
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -178,44 +178,35 @@ def test_a_dry_run_counts_shared_runs_once_and_arms_for_their_own_part(corpus, o
 # Execution
 
 
-def test_a_child_is_started_only_after_its_parent_was_trained(tmp_path, monkeypatch):
-    folders = {
-        name: tmp_path / name for name in ("trunk", "arm", "other", "bad", "orphan", "grandchild")
-    }
-    said: list[tuple[str, str]] = []
-    popen = subprocess.Popen
+# Notes its start and its end, and leaves a record unless it is not to be trained.
+WORKER = """
+import pathlib, sys, time
+folder, code = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+with open(folder.parent / "said", "a", buffering=1) as said:
+    print("begin", folder.name, file=said)
+    time.sleep(0.2)
+    (folder / "results.json").touch() if folder.name != "bad" else None
+    print("end", folder.name, file=said)
+sys.exit(code)
+"""
 
-    def begin(command, **_):
-        (name,) = command
-        said.append(("begin", name))
-        record = (
-            "" if name == "bad" else f"open({str(folders[name] / results.RECORD)!r}, 'w').close(); "
-        )
-        failed = name in ("bad", "trunk")  # of the trunk, a fine-tuning
-        return popen(
-            [
-                sys.executable,
-                "-S",
-                "-c",
-                f"import time; time.sleep(0.2); {record}exit({int(failed)})",
-            ]
-        )
 
-    def end(job, _code):
-        said.append(("end", job.folder.name))
-
-    monkeypatch.setattr(children.subprocess, "Popen", begin)
+def test_a_child_is_started_only_after_its_parent_was_trained(tmp_path):
     parents = {"arm": "trunk", "orphan": "bad", "grandchild": "orphan"}
-    for folder in folders.values():
+    failed = ("bad", "trunk")  # of the trunk, a fine-tuning
+    jobs = []
+    for name in ("arm", "grandchild", "orphan", "trunk", "bad", "other"):
+        folder = tmp_path / name
         folder.mkdir()
-    order = ("arm", "grandchild", "orphan", "trunk", "bad", "other")
-    planned_jobs = [
-        Job(folders[name], [name], folders.get(parents.get(name, ""))) for name in order
-    ]
-    assert children.launch(planned_jobs, 3, end) == 0
-    assert {name for what, name in said[:3] if what == "begin"} == {"trunk", "bad", "other"}
-    assert said.index(("begin", "arm")) > said.index(("end", "trunk"))
-    assert len([what for what, _ in said if what == "begin"]) == 4
+        command = [sys.executable, "-S", "-c", WORKER, str(folder), str(int(name in failed))]
+        parent = tmp_path / parents[name] if name in parents else None
+        jobs.append(Job(folder, command, parent))
+    assert children.launch(jobs, 3, lambda *_: None) == 0
+    said = (tmp_path / "said").read_text().splitlines()
+    begun = [line.split()[1] for line in said if line.startswith("begin")]
+    assert {*begun[:3]} == {"trunk", "bad", "other"}
+    assert begun[3:] == ["arm"]
+    assert said.index("begin arm") > said.index("end trunk")
 
 
 def test_children_of_a_run_that_failed_are_missing_with_that_reason(corpus, own_home, runs_here):
