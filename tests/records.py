@@ -103,11 +103,11 @@ def toy_curve_point(step: int, **numbers: float | None) -> CurvePoint:
     return {"step": step, "training_seconds": step / 50, **numbers}
 
 
-def toy_layer(layer: int, token: str, **numbers: float) -> Layer:
+def toy_layer(layer: int, **numbers: float) -> Layer:
     """What one layer changes, over 1,200 tokens."""
     rest = dict.fromkeys(("l2_distance", "cosine_similarity", "degrees"), 1.0)
     return Layer.model_validate(
-        {"corpus": "sotu", "layer": layer, "token": token, "n": 1200} | rest | numbers
+        {"corpus": "sotu", "layer": layer, "token": "mean", "n": 1200} | rest | numbers
     )
 
 

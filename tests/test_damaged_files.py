@@ -69,9 +69,8 @@ def run_folder(isolated_home, tmp_path_factory) -> Path:
 
 STEPS = [{"event": "training", "step": step, "share": step / 9, "loss": 5.0} for step in range(9)]
 LAYERS = [
-    {"corpus": "files", "layer": layer, "token": token, "n": 9}
+    {"corpus": "files", "layer": layer, "token": "mean", "n": 9}
     | dict.fromkeys(("l2_distance", "cosine_similarity", "degrees"), 0.5)
-    for token in ("cls", "mean")
     for layer in range(3)
 ]
 # Of a run: the content of each file, and what reads it; None stands for the file that the folder

@@ -153,9 +153,8 @@ def _layers(row: int, seed: int) -> tuple[Layer, ...]:
     return tuple(
         toy_layer(
             layer,
-            token,
             l2_distance=4.0 / layer + row + 0.1 * seed,
             degrees=30.0 / layer + 5 * row + seed,
         )
-        for token, layer in product(("cls", "mean"), range(1, 5))
+        for layer in range(1, 5)
     )

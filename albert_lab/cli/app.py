@@ -28,7 +28,6 @@ EXIT_CODES = (
 _TEXT_ONLY = re.compile("[\n\t\ud800-\udfff]")
 _MOST_DIGITS = 4  # of the columns and lines of a terminal
 OPTIONS = "--include FILE.py, --conf FOLDER, --version, -h"
-FIRST = ("pretrain", "sop-vs-nsp", "sweep", "report")  # of the help: what new users need
 
 
 class _Grouped(TyperGroup):
@@ -58,9 +57,10 @@ class _Grouped(TyperGroup):
         formatter.write("\n".join([*lines, *textwrap.wrap(EXIT_CODES, max(40, width))]) + "\n")
 
     def list_commands(self, ctx: Any) -> list[str]:
-        names = [name for name in self.commands if name not in FIRST]
-        panel = {name: getattr(self.commands[name], "rich_help_panel", None) for name in names}
-        return [*FIRST, *sorted(names, key=lambda name: PANELS.index(panel[name]))]
+        panel = {
+            name: getattr(self.commands[name], "rich_help_panel", "") for name in self.commands
+        }
+        return sorted(panel, key=lambda name: PANELS.index(panel[name]))
 
 
 app = typer.Typer(

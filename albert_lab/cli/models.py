@@ -1,6 +1,7 @@
 """Commands on configurations and single models: show, count, export, import."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -37,30 +38,24 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
     for point in expand(values_of):
         config = compose({key: values_of[key][text] for key, text in point.items()})
         counts = count(config)
-        label = " ".join(f"{key}={point[key]}" for key in swept)
         one_model = f"{config.model.name} E={config.embedding_size} {config.sharing.name}"
-        rows.append(
-            {
-                "configuration": label or one_model,
-                "embeddings": counts.embeddings,
-                "layers": counts.layers,
-                "pooler": counts.pooler,
-                "heads": counts.heads,
-                "total": counts.total,
-                "training FLOPs": round(counts.training_flops),
-                "inference FLOPs": round(counts.inference_flops),
-            }
-        )
+        label = " ".join(f"{key}={point[key]}" for key in swept) or one_model
+        rows.append({"configuration": label, "total": counts.total} | asdict(counts))
     if as_json:
         to_stdout(json.dumps(rows, indent=2))
         return
-    headings = [key.replace(" ", "\n") for key in rows[0]]
-    formats = ("", *[","] * 5, ".2e", ".2e")  # FLOPs by three digits: three rows fit 100 columns
-    lines = [[*map(format, row.values(), formats)] for row in rows]
-    aligned = ("left", *["right"] * (len(headings) - 1))
+    lines = [[heading.replace("_", "\n") for heading in rows[0]]]
+    for row in rows:
+        label, *numbers = row.values()
+        lines.append([label, *map(_in_digits, numbers)])
+    aligned = ("left", *["right"] * (len(rows[0]) - 1))
     # headings as a row, which tabulate does not pad
-    table = tabulate([headings, *lines], tablefmt="plain", disable_numparse=True, colalign=aligned)
-    to_stdout(table)
+    to_stdout(tabulate(lines, tablefmt="plain", disable_numparse=True, colalign=aligned))
+
+
+def _in_digits(number: float) -> str:
+    """A count in full, FLOPs by three digits, so that three rows fit 100 columns."""
+    return f"{number:.2e}" if isinstance(number, float) else f"{number:,}"
 
 
 @config_app.command(

@@ -50,10 +50,6 @@ def report(
     from albert_lab.report import scoreboard
     from albert_lab.studies import study
 
-    if latex and publish:
-        raise ConfigError(
-            "--latex writes beside a report, and --publish copies it: give one of them"
-        )
     for folder in folders:  # nothing is written if one of them is no report
         if latex or publish or not scoreboard.holds_reports(folder):
             study.read(folder)

@@ -56,7 +56,7 @@ def _read_seeds(text: str) -> tuple[int, ...]:
         return TypeAdapter(seeds).validate_python(text.split(","))
     except ValidationError as error:
         raise ConfigError(
-            f"--seeds {text}: different whole numbers below {SEEDS} with commas between, as in 0,1,2"
+            f"--seeds {text}: different whole numbers below {SEEDS}, as in 0,1,2"
         ) from error
 
 

@@ -18,7 +18,6 @@ from albert_lab.figures.drawing import Look
 from albert_lab.runs.reported import AVERAGE
 from albert_lab.studies.claims import AXIS_NAMES, number_in
 from albert_lab.studies.experiment import PaperFigure
-from albert_lab.training.layers import TOKEN
 
 MOST_PANELS = 3
 PARAMETERS = "parameters (millions)"
@@ -166,7 +165,6 @@ def draw_layers(
     """Figure 1 of a table of layers with the columns row, layer, token, l2_distance and degrees, a
     line a row.
     """
-    layers = layers[layers["token"] == TOKEN]
     figure, panels = drawing.sheet(4 if paper else 2)
     for place, (metric, words) in enumerate(LAYERS.items()):
         for row, look in looks.items():

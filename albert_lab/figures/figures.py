@@ -20,7 +20,7 @@ from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
 from albert_lab.studies import experiment as experiments
 from albert_lab.studies import study as studies
-from albert_lab.training.layers import TOKEN, Layer
+from albert_lab.training.layers import Layer
 
 LAYERS, LAYERS_TABLE = "layer-similarity", "layers.csv"
 MAKER = "`albert-lab layer-similarity` trains the rows of the paper's Figure 1"
@@ -141,8 +141,8 @@ def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) ->
     rows: dict[str, Sequence[Layer]] = {}
     for run, layers in sources:
         name = titles[run] if run in titles and shared[titles[run]] == 1 else run
-        mean = next(layer for layer in layers if layer.token == TOKEN)
-        known = rows.setdefault(f"{name} (n = {mean.n:,} tokens of {mean.corpus})", layers)
+        row = f"{name} (n = {layers[0].n:,} tokens of {layers[0].corpus})"
+        known = rows.setdefault(row, layers)
         before, now = (sum(layer.degrees for layer in of) for of in (known, layers))
         # A report has ten digits of its runs' numbers.
         if not math.isclose(before, now, rel_tol=1e-6):

@@ -2,6 +2,7 @@
 reason, two paths.
 """
 
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from rich.text import Text
 from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.verdict import Effect, Form
 from albert_lab.messages import counted, printable
 from albert_lab.report import numbers, wording
 from albert_lab.report.report import PAGE, REPORT
@@ -74,17 +76,16 @@ def compared(a: Analysis, b: Analysis, table: pd.DataFrame) -> str:
     known = [name for name in a.metrics if name in table.index.get_level_values("metric")]
     for metric in [name for name in known if name in a.main and name in b.main] or known:
         unit = a.unit(metric)
-        points = unit.replace("%", "points")
         for row in (row for row in a.rows if (metric, row) in table.index):
             line = table.loc[(metric, row)]
             means = [numbers.value(line[mean], unit) for mean in ("mean_a", "mean_b")]
-            ends = [numbers.value(line[end], points) for end in ("low", "high")]
-            interval = "" if numbers.MISSING in ends else f"[{', '.join(ends)}]"
-            sign = "+" if line["difference"] > 0 else ""
-            difference = f"{sign}{numbers.value(line['difference'], points)} {points}"
+            value, low, high = line[["difference", "low", "high"]].tolist()
+            effect = Effect(
+                metric, Form.DIFFERENCE, (), -math.inf, math.inf, value, low, high, paper=math.nan
+            )
             heading = f"{a.heading(metric)} {unit}"
-            lines.append([heading, printable(row), *means, difference, interval])
-    header = ["score", "row", "A", "B", "B − A", "95 % interval"]
+            lines.append([heading, printable(row), *means, numbers.effect(effect, unit)])
+    header = ["score", "row", "A", "B", "B − A, 95 % interval"]
     text = tabulate(lines[: LINES - 3], header, tablefmt="simple", disable_numparse=True)
     hidden = len(lines) - LINES + 3
     return f"{text}\n{hidden} more with --json" if hidden > 0 else text

@@ -3,7 +3,6 @@ report at the end.
 """
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -42,7 +41,7 @@ def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
         command = shlex.join(["albert-lab", *sys.argv[1:]])
         analysis = report.write_of(plan, outcome.failures, command)
     for name, reason in outcome.failures.items():
-        to_stderr(f"FAILED {_titled(name, plan)}: {_titled(reason, plan)}")
+        to_stderr(f"FAILED {name}: {reason}")
     if watch and outcome.failures:
         to_stderr(f"all lines: {watch.log}")
     if outcome.code in (INTERRUPTED, STOPPED):
@@ -109,12 +108,3 @@ def _watched(plan: Plan) -> list[live.WatchedRun]:
             )
         )
     return watched
-
-
-def _titled(text: str, plan: Plan) -> str:
-    """A text with rows and seeds in place of the names of runs, except in paths."""
-    for name, item in plan.family.items():
-        text = re.sub(
-            rf"(?<![\w/]){re.escape(name)}(?![\w/])", lambda _, title=item.title: title, text
-        )
-    return text

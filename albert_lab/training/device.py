@@ -18,7 +18,7 @@ from torch import Tensor
 from albert_lab.config.schema import RunConfig
 from albert_lab.data.batches import Batch
 from albert_lab.errors import ConfigError
-from albert_lab.machine import ALONE, Rank, gpus
+from albert_lab.machine import ALONE, Rank
 from albert_lab.model.counts import count
 
 Tensors = dict[str, Tensor | None]
@@ -80,20 +80,15 @@ def autocast(precision: str, device: torch.device) -> Callable[[], AbstractConte
 
 
 def check_memory(config: RunConfig) -> None:
-    """Check that main memory has room for the least that training takes.
-
-    That is a batch or a held-out set, and the weights, on a CPU with gradients and a moment, in
-    float32.
+    """Check that main memory has room for the least that training takes: the weights, and a batch
+    or a held-out set.
 
     Raises:
         ConfigError: memory is too small; names both numbers.
     """
-    machine = config.machine
-    on_cpu = machine.device == "cpu" or (machine.device == "auto" and not gpus())
-    sequences = max(
-        config.batch_size, config.evaluation.num_pairs, config.evaluation.num_probe_pairs
-    )
-    needed = _FLOAT32_BYTES * count(config).total * (3 * machine.processes if on_cpu else 1)
+    evaluation = config.evaluation
+    sequences = max(config.batch_size, evaluation.num_pairs, evaluation.num_probe_pairs)
+    needed = _FLOAT32_BYTES * count(config).total
     needed += sequences * config.max_sequence_length * _LOADED_BYTES_PER_TOKEN
     if needed > (total := psutil.virtual_memory().total):
         raise ConfigError(

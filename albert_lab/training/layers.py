@@ -25,20 +25,18 @@ LAYER_NUMBERS = (
     "mean_rms_change",
     "mean_degrees",
 )
-TOKEN = "mean"  # the choice of tokens: the mean over all real ones, which varies less than [CLS]
 
 
 class Layer(Record, extra="ignore"):  # records from before have standard deviations
     """The change of n tokens of a corpus by one layer (the first is 1): means over the tokens.
 
-    token is `mean` (all real tokens, including the first); older records also have `cls` (the first
-    token of each sequence). degrees is the mean of the angles, which is not the angle of the mean
-    cosine.
+    token is `mean`: of all real ones, which varies less than the first. degrees is the mean of the
+    angles, which is not the angle of the mean cosine.
     """
 
     corpus: str
     layer: int
-    token: Literal["mean", "cls"]
+    token: Literal["mean"]
     l2_distance: float
     cosine_similarity: float
     degrees: float
@@ -46,7 +44,7 @@ class Layer(Record, extra="ignore"):  # records from before have standard deviat
 
 
 def layer_numbers(layers: Sequence[Layer], hidden_size: int) -> dict[str, float]:
-    """Summaries of the layers of a run (LAYER_NUMBERS), for the mean over tokens; empty if not
+    """Summaries of the layers of a run (LAYER_NUMBERS); empty if not
     measured.
 
     Roughness is the mean change between consecutive layers (of the L2 distance, or of the angle)
@@ -56,12 +54,11 @@ def layer_numbers(layers: Sequence[Layer], hidden_size: int) -> dict[str, float]
     as that root, so a rotation by one degree is about 0.0175. mean_rms_change and mean_degrees are
     the means of all layers.
     """
-    ours = sorted(
-        (layer for layer in layers if layer.token == TOKEN), key=lambda layer: layer.layer
-    )
-    if not ours:
+    if not layers:
         return {}
-    distances, degrees = [layer.l2_distance for layer in ours], [layer.degrees for layer in ours]
+    ours = sorted(layers, key=lambda layer: layer.layer)
+    distances = [layer.l2_distance for layer in ours]
+    degrees = [layer.degrees for layer in ours]
     changes = [distance / math.sqrt(hidden_size) for distance in distances]
     numbers = {
         "l2_roughness": _roughness(distances),
@@ -112,7 +109,7 @@ def measure_layers(
             Layer(
                 corpus=corpus,
                 layer=layer,
-                token=TOKEN,
+                token="mean",
                 l2_distance=distance,
                 cosine_similarity=cosine,
                 degrees=degrees,

@@ -104,7 +104,7 @@ class Lamb(PlainOptimizer):
             torch._foreach_add_(parameters, updates, alpha=-group["lr"])
 
 
-class Muon(PlainOptimizer):
+class Muon(PlainAdamW):
     """Orthogonalised momentum for groups with the keys `momentum` and `newton_schulz_steps`; AdamW
     for other groups.
 
@@ -117,25 +117,16 @@ class Muon(PlainOptimizer):
     2502.16982.
     """
 
-    def __init__(
-        self, groups: list[Group], *, lr: float, weight_decay: float, **options: Any
-    ) -> None:
-        """Takes the options of AdamW."""
-        super().__init__(groups, {"lr": lr, "weight_decay": weight_decay})
-        self._adamw = PlainAdamW(self._others(), lr=lr, weight_decay=weight_decay, **options)
-
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        self._adamw.param_groups = self._others()  # load_state_dict() replaces both
-        self._adamw.state = self.state
-        self._adamw.step()
-        for group in self.param_groups:
+        groups = self.param_groups
+        self.param_groups = [group for group in groups if "momentum" not in group]
+        super().step()
+        self.param_groups = groups
+        for group in groups:
             matrices, gradients = _with_gradients(group)
             if "momentum" in group and matrices:
                 self._update(matrices, gradients, group)
-
-    def _others(self) -> list[Group]:
-        return [group for group in self.param_groups if "momentum" not in group]
 
     def _update(self, matrices: list[Tensor], gradients: list[Tensor], group: Group) -> None:
         means = _moments(self, matrices, "momentum_buffer")

@@ -112,7 +112,7 @@ def test_random_weights_of_a_row_are_a_row_of_their_own():
 def test_curves_and_layers_are_lines():
     curve = (toy_curve_point(6, sop_accuracy=55.0, sop_accuracy_n=768, sop_loss=0.7),)
     run = toy_run("one", 0, {"sop_accuracy": scored(60)})
-    run = run.model_copy(update={"curve": curve, "layers": (toy_layer(1, "mean"),)})
+    run = run.model_copy(update={"curve": curve, "layers": (toy_layer(1),)})
     found = frame(study(run, points=[point("all-shared", "64", 0, "one")]))
     of_sop = found.curves.query("metric == 'sop_accuracy'")
     assert of_sop[["step", "value", "n"]].values.tolist() == [[6, 55, 768], [12, 60, 2000]]

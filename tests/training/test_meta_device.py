@@ -18,13 +18,12 @@ from toy_training import pretrainer
 from albert_lab.measures.catalog import of_kind
 from albert_lab.measures.measure import PairMeasure
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.tasks import finetune
 from albert_lab.tasks.batches import training_items
 from albert_lab.tasks.finetune import build_optimizer as task_optimizer
 from albert_lab.tasks.finetune import take_step
 from albert_lab.tasks.kind import load_kind
 from albert_lab.tasks.model import build_model
-from albert_lab.training import evaluate, optimizer
+from albert_lab.training import evaluate
 from albert_lab.training.device import inputs_of
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.step import Step
@@ -35,10 +34,10 @@ META = torch.device("meta")
 @pytest.fixture(autouse=True)
 def no_fused_adamw(monkeypatch):
     """The meta device has no fused AdamW."""
-    for module in (finetune, optimizer):
-        monkeypatch.setattr(
-            module, "PlainAdamW", lambda *args, fused, **options: AdamW(*args, **options)
-        )
+    begin = AdamW.__init__
+    monkeypatch.setattr(
+        AdamW, "__init__", lambda adamw, *args, fused, **options: begin(adamw, *args, **options)
+    )
 
 
 def on_meta(config):
