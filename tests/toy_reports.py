@@ -11,7 +11,7 @@ from records import toy_column, toy_curve_point, toy_finetuning, toy_layer, toy_
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
-from albert_lab.runs.reported import ReportedRun
+from albert_lab.runs.reported import CurvePoint, ReportedRun
 from albert_lab.score import wilson
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
@@ -56,42 +56,37 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, *, full: bool = 
             "steps": 100 * CURVE_POINTS,
             "training_seconds": 2.0 * CURVE_POINTS,
             "total_seconds": 9.5,
+            "tokens_per_second": 3000.0 + 500 * row + 50 * seed,
         }
-        training |= {"tokens_per_second": 3000.0 + 500 * row + 50 * seed}
-        training = record.training.model_copy(update=training)
-        parameters = record.parameters | {"total": 31_000 * (row + 1)}
-        record = record.model_copy(update={"training": training, "parameters": parameters})
+        changes = {
+            "training": record.training.model_copy(update=training),
+            "parameters": record.parameters | {"total": 31_000 * (row + 1)},
+        }
         available = [
             task for name, task in tasks.items() if not point.failed_tasks.startswith(name)
         ]
-        curve = []
-        for step in range(1, CURVE_POINTS + 1):
-            share = step / CURVE_POINTS
-            content = {
-                "share": share,
-                "mlm_accuracy_n": 150,
-                "nsp_accuracy_n": 32,
-                "sop_accuracy_n": 32,
-            }
-            content |= {
-                "mlm_accuracy": mlm * share,
-                "nsp_accuracy": 50.0,
-                "sop_accuracy": 50 + 10 * share,
-            }
-            content |= {
-                "mlm_loss": 6.0 - 2 * share,
-                "nsp_loss": 0.7,
-                "sop_loss": 0.7 - 0.05 * share,
-            }
-            curve.append(toy_curve_point(100 * step, **content))
         columns = tuple(
             toy_column(_finetuning(point.run, task, 7 * row + 3 * number, row + 2 * seed + number))
             for number, task in enumerate(available)
         )
         layers = _layers(row, seed) if "layer-similarity" in asked.figures else ()
-        runs.append(ReportedRun(record=record, columns=columns, curve=tuple(curve), layers=layers))
+        record = record.model_copy(update=changes)
+        runs.append(ReportedRun(record=record, columns=columns, curve=_curve(mlm), layers=layers))
     studies.write(folder, Study(asked, points, runs))
     return folder
+
+
+def _curve(mlm: float) -> tuple[CurvePoint, ...]:
+    """Evaluations that rise to an accuracy."""
+    points = []
+    for place in range(1, CURVE_POINTS + 1):
+        share = place / CURVE_POINTS
+        numbers = {"share": share, "mlm_accuracy_n": 150, "nsp_accuracy_n": 32}
+        numbers |= {"sop_accuracy_n": 32, "mlm_accuracy": mlm * share, "nsp_accuracy": 50.0}
+        numbers |= {"sop_accuracy": 50 + 10 * share, "mlm_loss": 6.0 - 2 * share}
+        numbers |= {"nsp_loss": 0.7, "sop_loss": 0.7 - 0.05 * share}
+        points.append(toy_curve_point(100 * place, **numbers))
+    return tuple(points)
 
 
 def compose_figure(draw: Callable[[], Figure | None], *files: Path) -> Figure | None:

@@ -58,11 +58,13 @@ def test_a_row_is_named_by_the_labels_that_differ_with_the_values_that_were_run(
     assert tables.row({"dropout": "0.1"}) is None
 
 
-def test_rows_of_other_labels_and_one_value_are_told_apart():
+def test_rows_have_distinct_names_whatever_their_labels_are():
     asked = [point("all-shared", label, 0, label) for label in ("12", "64")]
-    asked += [asked[0].model_copy(update={"labels": asked[0].labels | {"dropout": "0"}})]
+    labels = [("x, y", "z"), ("x", "y, z"), ("x", "random weights")]
+    asked += [point(*row, 0, f"run{place}") for place, row in enumerate(labels)]
     names = frame(study(points=asked)).rows["row"].tolist()
-    assert len(set(names)) == 3
+    assert names[:2] == ["all-shared, E=12", "all-shared, E=12 (2)"]
+    assert names[2:] == ["x, y, z", "x, y, z (2)", "“x, random weights”"]
 
 
 def test_a_line_is_a_number_with_what_belongs_to_it(tables):

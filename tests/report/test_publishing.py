@@ -8,13 +8,12 @@ import pandas as pd
 import pytest
 from toy_reports import toy_report
 
-from albert_lab.analysis.frame import as_csv, frame
+from albert_lab.analysis.frame import as_csv
 from albert_lab.errors import ConfigError
 from albert_lab.report import report
 from albert_lab.report.scoreboard import publish
 from albert_lab.studies import experiment
 from albert_lab.studies import study as studies
-from albert_lab.studies.experiment import Experiment
 
 PLACE = Path("smoke-sotu", "sharing")
 MINE = ("mine.csv", "mine.html", "paper.tex", "other.png", "runs/mine.json", "runs/mine.txt")
@@ -115,19 +114,3 @@ def test_a_study_of_other_rows_than_its_runs_is_refused(made, tmp_path, changes,
     (folder / studies.STUDY).write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=problem):
         studies.read(folder)
-
-
-def test_rows_have_distinct_names_whatever_their_labels_are():
-    labels = [{"a": "x, y", "b": "z"}, {"a": "x", "b": "y, z"}, {"a": "x", "b": "random weights"}]
-    same = {"seed": 0, "scale": "smoke", "corpus": "sotu", "command": ""}
-    points = [
-        studies.StudyPoint.model_validate(
-            {"labels": row, "values": row, "run": f"run{place}", **same}
-        )
-        for place, row in enumerate(labels)
-    ]
-    asked = Experiment.model_validate(
-        {"name": "own", "title": "Mine", "source": "own", "grid": {"a": {"x": "1"}}}
-    )
-    rows = frame(studies.Study(asked, points, ())).rows["row"]
-    assert list(rows) == ["x, y, z", "x, y, z (2)", "“x, random weights”"]

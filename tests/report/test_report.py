@@ -9,7 +9,6 @@ from toy_reports import toy_report
 
 from albert_lab.analysis import analysis
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.analysis.frame import Frame, frame
 from albert_lab.analysis.verdict import Outcome
 from albert_lab.report import latex, markdown, notes, report, tables
 from albert_lab.report.numbers import value
@@ -21,8 +20,14 @@ from albert_lab.studies.claims import Kind
 GOLDEN = Path(__file__).with_name("golden")
 
 
-def analysed(tmp_path: Path, name: str) -> Analysis:
-    return analysis.read(toy_report(tmp_path / name, experiment.named(name), 3))
+def analysed(tmp_path: Path, name: str, seeds: int = 3) -> Analysis:
+    return analysis.read(toy_report(tmp_path / name, experiment.named(name), seeds))
+
+
+def asking(result: Analysis, **changes: object) -> Analysis:
+    """The same numbers with another experiment."""
+    asked = result.experiment.model_copy(update=changes)
+    return Analysis(replace(result.study, experiment=asked), result.frame)
 
 
 @pytest.mark.parametrize("name", [file.stem for file in experiment.files()])
@@ -101,31 +106,25 @@ def test_the_answer_is_the_first_whose_claims_are_decided_so_and_one_seed_makes_
             replace(verdict, outcome=wanted.get(verdict.claim.short, Outcome.UNDECIDED))
             for verdict in result.verdicts
         ]
-        decided = Analysis(result.study, result.frame)
+        decided = asking(result)
         decided.__dict__["verdicts"] = verdicts
         assert answer(decided) == known.say
-    single = analysis.read(toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 1))
+    single = analysed(tmp_path, "sop-vs-nsp", 1)
     assert answer(single) not in [known.say for known in single.experiment.answers]
 
 
 def test_a_sweep_with_tasks_is_answered_by_the_first_or_says_that_it_does_not_count(full):
     _, result = full("sop-vs-nsp")
     sweep, _ = experiment.from_overrides(["dropout=0,0.1"])
-    asked = result.experiment.model_copy(
-        update={"columns": sweep.columns, "claims": (), "answers": ()}
-    )
-    by_task = Analysis(replace(result.study, experiment=asked), result.frame)
-    assert re.match(
-        r"\S+ does not count: rows are not clearly above random weights", answer(by_task)
-    )
+    by_task = asking(result, columns=sweep.columns, claims=(), answers=())
+    assert re.match(r"\S+ does not count: rows are not clearly above random", answer(by_task))
     by_task.__dict__["summary"] = by_task.summary.assign(counts=True)
     heading = answer(by_task).split(" is ")[0]
     assert heading in [by_task.heading(task) for task in result.frame.tasks]
     # A part of a task's score is no task that the command named.
     tasks = [*result.frame.tasks.values()]
-    asked = asked.model_copy(update={"columns": tasks})
     with_part = replace(result.frame, tasks={**result.frame.tasks, "mlm_accuracy": tasks[0]})
-    by_score = Analysis(replace(result.study, experiment=asked), with_part)
+    by_score = replace(asking(by_task, columns=tasks), frame=with_part)
     assert answer(by_score).split(" is ")[0] in [by_score.heading(task) for task in tasks]
 
 
@@ -134,8 +133,7 @@ def test_a_study_without_answers_says_what_holds(full):
     outcomes = {"order is learnt": Outcome.SUPPORTED, "SOP solves NSP": Outcome.NOT_SUPPORTED}
     first = result.experiment.claims[0]
     claims = [first.model_copy(update={"short": name}) for name in outcomes]
-    asked = result.experiment.model_copy(update={"claims": claims, "answers": ()})
-    own = Analysis(replace(result.study, experiment=asked), result.frame)
+    own = asking(result, claims=claims, answers=())
     own.__dict__["verdicts"] = [
         replace(result.verdicts[0], claim=claim, outcome=outcomes[claim.short]) for claim in claims
     ]
@@ -144,27 +142,10 @@ def test_a_study_without_answers_says_what_holds(full):
 
 def test_the_main_table_has_the_columns_that_are_asked_for_and_no_other(full):
     _, result = full("sop-vs-nsp")
-    asked = result.experiment.model_copy(update={"columns": ("mnli",), "paper": None, "claims": ()})
-    own = Analysis(replace(result.study, experiment=asked), result.frame)
+    own = asking(result, columns=("mnli",), paper=None, claims=())
     assert {*own.main} == {*result.frame.tasks} & {*result.main}
     others = [heading for table in tables.other_tables(own) for heading in table.header]
     assert any(heading.startswith("MLM %") for heading in others)
-
-
-def test_a_score_that_single_segments_reach_decides_nothing(tmp_path):
-    folder = toy_report(tmp_path / "sop-vs-nsp", experiment.named("sop-vs-nsp"), 3)
-    for file in (folder / "runs").glob("*.json"):
-        content = json.loads(file.read_text())
-        content["record"]["scores"]["sop_accuracy"] |= {
-            "value": 90.0 + content["record"]["config"]["seed"] / 10
-        }
-        content["record"]["scores"]["sop_accuracy"] |= {"segments_floor": 95.0}
-        file.write_text(json.dumps(content))
-    said = {claim.short: by for claim, by in claims_of(analysis.read(folder))}
-    reached = said["SOP teaches order"][Kind.LOSS]
-    assert reached.word == "cannot tell"
-    assert reached.reason
-    assert "95.0" in reached.evidence
 
 
 def test_text_of_records_is_shown_as_it_is_and_never_followed(tmp_path, empty_figures):
@@ -181,9 +162,8 @@ def test_text_of_records_is_shown_as_it_is_and_never_followed(tmp_path, empty_fi
     claims = [claim.model_copy(update={"quote": evil}) for claim in asked.claims]
     grid = {"inter_sentence": {f"{evil}{place}": "sop" for place in range(3)}}
     asked = asked.model_copy(update={"claims": tuple(claims), "grid": grid})
-    text = report.write(
-        folder, Analysis(*_framed(studies.Study(asked, points, study.runs)))
-    ).read_text()
+    text = report.write(folder, analysis.analyse(replace(study, experiment=asked, points=points)))
+    text = text.read_text()
     page = (folder / report.PAGE).read_text()
     pictures = re.findall("<img[^>]*>", page)
     assert all("onerror" not in picture for picture in pictures)
@@ -193,10 +173,6 @@ def test_text_of_records_is_shown_as_it_is_and_never_followed(tmp_path, empty_fi
     for line in text.splitlines():
         cells = re.sub(r"\\.", "", line)
         assert not re.search(r"\]\((?!learning-curves.png)", re.sub("(`+).*?\\1", "", cells)), line
-
-
-def _framed(study: studies.Study) -> tuple[studies.Study, Frame]:
-    return study, frame(study)
 
 
 def test_latex_has_one_table_with_caption_label_and_a_row_a_row(tmp_path):
