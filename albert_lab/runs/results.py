@@ -202,8 +202,8 @@ class RunRecord(Signed):
     config: RunConfig
     fingerprints: Annotated[dict[str, str], having("corpus", "tokenizer")]
     start_from: StartFrom | None = None
-    own_code: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
-    scored_with: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
+    own_code: dict[Name, str] = default({})
+    scored_with: dict[Name, str] = default({})
     evaluation_set: str
     parameters: Annotated[dict[str, _Count], having("total", "encoder")]
     train_flops_per_token: _Amount
@@ -223,13 +223,10 @@ class RunRecord(Signed):
         if self.results_version < RESULTS_VERSION:
             return self
         run = Run(self.config, self.fingerprints, self.start_from, self.own_code)
-        if run.name != self.name:
+        if (run.name, run.evaluation_set) != (self.name, self.evaluation_set):
             raise ValueError(
-                f"changed by hand: its name is {self.name}, its content that of {run.name}"
-            )
-        if run.evaluation_set != self.evaluation_set:
-            raise ValueError(
-                f"evaluation_set={self.evaluation_set}: changed by hand, it was "
+                f"changed by hand: its name is {self.name} and its evaluation_set "
+                f"{self.evaluation_set}, but its content is that of {run.name} and "
                 f"{run.evaluation_set}"
             )
         return self

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 
+from albert_lab.config.section import default
 from albert_lab.files import Record, check_distinct, describe
 
 Labels = dict[str, str]
@@ -72,10 +73,6 @@ class By(Record):
     tasks: tuple[str, ...] = ()
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 class BaseClaim(Record):
     """The fields of every claim: the sentence, its section of a paper, and what it is about.
 
@@ -92,15 +89,13 @@ class BaseClaim(Record):
     """
 
     quote: str = Field(min_length=1)
-    short: str | None = Field(
-        default=None, min_length=1, max_length=LONGEST_SHORT, exclude_if=_is_none
-    )
+    short: Annotated[str, Field(min_length=1, max_length=LONGEST_SHORT)] | None = default(None)
     section: str | None = Field(default=None, min_length=1)
-    metric: str | None = Field(default=None, exclude_if=_is_none)
-    by: By | None = Field(default=None, exclude_if=_is_none)
-    needs: dict[str, float] = Field(default={}, exclude_if=lambda needs: not needs)
-    at_scale: str | None = Field(default=None, exclude_if=_is_none)
-    equal_terms: bool = Field(default=True, exclude_if=bool)
+    metric: str | None = default(None)
+    by: By | None = default(None)
+    needs: dict[str, float] = default({})
+    at_scale: str | None = default(None)
+    equal_terms: bool = default(True)
     check: str
 
     @model_validator(mode="after")

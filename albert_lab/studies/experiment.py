@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from albert_lab import own_code, paths
 from albert_lab.config.compose import axes, load
 from albert_lab.config.schema import Keep
-from albert_lab.config.section import Seed
+from albert_lab.config.section import Seed, default
 from albert_lab.errors import ConfigError
 from albert_lab.files import Distinct, Name, Record, check, check_distinct, read_yaml
 from albert_lab.measures.catalog import labels
@@ -152,8 +152,8 @@ class Experiment(Record):
     figures: Annotated[tuple[FigureName, ...], Distinct] = ("learning-curves",)
     paper_figure: PaperFigure | None = None
     notes: Texts = ()
-    include: Texts = Field(default=(), exclude_if=lambda files: not files)
-    is_record: bool = Field(default=False, exclude_if=lambda is_record: not is_record)
+    include: Texts = default(())
+    is_record: bool = default(False)
 
     @model_validator(mode="after")
     def _keys_and_names_fit(self) -> "Experiment":
@@ -306,10 +306,6 @@ def from_overrides(
         raise ConfigError(
             f"{key}={','.join(values)}: pretrain trains one model, `albert-lab sweep` several"
         )
-    if is_one:
-        one = {"name": ONE_MODEL, "title": "One model", "source": "own model", "grid": {}}
-        seed = [] if "seed" in given else [f"seed={load().seed}"]
-        return check(Path(ONE_MODEL), one | {"columns": INTRINSIC}, Experiment), [*overrides, *seed]
     swept.pop("seed", None)
     numbers = [number_in(text) for values in swept.values() for text in values]
     is_along = len(swept) == 1 and None not in numbers
@@ -322,4 +318,7 @@ def from_overrides(
         "figures": ["scores-by-setting"] * is_along + ["learning-curves"],
     }
     of_all = [text for text in overrides if key_of(text) not in swept]
-    return check(Path("sweep"), content, Experiment), of_all
+    if is_one:
+        content |= {"name": ONE_MODEL, "title": "One model", "source": "own model"}
+        of_all += [] if "seed" in given else [f"seed={load().seed}"]
+    return check(Path(str(content["name"])), content, Experiment), of_all

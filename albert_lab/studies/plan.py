@@ -92,19 +92,20 @@ def _named(variant: Variant) -> Point:
         ConfigError: it cannot start from its parent.
         MissingDataError: text is missing.
     """
-    if variant.parent is None:
-        return Point(labels=variant.labels, config=variant.config, run=runs.plan(variant.config))
+    parent = None
     if isinstance(variant.parent, Variant):
         parent = _named(variant.parent)
-    else:
+    elif variant.parent:
         elsewhere = variant.parent
         parent = Point(labels={"run": elsewhere.name}, config=elsewhere.config, run=elsewhere)
-    run = runs.plan(variant.config, runs.StartFrom(run=parent.run.name, keep=variant.keep))
-    try:
-        check_start(run, parent.run, variant.keep)
-    except ConfigError as error:
-        row = variant.label or "the run"
-        raise ConfigError(f"{row} cannot start from {parent.label}: {error}") from error
+    start = parent and runs.StartFrom(run=parent.run.name, keep=variant.keep)
+    run = runs.plan(variant.config, start)
+    if parent:
+        try:
+            check_start(run, parent.run, variant.keep)
+        except ConfigError as error:
+            row = variant.label or "the run"
+            raise ConfigError(f"{row} cannot start from {parent.label}: {error}") from error
     return Point(
         labels=variant.labels, config=variant.config, parent=parent, keep=variant.keep, run=run
     )

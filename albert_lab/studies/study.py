@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from pydantic import Field, model_validator
 
 from albert_lab import files, own_code
-from albert_lab.config.section import Seed
+from albert_lab.config.section import Seed, default
 from albert_lab.errors import ConfigError, DamagedFileError
 from albert_lab.files import Name, Record
 from albert_lab.measures.catalog import own_measures
@@ -73,7 +73,7 @@ class _StudyFile(Record):
     points: tuple[StudyPoint, ...] = Field(min_length=1)
     first_seeds: tuple[int, ...] | None = None
     question: str | None = None
-    own_measures: dict[str, OwnMeasure] = Field(default={}, exclude_if=lambda own: not own)
+    own_measures: dict[str, OwnMeasure] = default({})
 
 
 @dataclass(frozen=True)
@@ -285,15 +285,10 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
 
 def _first_seeds(plan: Plan) -> tuple[int, ...] | None:
     """The seeds that the first command of this study asked for, which other commands may have added
-    to.
-
-    They are in the report if it has runs of the plan (None in older ones); else they are those of
-    the plan.
+    to: those in its report (None in older ones), else those of the plan.
     """
     with suppress(ConfigError):  # there is no report yet, or a damaged one, which is written anew
-        before = read_points(plan.report_folder)
-        if {point.run for point in before.points} & {point.run.name for point in plan.points}:
-            return before.first_seeds
+        return read_points(plan.report_folder).first_seeds
     return tuple(sorted({point.config.seed for point in plan.points}))
 
 

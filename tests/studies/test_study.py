@@ -22,10 +22,8 @@ def test_seeds_that_a_later_command_adds_are_known_whenever_it_runs(corpus, own_
     assert grown.first_seeds == (0, 1)
     study.write(later.report_folder, grown)
     assert study.read(later.report_folder).first_seeds == (0, 1)
-    other = toy_plan(corpus, "seed=0,1,2", "dropout=0.2")
-    assert study.collect(other, {}, "", silent).first_seeds == (0, 1, 2), (
-        "other runs: another study"
-    )
+    other = study.renamed_if_taken(toy_plan(corpus, "seed=0,1,2", "dropout=0.2"), silent)
+    assert study.collect(other, {}, "", silent).first_seeds == (0, 1, 2), "another study"
 
 
 def planned(corpus, *overrides, file=None):
