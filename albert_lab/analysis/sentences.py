@@ -4,7 +4,7 @@ it.
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from albert_lab.analysis.analysis import Analysis, read
@@ -18,11 +18,14 @@ from albert_lab.studies.study import EXPERIMENT
 
 @dataclass(frozen=True)
 class Found:
-    """A verdict on a claim in the report of a folder."""
+    """A verdict on a claim in the report of a folder; elsewhere are the others that differ from
+    it.
+    """
 
     folder: Path
     analysis: Analysis
     verdict: Verdict
+    elsewhere: tuple["Found", ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,9 @@ def _speaking(by_size: Sequence[Found]) -> Found:
     """The verdict that speaks for a claim: that of the largest scale that can tell; else of the
     largest that has it.
     """
-    telling = [item for item in by_size if item.verdict.outcome is not Outcome.CANNOT_TELL]
+    untold = (Outcome.CANNOT_TELL, Outcome.NOT_RUN)
+    telling = [item for item in by_size if item.verdict.outcome not in untold]
     measured = [item for item in by_size if item.verdict.effect]
-    return (telling or measured or by_size)[0]
+    chosen = (telling or measured or by_size)[0]
+    differ = [item for item in measured if item.verdict.outcome is not chosen.verdict.outcome]
+    return replace(chosen, elsewhere=tuple(differ))

@@ -17,6 +17,7 @@ class Outcome(Enum):
     NOT_SUPPORTED = "not supported"
     UNDECIDED = "undecided"
     CANNOT_TELL = "cannot tell"
+    NOT_RUN = "not run"
 
 
 class Reason(Enum):
@@ -31,7 +32,7 @@ class Reason(Enum):
     NOT_COUNTED = "task does not count"
     NOT_LEARNT = "no row above the floor"
     OWN_TASK_NOT_LEARNT = "row at the floor of its own task"  # the metric that it was trained for
-    SEGMENTS_AS_HIGH = "single segments as high"
+    SEGMENTS_AS_HIGH = "single segments as high"  # what they tell
     BASELINE_NOT_MEASURED = "baseline of a probe not measured"
     BASELINE_AS_HIGH = "baseline of a probe as high"  # the baseline
     NO_RATIO = "numbers not above 0"

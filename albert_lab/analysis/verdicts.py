@@ -145,12 +145,13 @@ def _verdict(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
     if added:
         return replace(open_verdict, reason=Reason.SEVERAL_ROWS, details=tuple(added))
     missing = [table.name(row) for row in claim.rows(grid) if table.frame.row(row) is None]
+    not_run = replace(open_verdict, outcome=Outcome.NOT_RUN)
     if missing:
-        return replace(open_verdict, reason=Reason.NO_ROW, details=tuple(dict.fromkeys(missing)))
+        return replace(not_run, reason=Reason.NO_ROW, details=tuple(dict.fromkeys(missing)))
     rows = table.names(claim)
     measured = [metric for metric in metrics if not table.lacks(metric, rows)]
     if not measured:
-        return replace(open_verdict, reason=Reason.NOT_MEASURED, details=tuple(metrics))
+        return replace(not_run, reason=Reason.NOT_MEASURED, details=tuple(metrics))
     metric = next((name for name in measured if counts(table.frame, name)), measured[0])
     return _of_metric(
         claim,
@@ -185,9 +186,9 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
     accuracy = _accuracy(metric)
     verdict = replace(verdict, effect=_effect(finding, metric, table))
     if accuracy != metric and not table.lacks(accuracy, rows):
-        # Signed as accuracies are, and of the rows that decide the claim.
-        signs = tuple((-weight, labels) for weight, labels in finding.comparison.weights)
-        shown = tested(Comparison(signs), table.name, partial(contrast, frame, accuracy))
+        # Of the same rows in the same order: where a loss is higher, its accuracy is lower.
+        same_rows = Comparison(finding.comparison.weights)
+        shown = tested(same_rows, table.name, partial(contrast, frame, accuracy))
         verdict = replace(verdict, beside=_effect(shown, accuracy, table))
     reason, details = _nothing_to_tell(claim, metric, rows, table)
     if reason:
@@ -358,8 +359,9 @@ def _why_a_level_shows_nothing(
         low: the lower end of its interval, which has to be above what is told without the model, or
             without the relation of the segments.
     """
-    if table.floors(metric, "segments")[row] >= low:
-        return Reason.SEGMENTS_AS_HIGH, ()
+    of_one_segment = table.floors(metric, "segments")[row]
+    if of_one_segment >= low:
+        return Reason.SEGMENTS_AS_HIGH, (f"{of_one_segment:.1f}",)
     for baseline in baselines_of(metric):
         if table.lacks(baseline.name, [row]):
             return Reason.BASELINE_NOT_MEASURED, ()

@@ -18,20 +18,17 @@ LOOKS = {  # the colour and the marker of each word
     "NO": (drawing.COLOURS[1], "X"),
     "undecided": (drawing.COLOURS[0], "D"),
     "cannot tell": ("#777777", "s"),
+    "not run": ("#BBBBBB", "."),
 }
-HOLLOW = "hollow: nothing is told at this scale"
 CORRECTED = "undecided beside an interval without 0: p is corrected for the number of claims"
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A verdict in a column: its word, the number, and whether something is told: it is decided, or
-    could have been.
-    """
+    """A verdict in a column: its word and the number."""
 
     word: str
     number: str
-    tells: bool
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class ClaimRow:
 
 
 def claims(rows: Sequence[ClaimRow], title: str) -> Figure:
-    """A line a claim, grouped by table; a mark is filled where it tells something."""
+    """A line a claim, grouped by table."""
     groups = list(dict.fromkeys(row.group for row in rows))
     height = LINE_INCHES * (len(rows) + len(groups) + 2)
     figure = Figure(figsize=(WIDTH_INCHES, height), layout="constrained")
@@ -65,7 +62,6 @@ def claims(rows: Sequence[ClaimRow], title: str) -> Figure:
             y += 1
     for word, (colour, marker) in LOOKS.items():
         panel.plot([], [], linestyle="none", marker=marker, color=colour, label=word)
-    panel.plot([], [], "o", color=drawing.FLOOR, markerfacecolor="none", label=HOLLOW)
     panel.plot([], [], linestyle="none", label=CORRECTED)
     figure.set_label(as_text(rows, title))
     return drawing.finish(figure, title, [panel])
@@ -78,7 +74,6 @@ def as_text(rows: Sequence[ClaimRow], title: str) -> str:
 
 def _draw(panel: Axes, left: float, y: float, mark: Mark) -> None:
     colour, marker = LOOKS[mark.word]
-    inside = colour if mark.tells else "none"
-    panel.plot(left + 0.005, y, color=colour, marker=marker, markersize=5, markerfacecolor=inside)
+    panel.plot(left + 0.005, y, color=colour, marker=marker, markersize=5)
     text = f"{mark.word}  {mark.number}".strip()
     panel.text(left + 0.018, y, text, va="center", fontsize=7, color=colour)

@@ -104,7 +104,10 @@ def claim_line(claim: BaseClaim, said: Sequence[Words]) -> str:
     if len(said) > 1:
         kinds = [words.kind.capitalize() for words in said]
         evidence = [f"{kind}: {text}" for kind, text in zip(kinds, evidence, strict=True)]
-    return f"{verdicts}: “{plain(claim.quote)}” {'. '.join(evidence)}"
+    quote = f"“{plain(claim.quote)}”"
+    if not claim.short:
+        return f"{verdicts}: {quote} {'. '.join(evidence)}"
+    return f"{verdicts}: **{plain(claim.short)}**. {'. '.join(evidence)}. {quote}"
 
 
 def _note(text: str) -> str:

@@ -14,7 +14,7 @@ from tabulate import tabulate
 from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis, analyse
 from albert_lab.analysis.sentences import Found, Sentence, of_encoders, reports, sentences
-from albert_lab.analysis.verdict import Tells
+from albert_lab.analysis.verdict import Outcome
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import claims, drawing
 from albert_lab.figures.claims import COLUMNS, ClaimRow, Mark
@@ -109,12 +109,14 @@ def render(found: Mapping[Path, Analysis], root: Path) -> str:
     ]
     parts = [
         TITLE,
-        "A line is a claim of the paper, at the largest scale that can tell it: by loss (on "
-        "held-out text), and by tasks, of which only those count that are above random weights and "
-        "words alone. After the verdict stands what was measured, with its 95 % interval over "
-        "seeds and held-out documents. A claim can be undecided beside an interval that leaves out "
-        "0, since p-values are corrected for the number of claims of a table. Precise enough, of "
-        "what is not decided: is the interval no wider than the paper's effect?",
+        "A line is a claim of the paper, at the largest scale that can tell it, with the verdicts "
+        f"of other scales that differ. {_sizes(found)} By loss: on held-out text; by tasks: the "
+        "first one that counts, being above random weights and words alone. After the verdict "
+        "stands what was measured, with its 95 % interval over seeds and held-out documents. A "
+        "claim can be undecided beside an interval that leaves out 0, since p-values are corrected "
+        "for the number of claims of a table. Precise enough, of what is undecided: is the "
+        "interval no wider than the paper's effect? In runs of version 3 training "
+        "text had paragraphs that repeat held-out text.",
         wording.of_sentences(lines),
         f"![The paper's claims and what we measured]({PICTURE})"
         if (root / PICTURE).is_file()
@@ -128,6 +130,21 @@ def render(found: Mapping[Path, Analysis], root: Path) -> str:
         listed(other),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _sizes(found: Mapping[Path, Analysis]) -> str:
+    """The sizes of the models that are trained from scratch: a NO is about these."""
+    sizes = [
+        run.record.parameters["total"]
+        for analysis in found.values()
+        if not analysis.study.is_of_encoder
+        for run in analysis.study.runs
+        if run.record.config.scale.name != "paper"
+    ]
+    if not sizes:
+        return ""
+    smallest, largest = (f"{number / 1e6:.2g}" for number in (min(sizes), max(sizes)))
+    return f"A verdict is about models of {smallest} to {largest} million parameters."
 
 
 def _of_encoders(lines: Sequence[Sentence], root: Path) -> list[str]:
@@ -159,15 +176,14 @@ def _table(lines: Sequence[Sentence], kinds: Sequence[Kind], root: Path) -> str:
 
 def _cells(words: Words, found: Found | None, root: Path) -> list[str]:
     """A verdict with its evidence and its report, and whether an undecided one could have told."""
-    link = (
-        f" ({_link(found.folder, found.analysis, root)}, {versions(found.analysis)})"
-        if found
-        else ""
-    )
-    tells = words.tells if found else "no"
-    if words.word in wording.DECIDED:
-        tells = ""
-    return [f"**{words.word}**: {plain(words.evidence)}{link}", tells]
+    parts = [f"**{words.word}**: {plain(words.evidence)}"]
+    if found:
+        parts[0] += f" ({_link(found.folder, found.analysis, root)}, {versions(found.analysis)})"
+        for other in found.elsewhere:
+            word = wording.WORDS[other.verdict.outcome]
+            parts.append(f"{word} in {_link(other.folder, other.analysis, root)}")
+    tells = words.tells if words.word == wording.WORDS[Outcome.UNDECIDED] else ""
+    return ["; ".join(parts), tells]
 
 
 def draw(root: Path, out: Path) -> list[Path]:
@@ -198,17 +214,16 @@ def drawn(found: Mapping[Path, Analysis]) -> list[ClaimRow]:
 
 
 def picture(lines: Sequence[Sentence]) -> list[ClaimRow]:
-    """The rows of claims that some report asks; a number that is neither stands in the first
+    """The rows of claims; a number that is neither of loss nor of tasks stands in the first
     column.
     """
     rows = []
     by_loss, by_tasks = COLUMNS
-    for line in (line for line in lines if line.by):
+    for line in lines:
         marks = {}
         for kind, words in wording.words_of(line).items():
-            tells = words.word in wording.DECIDED or words.tells == wording.TELLS[Tells.YES]
             column = by_tasks if kind is Kind.TASKS else by_loss
-            marks[column] = Mark(words.word, words.number, tells)
+            marks[column] = Mark(words.word, words.number)
         rows.append(ClaimRow(line.where, wording.short(line.claim), marks))
     return rows
 

@@ -17,14 +17,15 @@ from albert_lab.analysis.verdicts import baselines_of, is_of_one_set
 from albert_lab.messages import counted
 from albert_lab.report import numbers
 from albert_lab.studies.claims import AXIS_NAMES, BaseClaim, Kind, number_in
+from albert_lab.studies.experiment import OF_CLAIM
 
 WORDS = {
     Outcome.SUPPORTED: "yes",
     Outcome.NOT_SUPPORTED: "NO",
     Outcome.UNDECIDED: "undecided",
     Outcome.CANNOT_TELL: "cannot tell",
+    Outcome.NOT_RUN: "not run",
 }
-DECIDED = (WORDS[Outcome.SUPPORTED], WORDS[Outcome.NOT_SUPPORTED])
 KINDS = {Kind.LOSS: "by loss", Kind.TASKS: "by tasks", Kind.NUMBER: "by number"}
 TELLS = {Tells.YES: "yes", Tells.NO: "no", Tells.NOT_KNOWN: "not known"}
 OTHER_SETS = "with one text, vocabulary, length and masking they could be compared"
@@ -32,7 +33,7 @@ SETTINGS = {"model.num_layers": "layers"}
 REASONS = {
     Reason.NO_ROW: "this table has not all rows of the claim: it lacks {all}",
     Reason.SEVERAL_ROWS: "each of its rows is several here: give one value of {all}",
-    Reason.NOT_MEASURED: "not measured in all of its rows: {all}",
+    Reason.NOT_MEASURED: "{all}: not measured in all of its rows",
     Reason.TOO_SMALL: "the sentence is about {1} {0}, and these models have {2}",
     Reason.SAME_RUNS: "at this scale its rows are the same runs",
     Reason.OTHER_SETS: f"its rows were scored on different held-out sets: {OTHER_SETS}",
@@ -40,8 +41,9 @@ REASONS = {
     "words alone",
     Reason.NOT_LEARNT: "not learnt: no row is clearly above the floor",
     Reason.OWN_TASK_NOT_LEARNT: "not learnt: its row is at the floor of its own task, {0}",
-    Reason.SEGMENTS_AS_HIGH: "it needs no relation of the two segments: single ones are as high",
-    Reason.BASELINE_NOT_MEASURED: "it may need nothing that the model learnt",
+    Reason.SEGMENTS_AS_HIGH: "it needs no relation of two segments: single ones tell {0} %",
+    Reason.BASELINE_NOT_MEASURED: "its baselines were not measured: it may need nothing that the "
+    "model learnt",
     Reason.BASELINE_AS_HIGH: "it needs nothing that the model learnt: {0} is as high",
     Reason.NO_RATIO: "a ratio needs numbers above 0",
     Reason.TOO_FEW_RUNS: "one seed has no spread",
@@ -57,7 +59,7 @@ class Words:
 
     Attributes:
         kind: by loss, by tasks, or by count or clock.
-        word: yes, NO, undecided or cannot tell.
+        word: that of its outcome, in WORDS.
         evidence: what was tested, the number with its interval, and the paper's; or why nothing can
             be told.
         number: the effect with its interval; empty without one.
@@ -85,7 +87,7 @@ def words_of(sentence: Sentence) -> dict[Kind, Words]:
     said = {}
     for kind in sentence.kinds:
         found = sentence.by.get(kind)
-        unasked = Words(KINDS[kind], WORDS[Outcome.CANNOT_TELL], "no report asks it")
+        unasked = Words(KINDS[kind], WORDS[Outcome.NOT_RUN], "no report asks it")
         said[kind] = words(found.analysis, found.verdict) if found else unasked
     return said
 
@@ -96,21 +98,21 @@ def short(claim: BaseClaim) -> str:
 
 
 def _evidence(analysis: Analysis, verdict: Verdict) -> str:
-    """What was tested and what was measured: SOP, nsp within 45 to 55 %: 49.8 % [48.4, 51.1]; paper
-    52.0.
+    """What was measured and what the claim asks: SOP of nsp: 49.8 % [48.4, 51.1] (asked: 45 to 55);
+    paper 52.0.
     """
     measured, parts = verdict.effect, list[str]()
     if measured:
         unit = analysis.unit(measured.metric)
-        text = f"{analysis.heading(measured.metric)}, {_compared(measured, unit)}"
-        parts.append(f"{text}: {numbers.effect(measured, unit)}")
+        text = f"{analysis.heading(measured.metric)}{_compared(measured)}"
+        parts.append(f"{text}: {numbers.effect(measured, unit)}{_asked(measured, unit)}")
         if not math.isnan(measured.paper):
             parts.append(f"paper {numbers.amount(measured, measured.paper, unit)}")
         probed = [row for _, row in measured.rows if (measured.metric, row) in analysis.by_probe]
         if probed:
             parts.append(f"{' and '.join(probed)} by a linear probe, for want of a head")
     if verdict.outcome is Outcome.UNDECIDED and verdict.seeds_needed:
-        parts.append(f"an effect of this size would need {verdict.seeds_needed} seeds a row")
+        parts.append(f"{verdict.seeds_needed} seeds a row would decide an effect as large")
     if beside := verdict.beside:
         effect = numbers.effect(beside, analysis.unit(beside.metric))
         parts.append(f"{analysis.heading(beside.metric)} {effect}")
@@ -123,41 +125,45 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
     return "; ".join(parts)
 
 
-def _compared(measured: Effect, unit: str) -> str:
-    """A comparison in words: a − b, a − b within 1 point, a above 55 %, a / b within 1.4 to 2."""
+def _compared(measured: Effect) -> str:
+    """What a number is of: of a; , a − b; , a / b; , slope a step from a to b."""
     names = [name for _, name in measured.rows]
-    low, high = measured.low_bound, measured.high_bound
-    bounds = f"within {low:g} to {high:g}"
-    if math.isinf(high):
-        bounds = f"above {low:g}"
-    elif low <= 0:
-        bounds = f"below {high:g}"
-    if measured.form is Form.SLOPE:
-        return f"slope a step from {names[0]} to {names[-1]}"
-    if measured.form is Form.RATIO:
-        return f"{' / '.join(names)} {bounds}"
     if measured.form is Form.LEVEL:
-        return f"{names[0]} {bounds} {unit}".strip()
+        return f" of row {names[0]}"
+    if measured.form is Form.SLOPE:
+        rising = [name for _, name in sorted(measured.rows)]
+        return f", slope a row from {rising[0]} to {rising[-1]}"
+    if measured.form is Form.RATIO:
+        return f", {' / '.join(names)}"
     terms = [f"{'−' if weight < 0 else '+'} {name}" for weight, name in measured.rows]
-    difference = " ".join(terms).removeprefix("+ ")
+    return ", " + " ".join(terms).removeprefix("+ ")
+
+
+def _asked(measured: Effect, unit: str) -> str:
+    """Where a number has to be if the claim is true; empty of a difference that has to be above
+    0.
+    """
+    low, high = measured.low_bound, measured.high_bound
+    is_difference = measured.form in (Form.DIFFERENCE, Form.SLOPE)
     if math.isinf(high):
-        return difference
-    points = "point" if unit == "%" and high == 1 else unit.replace("%", "points")
-    return f"{difference} within {high:g} {points}".strip()
+        return "" if is_difference else f" (asked: above {low:g})"
+    if is_difference:
+        points = unit.replace("%", "points")
+        return f" (asked: within {high:g} {points}".rstrip() + ")"
+    return f" (asked: {low:g} to {high:g})" if low > 0 else f" (asked: below {high:g})"
 
 
 def _baselines(analysis: Analysis, measured: Effect) -> list[str]:
-    """What is told of the pairs of a score without what the model learnt, or that it was not
+    """What is told of the pairs of a score without what the model learnt, as far as it was
     measured.
     """
     lines, row = [], measured.rows[0][1]
     for measure in baselines_of(measured.metric):
-        mean = "was not measured"
         if (measure.name, row) in analysis.summary.index:
-            mean = f"{analysis.summary.loc[(measure.name, row), 'mean']:.1f}"
-        lines.append(f"{measure.label} {mean}")
+            mean = analysis.summary.loc[(measure.name, row), "mean"]
+            lines.append(f"{measure.label} {mean:.1f}")
     if not math.isnan(measured.segments):
-        lines.append(f"single segments {measured.segments:.1f}")
+        lines.append(f"single segments tell {measured.segments:.1f}")
     return lines
 
 
@@ -206,26 +212,36 @@ def answer(analysis: Analysis) -> str:
         if metric in named and not analysis.summary.loc[metric]["counts"].all():
             return f"{REASONS[Reason.NOT_COUNTED].format(heading=analysis.heading(metric))}."
         return f"{extremes(analysis, metric)}."
-    decided = decisions(analysis)
+    decided = _decided(analysis)
+    hold = [name for name, it in decided.items() if it.outcome is Outcome.SUPPORTED]
+    fail = [name for name in decided if name not in hold]
     for known in analysis.experiment.answers:
-        holds = all(decided.get(name) is Outcome.SUPPORTED for name in known.holds)
-        if holds and all(decided.get(name) is Outcome.NOT_SUPPORTED for name in known.fails):
-            return known.say
+        if {*known.holds} <= {*hold} and {*known.fails} <= {*fail}:
+            return OF_CLAIM.sub(lambda place: _size(analysis, decided[place[1]]), known.say)
     if not decided:
         return "Nothing is decided at this scale."
-    hold = [name for name, outcome in decided.items() if outcome is Outcome.SUPPORTED]
-    sentence = hold[0] if hold else f"not so: {next(iter(decided))}"
+    sentence = hold[0] if hold else f"not so: {fail[0]}"
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def decisions(analysis: Analysis) -> dict[str, Outcome]:
-    """The outcome of each claim by its short form: that by the first kind of evidence that decides
-    it.
+def _size(analysis: Analysis, verdict: Verdict) -> str:
+    """The number that decides a claim, of a difference without its sign: 0.072 nats."""
+    measured = verdict.effect
+    if measured is None:
+        return numbers.MISSING
+    unit = analysis.unit(measured.metric)
+    amount = numbers.amount(measured, measured.value, unit).lstrip("+-")
+    return f"{amount} {numbers.unit_of(measured, unit)}".strip()
+
+
+def _decided(analysis: Analysis) -> dict[str, Verdict]:
+    """The verdict on each decided claim by its short form: that by the first kind of evidence that
+    decides it.
     """
-    decided = dict[str, Outcome]()
+    decided = dict[str, Verdict]()
     for verdict in analysis.verdicts:
         if verdict.outcome in (Outcome.SUPPORTED, Outcome.NOT_SUPPORTED):
-            decided.setdefault(short(verdict.claim), verdict.outcome)
+            decided.setdefault(short(verdict.claim), verdict)
     return decided
 
 
@@ -267,10 +283,12 @@ def extremes(analysis: Analysis, metric: str) -> str:
         return f"{heading}{' is the same in all rows' * (len(means) > 1)}: {low}"
     # They were chosen of all pairs of rows (Bonferroni); of one seed nothing is known.
     p = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0}).p * len(means) * (len(means) - 1)
-    ends = f"{heading} is highest for {best} ({high}) and lowest for {worst} ({low})"
+    if p < ALPHA:
+        return f"{heading} is highest for {best} ({high}) and lowest for {worst} ({low})"
+    between = f"{heading} is between {low} ({worst}) and {high} ({best})"
     if math.isnan(p):
-        return f"{ends}: one seed has no spread, so nothing is decided"
-    return ends if p < ALPHA else f"{ends}: within the noise of these seeds"
+        return f"{between}: one seed has no spread, so nothing is decided"
+    return f"{between}: within the noise of these seeds"
 
 
 def claims_of(analysis: Analysis) -> list[tuple[BaseClaim, dict[Kind, Words]]]:

@@ -2,6 +2,7 @@
 sweep.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -114,9 +115,12 @@ class Link(Record):
     keep: Keep
 
 
+OF_CLAIM = re.compile(r"\{(.+?)\}")  # in the text of an answer
+
+
 class Answer(Record):
     """The sentence that answers the question of a table if these claims, named by their `short`,
-    are decided so.
+    are decided so. The name of one of them in braces becomes the number that decides it.
     """
 
     say: str = Field(min_length=1)
@@ -193,6 +197,8 @@ class Experiment(Record):
         for answer in self.answers:
             for short in (*answer.holds, *answer.fails):
                 check_known("answers", short, shorts)
+            for short in OF_CLAIM.findall(answer.say):
+                check_known("answers: say", short, [*answer.holds, *answer.fails])
         return self
 
     @property

@@ -30,9 +30,15 @@ MOST_ROWS = 9
 WORD = 11  # characters of the column of a verdict
 COLUMNS = ((Kind.LOSS, Kind.NUMBER), (Kind.TASKS,))  # of verdicts, by kinds of evidence
 Said = list[tuple[BaseClaim, dict[Kind, Words]]]  # what reports say of claims
-COLOURS = {"yes": "green", "NO": "red", "undecided": "yellow", "cannot tell": "dim"}
+COLOURS = {
+    "yes": "green",
+    "NO": "red",
+    "undecided": "yellow",
+    "cannot tell": "dim",
+    "not run": "dim",
+}
 MEANINGS = (
-    "undecided: within the noise of so many claims; cannot tell: not measured or learnt; "
+    "undecided: within the noise of so many claims; cannot tell: what was measured shows nothing; "
     "empty: not asked"
 )
 

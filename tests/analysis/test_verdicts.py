@@ -126,7 +126,8 @@ def test_better_by_a_loss_is_less_of_it_and_its_accuracy_stands_beside():
     assert verdict.effect
     assert verdict.effect.rows == ((1, "a"), (-1, "c"))
     assert verdict.beside
-    assert verdict.beside.value == pytest.approx(11)
+    assert verdict.beside.rows == verdict.effect.rows
+    assert verdict.beside.value == pytest.approx(-11)
 
 
 def test_by_tasks_the_first_that_counts_decides_and_none_that_was_not_run():
@@ -144,19 +145,17 @@ def test_by_tasks_the_first_that_counts_decides_and_none_that_was_not_run():
 
 
 @pytest.mark.parametrize(
-    ("samples", "reason"),
+    ("samples", "outcome", "reason"),
     [
-        ((LOW, MIDDLE), Reason.NOT_MEASURED),
-        (([49.0, 50, 51], MIDDLE, [50.5, 49, 50.6]), Reason.NOT_LEARNT),
+        ((LOW, MIDDLE), Outcome.NOT_RUN, Reason.NOT_MEASURED),
+        (([49.0, 50, 51], MIDDLE, [50.5, 49, 50.6]), Outcome.CANNOT_TELL, Reason.NOT_LEARNT),
     ],
 )
-def test_what_was_not_measured_or_not_learnt_cannot_tell(samples, reason):
+def test_what_was_not_measured_is_not_run_and_what_is_not_learnt_cannot_tell(
+    samples, outcome, reason
+):
     verdict = decide({"check": "greater", "row": C, "than": A}, *samples)
-    assert (verdict.outcome, verdict.tells, verdict.reason) == (
-        Outcome.CANNOT_TELL,
-        Tells.NO,
-        reason,
-    )
+    assert (verdict.outcome, verdict.tells, verdict.reason) == (outcome, Tells.NO, reason)
 
 
 def test_chance_is_told_only_if_some_row_learns_the_score_and_the_row_learnt_its_own_task():

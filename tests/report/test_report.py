@@ -89,7 +89,7 @@ def test_a_claim_has_a_verdict_by_each_kind_of_evidence_and_what_was_not_measure
     assert [claim for claim, _ in said] == list(result.experiment.claims)
     claim, words = said[0]
     assert [kind.value for kind in words] == ["loss", "tasks"]
-    assert words[Kind.TASKS].word == "cannot tell"
+    assert words[Kind.TASKS].word == "not run"
     assert all(name in words[Kind.TASKS].evidence for name in ("MNLI", "QNLI", "not measured"))
     text = markdown.render(result, None)
     assert text.count(markdown.plain(claim.quote)) == 3, "a quote of three claims"
@@ -108,7 +108,8 @@ def test_the_answer_is_the_first_whose_claims_are_decided_so_and_one_seed_makes_
         ]
         decided = asking(result)
         decided.__dict__["verdicts"] = verdicts
-        assert answer(decided) == known.say
+        with_any_size = re.sub(r"\\{.+?\\}", r"[\\d.]+ (%|nats|points)", re.escape(known.say))
+        assert re.fullmatch(with_any_size, answer(decided))
     single = analysed(tmp_path, "sop-vs-nsp", 1)
     assert answer(single) not in [known.say for known in single.experiment.answers]
 
