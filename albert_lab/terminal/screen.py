@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from rich import box
@@ -17,6 +18,7 @@ from rich.text import Text
 from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.frame import RANDOM
 from albert_lab.analysis.verdict import Effect, Form
 from albert_lab.messages import counted, printable
 from albert_lab.report import numbers, wording
@@ -37,10 +39,8 @@ COLOURS = {
     "cannot tell": "dim",
     "not run": "dim",
 }
-MEANINGS = (
-    "undecided: within the noise of so many claims; cannot tell: what was measured shows nothing; "
-    "empty: not asked"
-)
+MEANINGS = "undecided: within the noise; cannot tell: the number shows nothing; empty: not asked"
+NOTHING_LEARNT = "nothing learnt"  # the row of _floor()
 
 
 def show(folder: Path, analysis: Analysis) -> None:
@@ -54,11 +54,10 @@ def show(folder: Path, analysis: Analysis) -> None:
 
 def print_on(console: Console, folder: Path, analysis: Analysis) -> None:
     """Print the screen, at most LINES lines in all; those of long paths may be longer."""
-    title = analysis.experiment.title
-    stop = "" if title[-1] in ".?!" else "."
-    heading = Text(f"{title}{stop} {wording.answer(analysis)}", style="bold")
+    heading = Text(printable(analysis.experiment.title))
+    heading.append(f"\n{wording.answer(analysis)}", style="bold")
     if count := wording.claims_counted(analysis):
-        heading.append(f"\n{count}", style="not bold")
+        heading.append(f"\n{count}")
     metrics = _metrics_that_fit(console, analysis)
     notes = Text(_notes(analysis, len(metrics)), style="dim")
     above = Group(heading, "", _table(analysis, metrics, console.width), notes, "")
@@ -107,7 +106,19 @@ def _table(analysis: Analysis, metrics: Sequence[str], width: int) -> Table:
     for row in analysis.rows[:MOST_ROWS]:
         cells = [numbers.cell(analysis, metric, row, spread=False) for metric in metrics]
         table.add_row(printable(row), *cells)
+    floors = [numbers.value(_floor(analysis, metric), "%") for metric in metrics]
+    if any(floor != numbers.MISSING for floor in floors):
+        table.add_row(NOTHING_LEARNT, *floors, style="dim")
     return table
+
+
+def _floor(analysis: Analysis, metric: str) -> float:
+    """What a task has from random weights, and other scores from a constant answer; NaN if that
+    was not measured.
+    """
+    of_rows: Any = analysis.summary.loc[metric]
+    random = of_rows["mean"][of_rows.index.str.endswith(RANDOM)]
+    return float((random if len(random) else of_rows["floor"]).mean())
 
 
 def _fits(console: Console, table: Table) -> bool:
