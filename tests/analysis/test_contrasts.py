@@ -162,33 +162,15 @@ def test_the_error_of_the_logarithm_of_an_average_is_that_of_the_average_over_it
     )
 
 
-def test_what_a_seed_answers_by_chance_counts_once():
+def test_answers_by_chance_take_nothing_from_the_variance_over_documents():
     rng = np.random.default_rng(2)
     n = np.full(30, 40.0)
-    right = [answers(rng, n.astype(int), 0.5, rng.normal(0, 0.1, 30)) for _ in range(3)]
-    errors = np.array(
-        [100 * (by_document - by_document.mean()) / (30 * 40) for by_document in right]
-    )
-    spread = [40.0, 52.0, 60.0]
-    frame = toy_frame(
-        {"sop": {"a": spread}},
-        documents={("a", seed, "sop"): (n, right[seed]) for seed in range(3)},
-    )
-    over_seeds = np.var(spread, ddof=1) / 3
-    over_documents = 30 / 29 * (errors.mean(0) ** 2).sum()
-    chance = 30 / 29 * errors.var(0, ddof=1).sum() / 3
-    total = over_seeds - chance + over_documents
-    df = total**2 / (over_seeds**2 / 2 + over_documents**2 / 29)
-    found = without_a_prior(frame, "sop", {"a": 1})
-    assert found.high - found.effect == pytest.approx(stats.t.ppf(0.975, df) * np.sqrt(total))
-    calm = toy_frame(
-        {"sop": {"a": [50.0, 50.0, 50.001]}},
-        documents={("a", 0, "sop"): (n, right[0])}
-        | {("a", seed, "sop"): (n, right[seed]) for seed in (1, 2)},
-    )
-    assert contrast(calm, "sop", {"a": 1}).high - 50 > 1.9 * np.sqrt(over_documents), (
-        "seeds take nothing away"
-    )
+    right = {seed: answers(rng, n.astype(int), 0.5, rng.normal(0, 0.1, 30)) for seed in range(3)}
+    kept = {("a", seed, "sop"): (n, sums) for seed, sums in right.items()}
+    mean = np.mean([*right.values()], axis=0)
+    over_documents = 30 / 29 * ((100 * (mean - mean.mean()) / n.sum()) ** 2).sum()
+    calm = toy_frame({"sop": {"a": [50.0, 50.0, 50.001]}}, documents=kept)
+    assert contrast(calm, "sop", LEVEL).high - 50 > 1.9 * np.sqrt(over_documents)
 
 
 @pytest.mark.parametrize(
