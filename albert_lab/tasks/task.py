@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from albert_lab import own_code, paths
 from albert_lab.config.compose import groups
@@ -143,7 +143,8 @@ class TaskConfig(Section):
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskConfig":
         like = KINDS[self.kind].like
-        if "train" not in self.data or ("dev" in self.data) == (self.split is not None):
+        train, dev = (self.data.get(split) for split in SPLITS)
+        if train is None or train == dev or (dev is None) == (self.split is None):
             raise ValueError(
                 f"data={self.data}: train is needed, and dev in another file or instead of it "
                 "`split: 0.2`"
@@ -212,16 +213,7 @@ class TaskConfig(Section):
         return folder / name
 
     def check_data(self, folder: Path, splits: Sequence[str] = SPLITS) -> None:
-        """Raises MissingDataError if the file of one of the splits does not exist, ConfigError if
-        both are the same.
-        """
-        if self.split is None:
-            train, dev = (self.file(folder, split).resolve() for split in SPLITS)
-            if train == dev:
-                raise ConfigError(
-                    f"{self.name}: data={self.data} is one file: name another as dev, or set "
-                    "`split: 0.2`"
-                )
+        """Raises MissingDataError if the file of one of the splits does not exist."""
         for split in splits:
             if not (file := self.file(folder, split)).exists():
                 places = f"{file} (nor in {self.folder})" if self.folder else file
@@ -304,12 +296,10 @@ def _read(name: str) -> TaskConfig:
 def _load(file: Path, _changed: int) -> TaskConfig:
     from albert_lab.measures.catalog import labels
 
-    plain: Any = {"name": file.stem} | read_yaml(file)
-    if plain.get("kind") not in [*KINDS]:  # it may be a list, which no dict can look up
-        raise ConfigError(
-            f"{file}: kind={plain.get('kind')} is unknown (allowed: {', '.join(KINDS)})"
-        )
-    name = str(plain["name"])
+    plain = check(file, {"name": file.stem} | read_yaml(file), _TaskFile)
+    if plain.kind not in KINDS:
+        raise ConfigError(f"{file}: kind={plain.kind} is unknown (allowed: {', '.join(KINDS)})")
+    name = plain.name
     taken = {*COLUMNS, *NUMBERS, *RunConfig.model_fields, *labels(), *task_names()}
     is_own = file != paths.conf_file(f"task/{file.name}")
     if is_own and (name in taken or name.endswith(("_loss", "_accuracy", "_probe"))):
@@ -323,29 +313,31 @@ def _load(file: Path, _changed: int) -> TaskConfig:
     )
 
 
+class _TaskFile(BaseModel, extra="allow"):
+    """What the defaults of a task depend on; its other keys are checked with them."""
+
+    name: Name
+    kind: str
+    format: dict[str, Any] = {}
+    settings: dict[str, dict[str, Any]] = {}
+
+
 @cache
 def _defaults() -> dict[str, Any]:
     return read_yaml(paths.CONF / "task_defaults.yaml")
 
 
-def _filled(content: dict[str, Any]) -> dict[str, Any]:
+def _filled(content: _TaskFile) -> dict[str, Any]:
     """A task's content completed by defaults: the task's value, else the kind's, else that of all
     kinds.
 
     The default title is the name. Settings of a scale are the task's, else the kind's, else those
     of the full scale.
     """
-    default = _defaults()[KINDS[content["kind"]].like]
-    task = {"title": content["name"]} | _defaults()["every_kind"] | content
-    form = content.get("format", {})
-    if isinstance(form, dict):
-        task["format"] = {"name": default["format"]} | form
-    own = content.get("settings", {})
-    # Settings of another type are refused when the task is checked.
-    if not isinstance(own, dict) or not all(
-        isinstance(of_scale, dict) for of_scale in own.values()
-    ):
-        return task
+    default = _defaults()[KINDS[content.kind].like]
+    task = {"title": content.name} | _defaults()["every_kind"] | content.model_dump()
+    task["format"] = {"name": default["format"]} | content.format
+    own = content.settings
     full = default["settings"][FULL_SCALE] | own.get(FULL_SCALE, {})
     settings = {}
     for scale in dict.fromkeys([*default["settings"], *own]):

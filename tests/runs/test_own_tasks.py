@@ -173,10 +173,9 @@ OWN = (
 
 def test_one_file_is_not_train_and_dev_but_can_be_split(tmp_path):
     file = tmp_path / "mine.yaml"
-    file.write_text(OWN)
-    (tmp_path / "b.jsonl").symlink_to("a.jsonl")
+    file.write_text(OWN.replace("b.jsonl", "a.jsonl"))
     with pytest.raises(ConfigError, match=r"split: 0\.2"):
-        load_task(str(file)).check_data(tmp_path)
+        load_task(str(file))
     file.write_text(OWN.replace("a.jsonl, dev: b.jsonl}", "a.jsonl}, split: 0.3"))
     rows = [{"text": f"text {number // 2}", "label": "ny"[number % 2]} for number in range(200)]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
