@@ -21,7 +21,7 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.interop import layout
 from albert_lab.interop.loading import TOKENIZER, TOKENIZER_CONFIG, Opened, open_run
 from albert_lab.messages import Say
-from albert_lab.runs import results, states
+from albert_lab.runs import results
 from albert_lab.runs import run as runs
 from albert_lab.storage import replacing
 
@@ -51,7 +51,6 @@ def export(text: str, target: Path, say: Say) -> str:
     """
     layout.package("export")
     folder = runs.find(text)
-    states.read_finished(folder)
     if target.exists() and (not target.name or not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target} is not empty, or the current folder: name a new one")
     opened = open_run(folder)
@@ -136,12 +135,12 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     """
     transformers = layout.package("export")
     config = opened.run.config
-    ours = load_tokenizer(find_tokenizer(config), cleaning_of(config.corpus))
     theirs = layout.load(transformers.AutoTokenizer, folder)
-    compared = _sentences(config, ours)
+    compared = _sentences(config, opened.tokenizer)
     # Names of special tokens in a sentence are text here; a tokenizer of transformers is told so.
     ids = theirs(compared, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-    for sentence, expected, actual in zip(compared, ours.encode(compared), ids, strict=True):
+    ours = opened.tokenizer.encode(compared)
+    for sentence, expected, actual in zip(compared, ours, ids, strict=True):
         if expected != actual:
             raise ConfigError(f"ids of {sentence!r} differ in transformers: {_PROBLEM}")
     loader = getattr(transformers, model_class)

@@ -50,8 +50,7 @@ def convert(
     """The weights of a PretrainingModel of one shape, converted to another one.
 
     What does not differ between the shapes is copied. More positions than the source has are copies
-    of its last one, as in PreSumm (Liu and Lapata 2019, arXiv 1908.08345). Equal sizes E and H that
-    get a projection get the identity.
+    of its last one, as in PreSumm (Liu and Lapata 2019, arXiv 1908.08345).
 
     Args:
         tensors: the state of the source, on the CPU; heads may be absent.
@@ -72,12 +71,10 @@ def convert(
         table = converted[POSITIONS]
         copies = table[-1:].expand(target.max_position_embeddings - len(table), -1)
         converted[POSITIONS] = torch.cat([table, copies])
-    if target.embedding_size != source.embedding_size:
-        return _convert_embeddings(converted, source, target, tokens)
-    if target.projection and not source.projection:
-        converted[f"{PROJECTION}.weight"] = torch.eye(target.hidden_size)
-        converted[f"{PROJECTION}.bias"] = torch.zeros(target.hidden_size)
-    return Converted(converted)
+    before, after = ((shape.embedding_size, shape.projection) for shape in (source, target))
+    if before == after:
+        return Converted(converted)
+    return _convert_embeddings(converted, source, target, tokens)
 
 
 def _convert_blocks(

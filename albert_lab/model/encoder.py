@@ -54,11 +54,11 @@ class Embeddings(nn.Module):
 
 class EncoderOutput(NamedTuple):
     """The last hidden state [batch, sequence, hidden]; if requested, the input of layer 1 and each
-    layer's output.
+    layer's output, else none.
     """
 
     last_hidden_state: Tensor
-    hidden_states: tuple[Tensor, ...] | None
+    hidden_states: list[Tensor]
 
 
 class Encoder(nn.Module):
@@ -110,7 +110,7 @@ class Encoder(nn.Module):
             hidden_states = self.ffn_blocks[ffn](hidden_states, scale=self.ffn_scales[layer])
             if output_hidden_states:
                 kept.append(hidden_states)
-        return EncoderOutput(hidden_states, tuple(kept) if output_hidden_states else None)
+        return EncoderOutput(hidden_states, kept)
 
 
 def initialize(module: nn.Module, std: float, generator: torch.Generator) -> None:

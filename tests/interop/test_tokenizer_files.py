@@ -38,6 +38,7 @@ def written(tmp_path_factory):
         base.tokenizer.model_copy(update={"vocab_size": 148}),
         model,
     )
+    given = ["scale=smoke", "tokenizer=model-file", f"tokenizer.model_file={model}"]
     pairs = []
     for changed in (
         [],
@@ -46,9 +47,7 @@ def written(tmp_path_factory):
         ["corpus=files", "corpus.path=x", "corpus.language=tr"],
     ):
         folder = tmp_path_factory.mktemp("written")
-        config = load(
-            ["scale=smoke", "tokenizer=model-file", f"tokenizer.model_file={model}", *changed]
-        )
+        config = load([*given, *changed])
         write_tokenizer(config, folder)
         ours = load_model(model, cleaning_of(config.corpus))
         pairs.append((ours, transformers.AutoTokenizer.from_pretrained(folder)))
@@ -74,12 +73,8 @@ def test_names_of_special_tokens_in_a_text_are_text_here_and_where_transformers_
     for ours, theirs in written:
         ids = ours.encode([text])[0]
         assert ids == theirs(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-        assert (
-            ids
-            == JsonTokenizer(theirs.backend_tokenizer.to_str().encode(), "exported").encode([text])[
-                0
-            ]
-        )
+        exported = JsonTokenizer(theirs.backend_tokenizer.to_str().encode(), "exported")
+        assert ids == exported.encode([text])[0]
         assert not {ours.pad_id, ours.cls_id, ours.sep_id, ours.mask_id} & {*ids}
 
 

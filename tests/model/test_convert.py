@@ -63,9 +63,7 @@ def states(model: PretrainingModel) -> torch.Tensor:
     ids = torch.randint(TOKENS, (4, 12), generator=torch.Generator().manual_seed(3))
     types = (torch.arange(12) > 5).long().expand(4, 12)
     with torch.inference_mode():
-        return torch.stack(
-            model.encoder(ids, types, None, output_hidden_states=True).hidden_states or ()
-        )
+        return torch.stack(model.encoder(ids, types, None, output_hidden_states=True).hidden_states)
 
 
 def assert_same(one: PretrainingModel, other: PretrainingModel) -> None:

@@ -14,24 +14,19 @@ SHAPE = dataclasses.replace(
 LOUD = dataclasses.replace(SHAPE, initializer_range=0.4)
 
 
-def make_batch(batch=3, sequence=10, vocab_size=31, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    input_ids = torch.randint(0, vocab_size, (batch, sequence), generator=generator)
-    token_type_ids = (torch.arange(sequence) >= sequence // 2).long().expand(batch, sequence)
-    lengths = torch.tensor([sequence, *[sequence - 3] * (batch - 1)])
-    attention_mask = torch.arange(sequence) < lengths[:, None]
-    masked_positions = torch.tensor([1, 4, sequence + 2, (batch - 1) * sequence])
-    return input_ids, token_type_ids, attention_mask, masked_positions
+INPUT_IDS = torch.randint(0, 31, (3, 10), generator=torch.Generator().manual_seed(0))
+TOKEN_TYPE_IDS = (torch.arange(10) >= 5).long().expand(3, 10)
+ATTENTION_MASK = torch.arange(10) < torch.tensor([10, 7, 7])[:, None]
+INPUTS = INPUT_IDS, TOKEN_TYPE_IDS, ATTENTION_MASK
+BATCH = *INPUTS, torch.tensor([1, 4, 12, 20])  # with the masked positions
 
 
 def loss_of(output):
     labels = torch.arange(len(output.mlm_logits))
-    loss = F.cross_entropy(output.mlm_logits.float(), labels)
-    if output.pair_logits is not None:
-        loss = loss + F.cross_entropy(
-            output.pair_logits.float(), torch.zeros(len(output.pair_logits)).long()
-        )
-    return loss
+    pair_labels = torch.zeros(3, dtype=torch.long)
+    return F.cross_entropy(output.mlm_logits.float(), labels) + F.cross_entropy(
+        output.pair_logits.float(), pair_labels
+    )
 
 
 def gradient_of(parameter):
@@ -42,7 +37,6 @@ def gradient_of(parameter):
 def test_blocks_of_layers_are_exact_where_the_released_float_formula_is_wrong():
     shape = dataclasses.replace(SHAPE, num_layers=22, attention_groups=22, ffn_groups=2)
     assert shape.attention_blocks == list(range(22))
-    assert shape.ffn_blocks == [0] * 11 + [1] * 11
     assert int(15 / 22 * 22) == 14  # the released formula
     for num_layers in range(1, 25):
         for groups in range(1, num_layers + 1):
@@ -59,14 +53,11 @@ def test_the_decoder_is_tied_and_saved_once():
     assert tables == ["encoder.embeddings.word_embeddings.weight", "mlm_head.bias"]
     storages = [tensor.data_ptr() for tensor in model.state_dict().values()]
     assert len(set(storages)) == len(storages)
-    loss_of(model(*make_batch())).backward()
-    never_seen = [token for token in range(31) if token not in make_batch()[0]]
+    loss_of(model(*BATCH)).backward()
+    gradient = gradient_of(model.encoder.embeddings.word_embeddings.weight)
+    never_seen = [token for token in range(31) if token not in INPUT_IDS]
     assert never_seen
-    assert (
-        (gradient_of(model.encoder.embeddings.word_embeddings.weight)[never_seen] != 0)
-        .any(dim=1)
-        .all()
-    )
+    assert (gradient[never_seen] != 0).any(dim=1).all()
 
 
 def test_matrices_are_drawn_within_two_sigma_and_biases_are_zero():
@@ -98,18 +89,21 @@ def test_weights_depend_only_on_the_seed_and_not_on_optional_heads():
 
 def test_evaluation_is_deterministic_and_training_applies_dropout_in_every_place():
     model = PretrainingModel(dataclasses.replace(LOUD, dropout=0.5), 2, seed=0)
-    batch = make_batch()
     model.eval()
-    assert torch.equal(model(*batch).mlm_logits, model(*batch).mlm_logits)
+
+    def is_deterministic():
+        return torch.equal(model(*BATCH).mlm_logits, model(*BATCH).mlm_logits)
+
+    assert is_deterministic()
     places = [module for module in model.modules() if isinstance(module, torch.nn.Dropout)]
     assert len(places) == 3  # embeddings, attention block, FFN block
     for place in places:
         place.train()
-        assert not torch.equal(model(*batch).mlm_logits, model(*batch).mlm_logits)
+        assert not is_deterministic()
         place.eval()
     # The attention block, not its nn.Dropout, enables the dropout of attention probabilities.
     model.encoder.attention_blocks[0].training = True
-    assert not torch.equal(model(*batch).mlm_logits, model(*batch).mlm_logits)
+    assert not is_deterministic()
 
 
 @pytest.mark.parametrize("embedding_size", [6, 12])
@@ -118,11 +112,10 @@ def test_with_autocast_the_residual_stream_is_float32_and_logits_agree(embedding
         SHAPE, embedding_size=embedding_size, projection=embedding_size != 12
     )
     model = PretrainingModel(shape, 2, seed=0)
-    batch = make_batch()
-    exact = model(*batch)
+    exact = model(*BATCH)
     with torch.autocast("cpu", torch.bfloat16):
-        rough = model(*batch)
-        states = model.encoder(*batch[:3], output_hidden_states=True).hidden_states
+        rough = model(*BATCH)
+        states = model.encoder(*INPUTS, output_hidden_states=True).hidden_states
     assert {state.dtype for state in states} == {torch.float32}
     assert rough.mlm_logits.dtype == torch.bfloat16
     torch.testing.assert_close(rough.mlm_logits.float(), exact.mlm_logits, rtol=0.05, atol=0.01)
@@ -134,8 +127,7 @@ def test_with_autocast_cpu_attention_is_float32_within_the_rounding_of_bf16():
     shape = dataclasses.replace(LOUD, num_layers=1)
     encoder, seen = Encoder(shape), []
     initialize(encoder, shape.initializer_range, torch.Generator().manual_seed(0))
-    batch = make_batch()[:3]
-    reference = encoder(*batch).last_hidden_state
+    reference = encoder(*INPUTS).last_hidden_state
     with pytest.MonkeyPatch.context() as patch:
         attention = F.scaled_dot_product_attention
         patch.setattr(
@@ -144,7 +136,7 @@ def test_with_autocast_cpu_attention_is_float32_within_the_rounding_of_bf16():
             lambda q, *rest, **named: seen.append(q.dtype) or attention(q, *rest, **named),
         )
         with torch.autocast("cpu", torch.bfloat16):
-            rounded = encoder(*batch).last_hidden_state
+            rounded = encoder(*INPUTS).last_hidden_state
     assert seen == [torch.float32]
     torch.testing.assert_close(rounded, reference, atol=0.05, rtol=0.05)
 
