@@ -49,32 +49,21 @@ def random_model(shape, num_pair_labels=2, seed=0):
 
 
 def common_config(shape):
-    return {
-        "vocab_size": shape.vocab_size,
-        "hidden_size": shape.hidden_size,
-        "num_hidden_layers": shape.num_layers,
-        "num_attention_heads": shape.num_attention_heads,
-        "intermediate_size": shape.intermediate_size,
-        "max_position_embeddings": shape.max_position_embeddings,
-        "type_vocab_size": shape.type_vocab_size,
-        "hidden_act": shape.hidden_act,
-        "layer_norm_eps": shape.layer_norm_eps,
-        "initializer_range": shape.initializer_range,
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-    }
+    names = ("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act")
+    names += ("max_position_embeddings", "type_vocab_size", "layer_norm_eps", "initializer_range")
+    dropout = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0)
+    layers = {"num_hidden_layers": shape.num_layers}
+    return {name: getattr(shape, name) for name in names} | layers | dropout
 
 
-def make_albert(shape, num_labels=2):
-    return transformers.AlbertForPreTraining(
-        transformers.AlbertConfig(
-            **common_config(shape),
-            embedding_size=shape.embedding_size,
-            num_hidden_groups=shape.ffn_groups,
-            classifier_dropout_prob=0.0,
-            num_labels=num_labels,
-        )
-    ).eval()
+def make_albert(shape):
+    config = transformers.AlbertConfig(
+        **common_config(shape),
+        embedding_size=shape.embedding_size,
+        num_hidden_groups=shape.ffn_groups,
+        classifier_dropout_prob=0.0,
+    )
+    return transformers.AlbertForPreTraining(config).eval()
 
 
 def make_bert(shape):
@@ -96,16 +85,10 @@ def assert_equal_outputs_and_gradients(ours, theirs, family, shape, sequence=11,
         input_ids, token_type_ids, attention_mask, output_hidden_states=True
     ).hidden_states
     output = ours(input_ids, token_type_ids, attention_mask, positions)
-    expected = theirs(
-        input_ids,
-        attention_mask=attention_mask,
-        token_type_ids=token_type_ids,
-        output_hidden_states=True,
-    )
+    inputs = {"attention_mask": attention_mask, "token_type_ids": token_type_ids}
+    expected = theirs(input_ids, **inputs, output_hidden_states=True)
     pair_logits, logits = expected[1], expected[0].flatten(0, 1)[positions]
-    base = theirs.base_model(
-        input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
-    )
+    base = theirs.base_model(input_ids, **inputs)
 
     def close(actual, wanted, tolerance=1e-5):
         torch.testing.assert_close(actual, wanted, rtol=tolerance, atol=tolerance)
@@ -117,11 +100,8 @@ def assert_equal_outputs_and_gradients(ours, theirs, family, shape, sequence=11,
     close(output.pair_logits, pair_logits)
 
     pair_labels = torch.tensor([0, 1, 0])
-    (
-        F.cross_entropy(output.mlm_logits, labels)
-        + F.cross_entropy(output.pair_logits, pair_labels)
-    ).backward()
-    (F.cross_entropy(logits, labels) + F.cross_entropy(pair_logits, pair_labels)).backward()
+    for mlm, pairs in ((output.mlm_logits, output.pair_logits), (logits, pair_logits)):
+        (F.cross_entropy(mlm, labels) + F.cross_entropy(pairs, pair_labels)).backward()
     their_gradients = {name: parameter.grad for name, parameter in theirs.named_parameters()}
     gradients = {name: parameter.grad for name, parameter in ours.named_parameters()}
     for name, gradient in to_transformers(gradients, shape, family).items():

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -214,35 +215,41 @@ NAME = "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.bias"
     ids=["lacking", "more", "whole numbers", "nan", "twice", "no name"],
 )
 def test_tensors_that_are_not_those_of_the_encoder_are_refused(tmp_path, changed):
-    file = save(make_albert(ALBERT), tmp_path / "saved") / "model.safetensors"
-    tensors = safetensors.torch.load_file(file) | changed
+    _, tensors = saved_tensors(tmp_path)
+    kept = {name: tensor for name, tensor in (tensors | changed).items() if tensor is not None}
+    torch.save(kept, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ConfigError, match=str(tmp_path)):
+        read(tmp_path)
+
+
+def without_config(file):
+    file.with_name("config.json").unlink()
+
+
+def truncated(file):
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def as_truncated_pickle(file):
+    as_pickle(file.parent)
+    truncated(file.with_name("pytorch_model.bin"))
+
+
+def as_code(file):
     file.unlink()
-    kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    torch.save(kept, tmp_path / "saved" / "pytorch_model.bin")
-    with pytest.raises(ConfigError, match="saved"):
-        read(tmp_path / "saved")
+    content = pickle.dumps({NAME: Touch(str(file.with_name("ran")))}, protocol=2)
+    file.with_name("pytorch_model.bin").write_bytes(content)
 
 
 @pytest.mark.parametrize(
-    "damage", ["no-config", "no-weights", "truncated", "truncated-pickle", "code"]
+    "damage", [without_config, Path.unlink, truncated, as_truncated_pickle, as_code]
 )
 def test_a_folder_without_whole_weights_is_refused_and_its_pickled_code_never_runs(
     tmp_path, damage
 ):
-    folder = save(make_albert(ALBERT), tmp_path / "saved")
-    file, pickled = folder / "model.safetensors", folder / "pytorch_model.bin"
-    if damage == "no-config":
-        (folder / "config.json").unlink()
-    elif damage == "no-weights":
-        file.unlink()
-    elif damage == "truncated":
-        file.write_bytes(file.read_bytes()[:-100])
-    else:
-        as_pickle(folder)
-        content = pickle.dumps({NAME: Touch(str(tmp_path / "ran"))}, protocol=2)
-        pickled.write_bytes(content if damage == "code" else pickled.read_bytes()[:-100])
-    with pytest.raises(ConfigError, match=str(folder)):
-        read(folder)
+    damage(save(make_albert(ALBERT), tmp_path) / "model.safetensors")
+    with pytest.raises(ConfigError, match=str(tmp_path)):
+        read(tmp_path)
     assert not (tmp_path / "ran").exists()
 
 
