@@ -226,16 +226,11 @@ def _convert_embeddings(
     if "mlm_head.dense.weight" in tensors:
         rotation = new_basis @ old_basis.T  # [new size, old size]
         shrink = (old_size / new_size) ** 0.5
-        dense, bias, head_bias = (
-            rotation @ tensors[f"mlm_head.{name}"].double()
-            for name in ("dense.weight", "dense.bias", "layer_norm.bias")
-        )
+        for name in ("dense.weight", "dense.bias", "layer_norm.bias"):
+            converted[f"mlm_head.{name}"] = rotation @ tensors[f"mlm_head.{name}"].double()
+        converted["mlm_head.layer_norm.bias"] *= shrink
         head_gain = shrink**2 * tensors["mlm_head.layer_norm.weight"].double().mean()
-        converted |= {"mlm_head.dense.weight": dense, "mlm_head.dense.bias": bias}
-        converted |= {
-            "mlm_head.layer_norm.weight": head_gain.expand(new_size),
-            "mlm_head.layer_norm.bias": shrink * head_bias,
-        }
+        converted["mlm_head.layer_norm.weight"] = head_gain.expand(new_size)
     dtype = tensors[WORDS].dtype
     return Converted(
         tensors | {name: tensor.to(dtype) for name, tensor in converted.items()}, unexplained

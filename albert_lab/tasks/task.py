@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from albert_lab import own_code, paths
 from albert_lab.config.compose import groups
 from albert_lab.config.schema import RunConfig
-from albert_lab.config.section import PositiveInt, Section, Seed
+from albert_lab.config.section import Section, Seed
 from albert_lab.data.corpus import split_of
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import Distinct, Name, check, read_yaml
@@ -21,6 +21,8 @@ Format = Annotated[
     GlueFormat | SquadFormat | RaceFormat | ChoicesFormat, Field(discriminator="name")
 ]
 
+Positive = Annotated[int, Field(gt=0)]
+Dropout = Annotated[float, Field(ge=0, lt=1)]
 NUM_SPECIAL_TOKENS = 3  # [CLS] and both [SEP]
 # Measured at H = 96 and 384; at 768 it gives what published fine-tunings of BERT-base use (see
 # DECISIONS.md).
@@ -86,25 +88,25 @@ class TaskSettings(Section):
 
     optimizer: Literal["adamw", "adam-release"]
     learning_rate: float = Field(gt=0)
-    rate_hidden_size: int | None = Field(gt=0)
-    batch_size: int = PositiveInt
+    rate_hidden_size: Positive | None
+    batch_size: Positive
     # years of training; the paper's longest fine-tuning has 33,112
     steps: int = Field(gt=0, le=10**9)
     warmup_steps: int = Field(ge=0)
-    checkpoint_steps: int = PositiveInt
-    dropout: float = Field(ge=0, lt=1)
-    classifier_dropout: float = Field(ge=0, lt=1)
+    checkpoint_steps: Positive
+    dropout: Dropout
+    classifier_dropout: Dropout
     max_sequence_length: int = Field(ge=8)
-    train_examples: int | None = Field(gt=0)
-    dev_examples: int | None = Field(gt=0)
+    train_examples: Positive | None
+    dev_examples: Positive | None
     seeds: Annotated[tuple[Annotated[int, Seed], ...], Distinct] = Field(min_length=1)
     retries: int = Field(ge=0)
     pooler: Literal["pretrained", "new"] = "pretrained"
-    question_length: int | None = Field(default=None, gt=0)
-    stride: int | None = Field(default=None, gt=0)
-    answer_length: int | None = Field(default=None, gt=0)
-    n_best: int | None = Field(default=None, gt=0)
-    beam_size: int | None = Field(default=None, gt=0)
+    question_length: Positive | None = None
+    stride: Positive | None = None
+    answer_length: Positive | None = None
+    n_best: Positive | None = None
+    beam_size: Positive | None = None
     empty_windows: float = Field(default=1.0, gt=0, le=1)
 
     @model_validator(mode="after")
