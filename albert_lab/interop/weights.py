@@ -15,8 +15,7 @@ from albert_lab.files import Name, Record, read_json
 
 Tensors = dict[str, torch.Tensor]
 WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
-# Where trainers keep the weights in what they save, and what they put before their names.
-_WRAPPERS = ("state_dict", "model_state_dict", "model")
+# What trainers put before the names of tensors.
 _PREFIXES = re.compile(r"^(?:module\.|_orig_mod\.)+")
 _CONVERTER = "transformers.models.bert.convert_bert_original_tf_checkpoint_to_pytorch"
 
@@ -28,8 +27,7 @@ class _Index(Record, extra="ignore"):
 
 
 def read(folder: Path) -> Tensors:
-    """The floating-point tensors of a folder by name, out of the dict of a trainer and without its
-    prefixes.
+    """The floating-point tensors of a folder by name, without the prefixes of a trainer.
 
     Raises:
         MissingDataError: there is no such folder.
@@ -44,14 +42,10 @@ def read(folder: Path) -> Tensors:
 
 def _files(folder: Path) -> list[Path]:
     """The files that have the weights together: one, or those of an index."""
-    if folder.is_file():
-        raise ConfigError(
-            f"{folder} is a file: give its folder, which has the config.json and the tokenizer, too"
-        )
-    # The path of a checkpoint of TensorFlow is no file: it is the start of the names of several.
-    if not folder.is_dir() and not folder.with_name(f"{folder.name}.index").exists():
+    if not folder.is_dir():
         raise MissingDataError(
-            f"there is no folder {folder}: nothing is downloaded, so put the model there first"
+            f"there is no folder {folder}: nothing is downloaded, so put the model there first, "
+            "with config.json and tokenizer"
         )
     for name in (WEIGHTS, PICKLED):
         index = folder / f"{name}.index.json"
@@ -77,14 +71,10 @@ def _instead(folder: Path) -> str:
     inside = sorted({str(file.parent) for name in names for file in folder.glob(name)})
     if inside:
         return f": the weights are below it, so import one of {', '.join(inside[:5])}"
-    if folder.with_name(f"{folder.name}.index").exists() or any(folder.glob("*.ckpt*.index")):
+    if any(folder.glob("*.ckpt*.index")):
         script = f"python -m {_CONVERTER} (ALBERT: albert for bert) of transformers 4"
         return f"; of a checkpoint of TensorFlow, {script} makes one"
-    files = sorted(file.name for file in folder.iterdir())
-    return (
-        f", but {', '.join(files[:5]) or 'nothing'}: model.save_pretrained(DIR) writes what can be "
-        "imported"
-    )
+    return ": model.save_pretrained(DIR) writes what can be imported"
 
 
 def _tensors(file: Path) -> Tensors:
@@ -94,8 +84,6 @@ def _tensors(file: Path) -> Tensors:
             content = safetensors.torch.load_file(file)
         else:
             content = torch.load(file, "cpu", weights_only=True)
-            wrapped = [content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping)]
-            content = cast(Mapping[str, object], wrapped[0]) if wrapped else content
         named = {_PREFIXES.sub("", name): tensor for name, tensor in content.items()}
     except Exception as error:  # of any class, as the damage of the file has it
         raise ConfigError(

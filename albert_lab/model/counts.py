@@ -75,14 +75,12 @@ class Products:
         """FLOPs per token of the encoder with its pooler, for sequences of a length in tokens."""
         return (self._encoder(shape, length) + self.pooler) / length
 
-    def training_flops(
-        self, shape: EncoderShape, length: int, masked: int, *, has_labels: bool
-    ) -> float:
+    def training_flops(self, shape: EncoderShape, length: int, masked: int) -> float:
         """FLOPs per token of a forward and a backward pass, with `masked` predictions a
         sequence.
         """
         heads = masked * (self.mlm_head + self.table) + self.pair_head
-        pooler = (3 if has_labels else 1) * self.pooler  # without labels it has no gradient
+        pooler = (3 if self.pair_head else 1) * self.pooler  # without labels it has no gradient
         return (3 * (self._encoder(shape, length) + heads) + pooler) / length
 
     def _encoder(self, shape: EncoderShape, length: int) -> int:
@@ -152,6 +150,6 @@ def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Co
         layers=size(encoder) - size(encoder.embeddings),
         pooler=size(model.pooler),
         heads=size(model.mlm_head) + size(pair_head),
-        training_flops=products.training_flops(shape, length, masked, has_labels=num_labels > 0),
+        training_flops=products.training_flops(shape, length, masked),
         inference_flops=products.inference_flops(shape, length),
     )

@@ -199,7 +199,7 @@ def _training(config: RunConfig) -> float:
     shape, num_labels = EncoderShape.from_config(config), len(config.inter_sentence.labels)
     masked = config.masking.most_predictions(length)
     products = Products.of_standard(shape, num_labels)
-    flops = products.training_flops(shape, length, masked, has_labels=num_labels > 0)
+    flops = products.training_flops(shape, length, masked)
     return _as_work(flops, config)
 
 

@@ -83,7 +83,7 @@ class Kind(TaskKind):
         if "accuracy" in values:
             pairs = zip(labels, answers, strict=True)
             shares["accuracy"] = [float(label == answer) for label, answer in pairs]
-        return Scored(answers, values, shares)
+        return Scored(values, shares)
 
     def _numbers(self, labels: Sequence[Any]) -> Sequence[float]:
         """The labels if they are numbers, else the place of each among those of the task."""

@@ -23,15 +23,13 @@ Predictions = tuple[Sequence[Any], NaProbs]  # with the answer to each example: 
 
 
 class Scored(NamedTuple):
-    """The final answer to each example, and the official scores in percent by name, the main ones
-    first.
+    """The official scores in percent by name, the main ones first.
 
     shares has the score of each answer, from 0 to 1, by name of the score, of scores that are means
     over examples: not of correlations or GLUE's F1. threshold is that of no answer, if there is
     one.
     """
 
-    answers: Sequence[Any]
     values: dict[str, float]
     shares: dict[str, list[float]]
     threshold: float | None = None

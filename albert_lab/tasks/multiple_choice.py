@@ -91,7 +91,7 @@ class Kind(TaskKind):
             is_in = [one.id.startswith(f"{level}/") for one in examples]
             shares[f"accuracy_{level}"] = [*compress(shares["accuracy"], is_in)]
         values = {name: 100 * (sum(credits) / len(credits)) for name, credits in shares.items()}
-        return Scored(answers, values, shares)
+        return Scored(values, shares)
 
 
 def fill_in(question: str, option: str) -> str:

@@ -169,7 +169,7 @@ class Kind(TaskKind):
         # Added one by one as in SQuAD's scripts; the built-in sum rounds differently since Python
         # 3.12.
         values = {name: 100.0 * float(np.cumsum(of)[-1]) / len(of) for name, of in shares.items()}
-        return Scored(answers, values, shares, threshold)
+        return Scored(values, shares, threshold)
 
 
 def _first_answer(example: SpanExample, context: AlignedText) -> tuple[int, int]:
