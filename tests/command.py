@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from unittest import mock
 
 from albert_lab import cli
-from albert_lab.data.files import digest_path, fingerprint
+from albert_lab.data.files import digest_path, known_digests
 from albert_lab.errors import INTERRUPTED, STOPPED, UNWRITTEN
 from albert_lab.runs import worker
 from albert_lab.runs.run import is_trained
@@ -35,7 +35,7 @@ def here(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
     """The output and exit code of `albert-lab ARGUMENTS`, executed in this process; its runs are
     separate processes.
     """
-    fingerprint.cache_clear()  # as in a new process
+    known_digests.clear()  # as in a new process
     digest_path.cache_clear()
     out, err = io.StringIO(), io.StringIO()
     code: object = 0

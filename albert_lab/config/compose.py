@@ -241,7 +241,8 @@ def _nearest(key: str, composed: DictConfig) -> str:
     """The question whether the key that is most alike was meant; empty if none is."""
     from pandas import json_normalize  # it takes a while, and only an error needs it
 
-    known = [*groups(), *json_normalize(OmegaConf.to_container(composed)).columns]
+    content: Any = OmegaConf.to_container(composed)
+    known = [*groups(), *json_normalize(content).columns]
     same_name = [name for name in known if name.endswith(f".{key}")]
     near = same_name or difflib.get_close_matches(key, known, n=1)
     return f"did you mean {near[0]}? " if near else ""

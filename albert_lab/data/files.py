@@ -177,14 +177,18 @@ def text_settings(corpus: CorpusConfig) -> dict[str, Any]:
     return corpus.model_dump(mode="json", exclude={"name", "path", "datasets"})
 
 
-# A process looks at files once, as many take seconds and a study has many runs; cache_clear() lets
-# it look again.
-@cache
+# A process looks at files once, as many take seconds and a study has many runs; clear() lets it
+# look again.
+known_digests: dict[CorpusConfig, str] = {}
+
+
 def fingerprint(corpus: CorpusConfig) -> str:
     """Short hash of the text of the corpus: of the names and contents of its files; with the errors
     of files_of().
     """
-    return _digest_files(files_of(corpus))
+    if corpus not in known_digests:
+        known_digests[corpus] = _digest_files(files_of(corpus))
+    return known_digests[corpus]
 
 
 @cache

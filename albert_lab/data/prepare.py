@@ -17,7 +17,7 @@ from albert_lab.config.data import CorpusConfig
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data import corpus as texts
 from albert_lab.data.corpus import Split
-from albert_lab.data.files import files_of, fingerprint, text_settings, walk
+from albert_lab.data.files import files_of, fingerprint, known_digests, text_settings, walk
 from albert_lab.data.shards import OFFSET, SPLITS, ShardWriter, token_dtype
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.data.vocabulary import find_or_train, load_tokenizer, tokenizer_fingerprint
@@ -104,7 +104,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         if not part["documents"]:
             raise texts.empty_split(split, num_documents, corpus, skipped, counts[texts.REPEATED])
         part["unknown_share"] = counts[split] / part["tokens"]
-    fingerprint.cache_clear()  # to look at the files again
+    known_digests.clear()  # to look at the files again
     if [fingerprint(source) for source in corpora] != fingerprints:
         raise ConfigError(
             f"the text of corpus={corpus.name} changed while it was read: run this again later"

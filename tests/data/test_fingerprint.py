@@ -3,7 +3,7 @@ import os
 import pytest
 from test_corpus import corpus
 
-from albert_lab.data.files import fingerprint
+from albert_lab.data.files import fingerprint, known_digests
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def files(tmp_path):
 
 
 def look_again(settings):
-    fingerprint.cache_clear()
+    known_digests.clear()
     return fingerprint(settings)
 
 

@@ -9,7 +9,7 @@ from albert_lab import paths, storage
 from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
 from albert_lab.data.corpus import sentences
-from albert_lab.data.files import fingerprint
+from albert_lab.data.files import known_digests
 from albert_lab.data.prepare import find_shards, prepare
 from albert_lab.data.shards import open_shards, read_meta
 from albert_lab.data.tokenizer import load as load_model
@@ -201,7 +201,7 @@ def test_each_setting_that_changes_the_tokens_has_separate_shards(run, tmp_path)
     ]
     folders = [find_shards(run(setting)) for setting in (*settings, "seed=3", "machine.workers=2")]
     (tmp_path / "text.txt").write_text("Other text.")
-    fingerprint.cache_clear()
+    known_digests.clear()
     folders.append(find_shards(run()))
     assert len(set(folders)) == 9
     assert folders[7] == folders[8]

@@ -18,7 +18,7 @@ from albert_lab.config.compose import load
 from albert_lab.data import corpus as texts
 from albert_lab.data import tokenizer as base
 from albert_lab.data import vocabulary as training
-from albert_lab.data.files import fingerprint
+from albert_lab.data.files import known_digests
 from albert_lab.data.tokenizer import Cleaning
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import (
@@ -225,7 +225,7 @@ def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tm
         tokenizer_fingerprint(run(change)) for change in (*others, "corpus.dev_share=0.3")
     ]
     (tmp_path / "text" / "b.txt").write_text("More.")
-    fingerprint.cache_clear()
+    known_digests.clear()
     fingerprints.append(tokenizer_fingerprint(run()))
     assert len({first, *fingerprints}) == 6
     assert not (tmp_path / "cache").exists()

@@ -17,7 +17,7 @@ from toy_training import quick_starts
 import albert_lab
 from albert_lab import machine, storage
 from albert_lab.config.schema import RESULTS_VERSION
-from albert_lab.data.files import fingerprint
+from albert_lab.data.files import known_digests
 from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states, worker
@@ -215,7 +215,7 @@ def test_a_run_keeps_its_tokenizer_and_other_text_is_never_taken_for_its_own(
     shutil.rmtree(find_tokenizer(runs.read(done).config).parent)
     assert albert_lab.load(done)[1].fingerprint == tokenizer, "the cache is made again"
     (text / "more.txt").write_text("zu zu ze.\nzi zo zu.\n\nza ze zi.\nze za.\n")
-    fingerprint.cache_clear()
+    known_digests.clear()
     assert albert_lab.load(done)[1].fingerprint == tokenizer
     assert worker.main(waiting) == 2
     assert "its corpus is not what it was" in (waiting / runs.FAILURE).read_text()
