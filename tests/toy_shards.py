@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from albert_lab.data.pairs import Pairs
 from albert_lab.data.shards import Shards
 
 FIRST_TEXT_ID = 5  # ids below stand for special tokens
@@ -19,17 +20,22 @@ def make_shards(
 
     sources gives the number of documents of each source document; None: one each.
     """
-    source_lengths = [1] * len(documents) if sources is None else sources
-    sentence_offsets = np.concatenate([[0], np.cumsum(np.concatenate(documents))]).astype(np.int64)
-    document_offsets = np.concatenate(
-        [[0], np.cumsum([len(document) for document in documents])]
-    ).astype(np.int64)
-    source_offsets = np.concatenate([[0], np.cumsum(source_lengths)]).astype(np.int64)
-    assert source_offsets[-1] == len(documents)
-    tokens = FIRST_TEXT_ID + np.arange(sentence_offsets[-1]) % (vocab_size - FIRST_TEXT_ID)
-    parts = (tokens.astype(np.uint16), sentence_offsets, document_offsets, source_offsets)
-    maps = [part.view(np.memmap) for part in parts]
-    return Shards("train", *maps, meta={})
+    offsets = [
+        np.append(0, np.cumsum(lengths)).view(np.memmap)
+        for lengths in (
+            np.concatenate(documents),
+            [len(document) for document in documents],
+            [1] * len(documents) if sources is None else sources,
+        )
+    ]
+    assert offsets[-1][-1] == len(documents)
+    tokens = FIRST_TEXT_ID + np.arange(offsets[0][-1]) % (vocab_size - FIRST_TEXT_ID)
+    return Shards("train", tokens.astype(np.uint16).view(np.memmap), *offsets, meta={})
+
+
+def sources_of(shards: Shards, pairs: Pairs) -> np.ndarray:
+    """The source documents of the first and of the second segments [2, pairs]."""
+    return shards.source_of(shards.document_at(np.stack([pairs.a_start, pairs.b_start])))
 
 
 def make_prose(
@@ -45,13 +51,9 @@ def make_prose(
     """
     rng = np.random.default_rng(seed)
     spread = 0.6
-    documents = [
-        np.maximum(
-            1,
-            np.rint(
-                rng.lognormal(np.log(tokens) - spread**2 / 2, spread, rng.geometric(1 / sentences))
-            ),
-        )
-        for _ in range(num_documents)
-    ]
-    return make_shards([document.astype(np.int64).tolist() for document in documents], vocab_size)
+    mean = np.log(tokens) - spread**2 / 2
+    documents = []
+    for _ in range(num_documents):
+        lengths = np.rint(rng.lognormal(mean, spread, rng.geometric(1 / sentences)))
+        documents.append(np.maximum(1, lengths).astype(np.int64).tolist())
+    return make_shards(documents, vocab_size)

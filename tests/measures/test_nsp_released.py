@@ -1,6 +1,6 @@
 import numpy as np
 from toy import toy_config
-from toy_shards import make_prose
+from toy_shards import make_prose, sources_of
 
 from albert_lab.measures.catalog import NSP, NSP_RELEASED
 
@@ -13,9 +13,7 @@ def drawn(tmp_path):
 
 def test_negatives_are_of_another_source_and_positives_consecutive(tmp_path):
     shards, _, pairs = drawn(tmp_path)
-    first, second = (
-        shards.source_of(shards.document_at(start)) for start in (pairs.a_start, pairs.b_start)
-    )
+    first, second = sources_of(shards, pairs)
     assert np.array_equal(first == second, pairs.label == 0)
     assert abs(np.mean(pairs.label) - 0.5) < 0.01
 

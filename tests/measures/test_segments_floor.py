@@ -28,19 +28,16 @@ def test_features_count_tokens_edges_and_neighbours_of_each_segment(tmp_path):
     shards = make_shards([[3, 4, 2], [5, 6]])
     pairs = catalog.SOP.pairs(shards, toy_config(tmp_path), 9)
     result = features(shards, pairs, size).toarray()
-    sides = np.stack([pairs.a_start, pairs.b_start]), np.stack([pairs.a_length, pairs.b_length])
-    for row, line in enumerate(result):
-        # [a or b, tokens, then first and then last ones by place, then neighbours]
-        for side, own in enumerate(line.reshape(2, -1)):
-            start, length = (values[side, row] for values in sides)
-            tokens = shards.tokens[start : start + length].tolist()
-            expected = np.bincount(tokens, minlength=(1 + 2 * EDGE) * size)
-            for place, token in enumerate(tokens[:EDGE]):
-                expected[(1 + place) * size + token] = 1
-            for place, token in enumerate(tokens[::-1][:EDGE]):
-                expected[(1 + EDGE + place) * size + token] = 1
-            assert own[:-BIGRAMS].tolist() == expected.tolist()
-            assert own[-BIGRAMS:].sum() == len(tokens) - 1
+    sides = [*zip(pairs.a_start, pairs.a_length), *zip(pairs.b_start, pairs.b_length)]  # noqa: B905
+    # [a or b, tokens, then first and then last ones by place, then neighbours]
+    for (start, length), own in zip(sides, np.concatenate(np.split(result, 2, 1)), strict=True):
+        tokens = shards.tokens[start : start + length].astype(int)
+        expected = np.bincount(tokens, minlength=(1 + 2 * EDGE) * size)
+        for place in range(min(EDGE, length)):
+            expected[(1 + place) * size + tokens[place]] = 1
+            expected[(1 + EDGE + place) * size + tokens[-1 - place]] = 1
+        assert own[:-BIGRAMS].tolist() == expected.tolist()
+        assert own[-BIGRAMS:].sum() == length - 1
 
 
 def test_measures_whose_pairs_a_text_does_not_have_are_named_and_left_out(text):
@@ -56,11 +53,9 @@ def toy_epochs(label):
     """
     shards = make_shards([[4, 4]] * 3000, vocab_size=40)
     pairs = catalog.SOP.pairs(shards, toy_config(Path()), 10_000)
-    first, second = (shards.tokens[start].astype(int) for start in (pairs.a_start, pairs.b_start))
-    order = np.random.default_rng(0).permutation(len(pairs))
-    scrambled = replace(pairs, b_start=pairs.b_start[order])
-    second = shards.tokens[scrambled.b_start].astype(int)
-    return shards, replace(scrambled, label=label(first, second).astype(np.int8))
+    second = np.random.default_rng(0).permutation(pairs.b_start)
+    labels = label(shards.tokens[pairs.a_start], shards.tokens[second])
+    return shards, replace(pairs, b_start=second, label=labels.astype(np.int8))
 
 
 def accuracy(label) -> float:

@@ -27,13 +27,13 @@ def test_pairs_of_two_topics_are_told_by_their_words_and_others_are_not():
     rng = np.random.default_rng(0)
     label = rng.integers(0, 2, 400)
     topic = rng.integers(0, 50, 400)
-    segments = [
-        np.stack([topic, (topic + label) % 50]).T[:, :, None] * 10
-        + rng.integers(0, 10, (400, 2, 4))
-    ]
-    tokens = segments[0].ravel().astype(np.uint16)
-    shards, pairs = pairs_of(tokens, label)
-    right = (log_odds(shards, pairs, shards, pairs) > 0) == label
-    assert right.mean() > 0.75
-    noise, random = pairs_of(rng.integers(0, 500, tokens.size).astype(np.uint16), label)
-    assert ((log_odds(noise, random, noise, random) > 0) == label).mean() < 0.6
+    topics = np.stack([topic, (topic + label) % 50], axis=1)
+    words = 10 * topics[:, :, None] + rng.integers(0, 10, (400, 2, 4))
+    noise = rng.integers(0, 500, words.size)
+
+    def accuracy(tokens) -> float:
+        shards, pairs = pairs_of(tokens.astype(np.uint16), label)
+        return np.mean((log_odds(shards, pairs, shards, pairs) > 0) == label)
+
+    assert accuracy(words.ravel()) > 0.75
+    assert accuracy(noise) < 0.6

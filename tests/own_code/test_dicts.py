@@ -1,9 +1,9 @@
 """A toy of what own code can add to each dict: copy one to begin with."""
 
 import dataclasses
-import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from toy import toy_config
@@ -121,16 +121,13 @@ def test_an_optimizer_has_an_option_with_its_settings_and_steps_at_the_rate_of_t
 def test_a_masking_replaces_that_of_training_batches(own):
     own(MASKING)
     ids, text = np.arange(5, 405).reshape(4, 100), np.ones((4, 100), dtype=bool)
-    one, three = (
-        METHODS[config.masking.method](
-            ids, text, text, np.ones(1000, dtype=bool), config.masking, 4, np.random.default_rng(0)
-        )
-        for config in (
-            load(["scale=smoke", f"masking.method={name}"]) for name in ("words", "n-gram")
-        )
-    )
-    neighbours = [np.mean(np.diff(positions) == 1) for _, positions, _ in (one, three)]
-    assert neighbours[0] < 0.6 * neighbours[1]
+    neighbours = {}
+    for name in ("words", "n-gram"):
+        masking = load(["scale=smoke", f"masking.method={name}"]).masking
+        starts, rng = np.ones(1000, dtype=bool), np.random.default_rng(0)
+        _, positions, _ = METHODS[name](ids, text, text, starts, masking, 4, rng)
+        neighbours[name] = np.mean(np.diff(positions) == 1)
+    assert neighbours["words"] < 0.6 * neighbours["n-gram"]
 
 
 def shortened_pairs():
@@ -166,13 +163,15 @@ def test_the_measure_of_the_examples_is_taken_on_halves_of_the_pairs(tmp_path):
 def test_blimp_of_the_examples_masks_each_token_by_itself_and_a_pair_of_one_sentence_is_a_tie(
     tmp_path, monkeypatch
 ):
-    pairs = [
-        ("a", "bad oru.", "bad oru."),
-        ("a", "cat dog", "dog"),
-        ("b", "bad cat oru.", "cat bad oru."),
-    ]
-    lines = [{"uid": uid, "good": good, "bad": bad} for uid, good, bad in pairs]
-    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    pairs = pd.DataFrame(
+        [
+            ["a", "bad oru.", "bad oru."],
+            ["a", "cat dog", "dog"],
+            ["b", "bad cat oru.", "cat bad oru."],
+        ],
+        columns=["uid", "good", "bad"],
+    )
+    pairs.to_json(tmp_path / "pairs.jsonl", orient="records", lines=True)
     example = paths.PACKAGE.parent / "examples" / "blimp.py"
     with pytest.raises(ConfigError, match="ALBERT_LAB_BLIMP"):
         own_code.include(example)
@@ -185,19 +184,17 @@ def test_blimp_of_the_examples_masks_each_token_by_itself_and_a_pair_of_one_sent
 
     @torch.inference_mode()
     def likelihood(text):
-        (ids,) = tokenizer.encode([text])
+        ids = torch.tensor([tokenizer.cls_id, *tokenizer.encode([text])[0], tokenizer.sep_id])
         total = 0.0
-        for place, token in enumerate(ids):
-            masked = [*ids[:place], tokenizer.mask_id, *ids[place + 1 :]]
-            framed = torch.tensor([[tokenizer.cls_id, *masked, tokenizer.sep_id]])
-            logits = model(
-                framed, torch.zeros_like(framed), None, torch.tensor([place + 1])
-            ).mlm_logits
-            total += float(logits.log_softmax(-1)[0, token])
+        for place in range(1, len(ids) - 1):
+            masked = ids.clone()
+            masked[place] = tokenizer.mask_id
+            read = model(masked[None], torch.zeros_like(ids)[None], None, torch.tensor([place]))
+            total += float(read.mlm_logits.log_softmax(-1)[0, ids[place]])
         return total
 
     score, paradigms = measure.take(model, tokenizer, torch.device("cpu"))
-    likelier = [likelihood(good) > likelihood(bad) for _, good, bad in pairs]
+    likelier = pairs.good.map(likelihood) > pairs.bad.map(likelihood)
     assert (paradigms.n, paradigms.sum) == ((2, 1), (0.5 + likelier[1], likelier[2]))
     assert (score.n, score.value) == (3, pytest.approx(100 * sum(paradigms.sum) / 3))
 
