@@ -63,28 +63,19 @@ class Batch:
         return replace(self, masked_positions=positions, masked_labels=labels)
 
 
+@dataclass
 class Batches:
     """The batches of one length. The examples are those of epoch 0 in their order, then those of
     epoch 1, and so on.
     """
 
-    def __init__(
-        self,
-        shards: Shards,
-        vocabulary: Tokenizer,
-        config: RunConfig,
-        *,
-        first_step: int = 0,
-        stage: int = 0,
-    ) -> None:
-        """first_step is the step of the first batch; stage is the number of the stage in the length
-        schedule.
-        """
-        self._shards = shards
-        self._vocabulary = vocabulary
-        self._config = config.at_stage(stage)
-        self._first_step = first_step
-        self._first_epoch = stage * _EPOCHS_OF_A_STAGE
+    shards: Shards
+    vocabulary: Tokenizer
+    config: RunConfig  # at its stage
+    first_step: int = 0
+    first_epoch: int = 0
+
+    def __post_init__(self) -> None:
         self._planned: tuple[int, Pairs] | None = None  # the last epoch that was planned
         # Number of examples before each epoch planned so far and before the next one; statistics of
         # the first epoch.
@@ -99,13 +90,13 @@ class Batches:
         Raises:
             ConfigError: segment pairs that cannot be made of this text (see pairs.make_pairs).
         """
-        config = self._config
-        first = (step - self._first_step) * config.batch_size
+        config = self.config
+        first = (step - self.first_step) * config.batch_size
         pairs = self._examples(first, first + config.batch_size)
         rng = generator(Stream.MASKING, config.seed, step)
         choose = METHODS[config.masking.method]
         length = config.max_sequence_length
-        return collate(self._shards, pairs, self._vocabulary, config.masking, length, rng, choose)
+        return collate(self.shards, pairs, self.vocabulary, config.masking, length, rng, choose)
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the first epoch: see pairs.make_pairs."""
@@ -132,15 +123,15 @@ class Batches:
         """Hash of everything that the plans depend on; checkpoints keep it, so its form must not
         change.
         """
-        config = self._config
+        config = self.config
         content = {
-            "shards": [len(self._shards.tokens), self._shards.num_documents, self._shards.meta],
+            "shards": [len(self.shards.tokens), self.shards.num_documents, self.shards.meta],
             "inter_sentence": config.inter_sentence.model_dump(),
             "lengths": [config.max_sequence_length, config.short_sequence_probability],
             "seed": config.seed,
             "version": RESULTS_VERSION,
         }
-        return digest(content | ({"first_epoch": self._first_epoch} if self._first_epoch else {}))
+        return digest(content | ({"first_epoch": self.first_epoch} if self.first_epoch else {}))
 
     def _examples(self, first: int, end: int) -> Pairs:
         """The run's pairs number first to end - 1 [end - first]."""
@@ -159,9 +150,9 @@ class Batches:
     def _plan(self, epoch: int) -> Pairs:
         if self._planned is None or self._planned[0] != epoch:
             self._planned = None  # before the next one is made, to hold one at a time
-            config, number = self._config, self._first_epoch + epoch
+            config, number = self.config, self.first_epoch + epoch
             pairs = make_pairs(
-                self._shards, config.inter_sentence, config, seed=config.seed, epoch=number
+                self.shards, config.inter_sentence, config, seed=config.seed, epoch=number
             )
             self._planned = epoch, pairs
             if epoch == 0:
@@ -288,7 +279,11 @@ class StagedBatches:
         # What the stage read before the step counted_from, of another text, is counted already.
         self._number, self._first_step, self._counted_from = number, first_step, first_step
         self._batches = Batches(
-            self._shards, self._vocabulary, self._config, first_step=first_step, stage=number
+            self._shards,
+            self._vocabulary,
+            self._config.at_stage(number),
+            first_step,
+            number * _EPOCHS_OF_A_STAGE,
         )
 
     def _data(self, end: int, stats: Mapping[str, Any] | None = None) -> StageData:

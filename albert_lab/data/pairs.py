@@ -40,7 +40,6 @@ class Pairs(Rows):
     b_start: np.ndarray
     b_length: np.ndarray
     label: np.ndarray  # [pairs] int8: index into the labels of the objective, -1 where it has none
-    kind: np.ndarray  # [pairs] int8: index into KINDS
     stats: dict[str, Any]
 
     @classmethod
@@ -196,7 +195,8 @@ def make_pairs(
         chunks = cut_chunks(*stretches, shards.sentence_offsets)
         counts["chunks"] += len(chunks)
         for segments, label, kind in _make_kinds(shards, spec, chunks, counts, rng, limit):
-            parts.append(_truncate(segments, label, kind, limit, counts, rng))
+            counts["pairs_across"] += len(segments) * KINDS[kind].is_across
+            parts.append(_truncate(segments, label, limit, counts, rng))
     pairs = Pairs.join(parts)
     missing = [
         entry.kind for label, entry in enumerate(spec.labels) if not np.any(pairs.label == label)
@@ -307,7 +307,7 @@ def truncated_lengths(
 
 
 def _truncate(
-    segments: Segments, label: int, kind: str, limit: int, counts: Counter[str], rng: Generator
+    segments: Segments, label: int, limit: int, counts: Counter[str], rng: Generator
 ) -> Pairs:
     """The truncated pairs; each token is cut from the front or the back of its segment with equal
     probability.
@@ -322,7 +322,6 @@ def _truncate(
         b_start=segments.b_start + rng.binomial(b_cut, 0.5),
         b_length=b_length.astype(np.int32),
         label=np.full(len(segments), label, dtype=np.int8),
-        kind=np.full(len(segments), [*KINDS].index(kind), dtype=np.int8),
         stats={},
     )
 
@@ -334,7 +333,5 @@ def _stats(pairs: Pairs, counts: Counter[str], shards: Shards) -> dict[str, Any]
         **{name: counts[name] for name in ("chunks", "dropped_chunks", "unmatched_pairs")},
         "dropped_text_share": counts["dropped_tokens"] / len(shards.tokens),
         "truncated_text_share": counts["truncated_tokens"] / len(shards.tokens),
-        "cross_document_share": float(
-            np.array([kind.is_across for kind in KINDS.values()])[pairs.kind].mean()
-        ),
+        "cross_document_share": counts["pairs_across"] / len(pairs),
     }

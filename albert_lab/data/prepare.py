@@ -33,7 +33,6 @@ SHARDS_VERSION = 5
 
 _BATCH = 32  # source documents, which are in memory at once
 _MAX_THREADS = 8  # a third of the time is spent outside of them
-_MANY_UNKNOWN = 0.01  # of the tokens
 _EMPTY, _SHORT = "empty documents", "paragraphs of one sentence"
 _DROPPED = (texts.DUPLICATES, texts.REPEATED, _EMPTY, _SHORT)
 
@@ -136,12 +135,6 @@ def _say_what_was_prepared(
         f"prepared {train['documents']:,} documents and {train['tokens']:,} tokens for training, "
         f"{dev['documents']:,} and {dev['tokens']:,} held out{''.join(dropped)}"
     )
-    unknown_share = max(train["unknown_share"], dev["unknown_share"])
-    if unknown_share > _MANY_UNKNOWN:
-        say(
-            f"warning: {unknown_share:.1%} of the tokens are unknown, <unk>: a larger "
-            "tokenizer.vocab_size or tokenizer.character_coverage=1 knows more characters"
-        )
     if skipped:
         examples = "; ".join(skipped[:5])
         say(f"warning: {len(skipped):,} records are left out, such as {examples}")

@@ -18,7 +18,7 @@ from albert_lab.config.data import InterSentenceConfig, PairLabel
 from albert_lab.config.schema import RunConfig
 from albert_lab.data import chunks as module
 from albert_lab.data.chunks import Chunks, cut_chunks
-from albert_lab.data.pairs import KINDS, Pairs, make_pairs, truncated_lengths
+from albert_lab.data.pairs import Pairs, make_pairs, truncated_lengths
 from albert_lab.data.shards import Shards
 from albert_lab.errors import ConfigError
 
@@ -62,10 +62,6 @@ def spans(pairs: Pairs) -> list[tuple[int, int]]:
     starts = np.concatenate([pairs.a_start, pairs.b_start])
     lengths = np.concatenate([pairs.a_length, pairs.b_length])
     return sorted(zip(starts.tolist(), (starts + lengths).tolist(), strict=True))
-
-
-def of_kind(pairs: Pairs, kind: str) -> Pairs:
-    return pairs.take(pairs.kind == list(KINDS).index(kind))
 
 
 @pytest.fixture(scope="module")
@@ -155,13 +151,10 @@ def test_segments_are_cut_at_the_front_as_often_as_at_the_back():
 
 def test_consecutive_pairs_are_adjacent_in_the_text_and_swapped_pairs_in_reverse_order(even):
     pairs = plan(even, load_spec("sop"), length=63)
-    kept, reversed_ = of_kind(pairs, "consecutive"), of_kind(pairs, "swapped")
+    kept, reversed_ = (pairs.take(pairs.label == label) for label in (0, 1))
     assert min(len(kept), len(reversed_)) > 100
     np.testing.assert_array_equal(kept.a_start + kept.a_length, kept.b_start)
     np.testing.assert_array_equal(reversed_.b_start + reversed_.b_length, reversed_.a_start)
-    np.testing.assert_array_equal(
-        pairs.label, (pairs.kind == list(KINDS).index("swapped")).astype(int)
-    )
 
 
 @pytest.mark.parametrize("option", ["none", "sop"])
@@ -197,7 +190,7 @@ def test_pairs_of_two_documents_are_of_two_source_documents(sources, seed):
         pairs = plan(shards, objective, length=32, seed=seed)
     except ConfigError:  # the text is too small for the kind
         reject()
-    crossing = of_kind(pairs, "other-document")
+    crossing = pairs.take(pairs.label == 1)
     first, second = sources_of(shards, crossing)
     assert len(crossing)
     assert np.all(first != second)
@@ -367,15 +360,11 @@ def with_random(share: float, option: str = "sop") -> InterSentenceConfig:
 
 def test_random_share_replaces_so_many_of_the_negatives_and_has_their_label(prose):
     pairs = plan(prose, with_random(0.2))
-    random = of_kind(pairs, "random-document")
-    shares = [
-        len(of_kind(pairs, kind)) / len(pairs)
-        for kind in ("random-document", "swapped", "consecutive")
-    ]
-    assert shares == pytest.approx([0.2, 0.3, 0.5], abs=0.01)
-    assert set(random.label) == {1}
-    first, second = sources_of(prose, random)
-    assert np.all(first != second)
+    first, second = sources_of(prose, pairs)
+    assert balance(pairs) == pytest.approx([0.5, 0.5], abs=0.01)
+    assert np.mean(first != second) == pairs.stats["cross_document_share"]
+    assert pairs.stats["cross_document_share"] == pytest.approx(0.2, abs=0.01)
+    assert set(pairs.label[first != second]) == {1}
     assert "random_share" not in with_random(0).model_dump()
 
 

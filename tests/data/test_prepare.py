@@ -225,17 +225,6 @@ def prepared(*overrides):
     return said, read_meta(prepare(config, said.append))
 
 
-def test_many_unknown_tokens_are_said(run, tmp_path):
-    strange = "".join(toy_documents()[:4]).translate(
-        dict(zip(b"abdegikmnorstul", "აბდეგიკმნორსტულ", strict=True))
-    )
-    (tmp_path / "text.txt").write_text("\n\n".join([strange, *toy_documents()[4:]]))
-    said: list[str] = []
-    prepare(run(), said.append)
-    assert said[-1].startswith("warning: ")
-    assert "<unk>" in said[-1]
-
-
 def test_bad_records_stop_a_run_or_are_counted_and_named(tmp_path):
     records = [{"text": f"The {number} cat sat. It was red."} for number in range(200)]
     lines = [json.dumps(record) for record in records]

@@ -11,10 +11,7 @@ def pairs_of(tokens, label) -> tuple[Any, Pairs]:
     """A text of segments of four tokens, of which each two are a pair."""
     starts = np.arange(0, len(tokens), 8)
     lengths = np.full(len(starts), 4, dtype=np.int32)
-    kind = np.zeros(len(starts), dtype=np.int8)
-    return SimpleNamespace(tokens=tokens), Pairs(
-        starts, lengths, starts + 4, lengths, label, kind, {}
-    )
+    return SimpleNamespace(tokens=tokens), Pairs(starts, lengths, starts + 4, lengths, label, {})
 
 
 def test_features_are_the_number_share_and_rarity_of_shared_tokens():
