@@ -41,13 +41,9 @@ class InterSentenceConfig(Section):
 
     @property
     def negative(self) -> int:
-        """The label of a segment with random text: other-document, else the first not consecutive,
-        else -1.
-        """
+        """The label of a segment with random text: the last that is not consecutive, or -1."""
         kinds = [entry.kind for entry in self.labels]
-        if "other-document" in kinds:
-            return kinds.index("other-document")
-        return next((label for label, kind in enumerate(kinds) if kind != "consecutive"), -1)
+        return max((label for label, kind in enumerate(kinds) if kind != "consecutive"), default=-1)
 
     @model_validator(mode="after")
     def _labels_fit(self) -> "InterSentenceConfig":

@@ -5,7 +5,6 @@ for evaluation.
 import bisect
 import math
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +20,6 @@ from albert_lab.data.pairs import Pairs, make_pairs
 from albert_lab.data.shards import Shards
 from albert_lab.data.tokenizer import Tokenizer
 
-PREFETCHED_BATCHES = 4
 IGNORED_LABEL = -100  # the default of torch's losses
 # A fixed set is sampled from at most this many blocks of documents (see chunks.py): four million
 # sentences.
@@ -196,8 +194,8 @@ class StagedBatches:
         self._enter(0, 0)
 
     def prefetch(self, step: int, share: Callable[[], float]) -> Generator[Batch, None, None]:
-        """The batches from a step on, prefetched by a thread that ends when the generator is
-        closed.
+        """The batches from a step on, each made by a thread while the one before it is used; it
+        ends when the generator is closed.
 
         Args:
             share: returns the used share of the budget before each step.
@@ -208,19 +206,13 @@ class StagedBatches:
         """
         while True:
             batches = self._enter_stage(step, share())
-            pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
-            try:
-                ahead = deque(
-                    pool.submit(batches.batch, step + number)
-                    for number in range(PREFETCHED_BATCHES)
-                )
+            with ThreadPoolExecutor(1, thread_name_prefix="batches") as pool:
+                ahead = pool.submit(batches.batch, step)
                 while self._enter_stage(step, share()) is batches:
-                    batch = ahead.popleft().result()
-                    ahead.append(pool.submit(batches.batch, step + PREFETCHED_BATCHES))
-                    yield batch
+                    batch = ahead.result()
                     step += 1
-            finally:
-                pool.shutdown(cancel_futures=True)
+                    ahead = pool.submit(batches.batch, step)
+                    yield batch
 
     def first_tokens(self, count: int) -> np.ndarray:
         """The tokens of the first batches, special ones and those of masked positions too; at least

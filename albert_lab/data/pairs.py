@@ -122,9 +122,10 @@ def random_document(segments: Segments, rng: Generator, shards: Shards) -> Segme
     documents = shards.document_offsets
     # A number among the documents of other sources: those of the pair's own source, which lie
     # together, are skipped.
-    num_own = np.diff(shards.source_offsets)
-    segments = segments.take(num_own[segments.source] < shards.num_documents)
-    num_own = num_own[segments.source]
+    num_own = np.diff(shards.source_offsets)[segments.source]
+    has_others = num_own < shards.num_documents
+    segments = segments.take(has_others)
+    num_own = num_own[has_others]
     first_own = shards.source_offsets[segments.source]
     other = rng.integers(shards.num_documents - num_own)
     other += np.where(other >= first_own, num_own, 0)

@@ -120,11 +120,12 @@ class Tokenizer:
 
     def _find_special(self, vocabulary: Mapping[str, int], origin: str) -> None:
         """Sets the ids of the special tokens, in ALBERT's or BERT's names; or ConfigError."""
-        names = [token if token in vocabulary else _OF_BERT.get(token, token) for token in _SPECIAL]
-        missing = [name for name in names if name not in vocabulary]
-        if missing:
-            raise ConfigError(f"{origin} has no special token {' and no '.join(missing)}")
-        ids = [vocabulary[name] for name in names]
+        ids: list[int] = []
+        for token in _SPECIAL:
+            name = token if token in vocabulary else _OF_BERT.get(token, token)
+            if name not in vocabulary:
+                raise ConfigError(f"{origin} has no special token {name}")
+            ids.append(vocabulary[name])
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids
 
     def encode(self, sentences: Sequence[str], threads: int = 1) -> list[list[int]]:

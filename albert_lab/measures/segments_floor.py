@@ -49,13 +49,17 @@ def find_or_fit(config: RunConfig, train: Shards, dev: Shards, say: Say) -> dict
             in the cache.
         OSError: no space left.
     """
-    keys = ("max_sequence_length", "short_sequence_probability")
-    settings = {key: getattr(config, key) for key in keys}
-    settings |= {key: getattr(config.evaluation, key) for key in ("num_pairs", "seed")}
-    measures = [measure.name for measure in of_kind(PairMeasure)]
-    own = own_code.included().values()
-    key = digest([VERSION, find_shards(config).name, settings, *measures, *own])
-    folder = paths.cache() / "segments-floors" / key
+    identity = [
+        VERSION,
+        find_shards(config).name,
+        config.max_sequence_length,
+        config.short_sequence_probability,
+        config.evaluation.num_pairs,
+        config.evaluation.seed,
+        *(measure.name for measure in of_kind(PairMeasure)),
+        *own_code.included().values(),
+    ]
+    folder = paths.cache() / "segments-floors" / digest(identity)
 
     def build(folder: Path) -> None:
         (folder / "right.json").write_text(json.dumps(_right(config, train, dev, say)))

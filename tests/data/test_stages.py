@@ -19,14 +19,17 @@ def shards():
     return make_prose(30, sentences=20, tokens=8, vocab_size=VOCAB)
 
 
-def read(batches: StagedBatches, config: RunConfig, first: int, end: int) -> list[Batch]:
-    """The batches of these steps of a budget in steps, as the training loop reads them."""
-    step = first
+def read(
+    batches: StagedBatches, config: RunConfig, first: int, end: int, tokens: int = 0
+) -> list[Batch]:
+    """The batches of these steps, as the training loop reads them, after so many tokens."""
+    in_tokens = config.budget.unit == "tokens"
+    used = tokens if in_tokens else first
     results = []
-    stream = batches.prefetch(first, lambda: step / config.budget.value)
+    stream = batches.prefetch(first, lambda: used / config.budget.value)
     for batch in itertools.islice(stream, end - first):
         results.append(batch)
-        step += 1
+        used += batch.num_tokens if in_tokens else 1
     stream.close()
     return results
 
@@ -37,26 +40,14 @@ def test_a_restored_state_continues_with_the_same_batches(shards, stopped_at):
     from the settings.
     """
     config = configure(STAGES, "budget=tokens", "budget.value=8000")
-
-    def through(
-        batches: StagedBatches, step: int, tokens: int, end: int
-    ) -> tuple[list[Batch], int]:
-        results = []
-        used = tokens
-        stream = batches.prefetch(step, lambda: used / config.budget.value)
-        for batch in itertools.islice(stream, end - step):
-            results.append(batch)
-            used += batch.num_tokens
-        stream.close()
-        return results, used
-
-    whole, _ = through(StagedBatches(shards, VOCABULARY, config), 0, 0, 20)
+    whole = read(StagedBatches(shards, VOCABULARY, config), config, 0, 20)
     assert len({batch.input_ids.shape for batch in whole}) == 3
     first = StagedBatches(shards, VOCABULARY, config)
-    before, tokens = through(first, 0, 0, stopped_at)
+    before = read(first, config, 0, stopped_at)
     second = StagedBatches(shards, VOCABULARY, config)
     second.load_state_dict(first.state_dict(), stopped_at)
-    after, _ = through(second, stopped_at, tokens, 20)
+    tokens = sum(batch.num_tokens for batch in before)
+    after = read(second, config, stopped_at, 20, tokens)
     assert all(same(one, other) for one, other in zip([*before, *after], whole, strict=True))
 
 
@@ -79,11 +70,8 @@ def test_stages_of_one_length_do_not_repeat_their_examples(shards):
     stages = "length_schedule.stages=[{share: 0.2, fraction: 0.5}, {share: 0.3, fraction: 0.5}]"
     # of steps, the second stage would begin at a later one
     config = configure(stages, "budget=tokens")
-    begins = [
-        StagedBatches(shards, VOCABULARY, config).prefetch(0, lambda share=share: share)
-        for share in (0.0, 0.3)
-    ]
-    first, second = map(next, begins)
+    batches = StagedBatches(shards, VOCABULARY, config)
+    first, second = (next(batches.prefetch(0, lambda share=share: share)) for share in (0.0, 0.3))
     assert not np.array_equal(first.input_ids, second.input_ids)
 
 

@@ -1,6 +1,7 @@
 """Each test begins without own code, and what it includes is forgotten at its end."""
 
-from importlib import import_module
+from contextlib import ExitStack
+from unittest import mock
 
 import pytest
 
@@ -10,14 +11,11 @@ from albert_lab import own_code, paths
 @pytest.fixture(autouse=True)
 def nothing_included(monkeypatch):
     monkeypatch.setattr(own_code, "_included", {})
-    places = [place.rpartition(".") for place in own_code.DICTS.values()]
-    dicts = [getattr(import_module(f"albert_lab.{module}"), name) for module, _, name in places]
-    before = [dict(things) for things in dicts]
-    yield
+    with ExitStack() as stack:
+        for place in own_code.DICTS.values():
+            stack.enter_context(mock.patch.dict(f"albert_lab.{place}"))
+        yield
     paths.use_conf([])
-    for things, kept in zip(dicts, before, strict=True):
-        things.clear()
-        things.update(kept)
 
 
 @pytest.fixture
