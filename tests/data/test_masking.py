@@ -71,7 +71,7 @@ def mask_literally(
         words = candidates[number][:n]
         while words and len(covered) + sum(map(len, words)) > budget:
             words = words[:-1]
-        tokens = {token for word in words for token in word}
+        tokens = {*chain(*words)}
         if tokens and not tokens & covered:
             chosen.append(words)
             covered |= tokens
@@ -106,11 +106,11 @@ def test_masked_words_are_distributed_as_by_the_released_algorithm(large):
     ours, literal, num_masked, ngrams = [], [], 0, []
     for row in range(len(large[0])):
         segments = words_of(large[0][row], large[2][row])
-        ours += runs_of(set(columns[rows == row].tolist()), segments)
+        ours += runs_of({*columns[rows == row]}, segments)
         chosen = mask_literally(segments, 77, masking.max_ngram, rng)
-        tokens = {token for words in chosen for word in words for token in word}
+        tokens = {*chain(*chain(*chosen))}
         literal += runs_of(tokens, segments)
-        ngrams += [len(words) for words in chosen]
+        ngrams += map(len, chosen)
         num_masked += len(tokens)
 
     assert len(literal) > 5000
