@@ -60,16 +60,11 @@ def test_an_error_in_a_file_names_it_each_time_and_the_file_never_counts_as_incl
 def test_an_error_that_own_code_or_a_wrong_value_may_have_caused_names_the_included_files(
     own,
 ):
-    assert own_code.suspected(TypeError("no block")) is None
+    assert own_code.suspected(TypeError()) is None
     own("x = 1\n")
-    for error in (TypeError("no block"), RuntimeError("size of tensor")):
+    for error in (TypeError(), RuntimeError()):
         assert "own.py" in str(own_code.suspected(error))
-    for error in (
-        ConfigError("dropout=2"),
-        OSError("disk"),
-        OutOfMemoryError(),
-        KeyboardInterrupt(),
-    ):
+    for error in (ConfigError(), OSError(), OutOfMemoryError(), KeyboardInterrupt()):
         assert own_code.suspected(error) is None
 
 
@@ -119,8 +114,8 @@ def test_text_in_a_setting_or_an_own_option_is_never_own_code(tmp_path):
 
 def test_an_own_option_that_is_no_yaml_or_has_no_list_of_defaults_is_named(tmp_path):
     (tmp_path / "model").mkdir()
-    for text, named in (("num_layers: [\n", "model/mine.yaml"), ("defaults: 3\n", "model/mine")):
+    for text in ("num_layers: [\n", "defaults: 3\n"):
         (tmp_path / "model" / "mine.yaml").write_text(text)
         shown = here("config", "show", "model=mine", "--conf", str(tmp_path))
         assert shown.returncode == 2
-        assert named in shown.stderr
+        assert "model/mine" in shown.stderr
