@@ -31,12 +31,11 @@ def test_the_lock_of_a_killed_process_is_free_at_once_and_waiting_for_a_living_o
 ):
     file, said = tmp_path / "lock", []
     script = (
-        "import pathlib; from albert_lab import storage; held = "
-        f"storage.locked(pathlib.Path({str(file)!r}), print)"
+        "import sys; from pathlib import Path; from albert_lab.storage import locked\n"
+        "with locked(Path(sys.argv[1]), print): print(flush=True), input()"
     )
-    script += "; held.__enter__(); print(flush=True); input()"
     holder = subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", script, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert holder.stdout
     holder.stdout.readline()

@@ -102,11 +102,16 @@ def test_a_model_file_must_exist_and_match_the_settings(toy_model, tmp_path, run
         (tmp_path / "bad.model").write_bytes(content)
         with pytest.raises(ConfigError, match="bad.model"):
             load_model(tmp_path / "bad.model")
+
+    def found(file, size=50):
+        asked = run(f"tokenizer.model_file={file}", f"tokenizer.vocab_size={size}")
+        return find_or_train(asked, silent)
+
     with pytest.raises(ConfigError, match="none.model"):
-        find_or_train(run(f"tokenizer.model_file={tmp_path / 'none.model'}"), silent)
+        found(tmp_path / "none.model")
     with pytest.raises(ConfigError, match=r"tokenizer\.vocab_size=100"):
-        find_or_train(run(f"tokenizer.model_file={toy_model}", "tokenizer.vocab_size=100"), silent)
-    assert find_or_train(run(f"tokenizer.model_file={toy_model}"), silent) == toy_model
+        found(toy_model, 100)
+    assert found(toy_model) == toy_model
 
 
 @pytest.mark.parametrize(("asked", "bound"), [(5000, "value <= (\\d+)"), (18, "vs (\\d+)")])

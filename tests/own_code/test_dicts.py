@@ -1,6 +1,7 @@
 """A toy of what own code can add to each dict: copy one to begin with."""
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -103,10 +104,9 @@ def test_an_optimizer_has_an_option_with_its_settings_and_steps_at_the_rate_of_t
     own(OPTIMIZER)
     with pytest.raises(ConfigError, match=r"optimizer/sgd\.yaml"):
         load(["scale=smoke", "optimizer=sgd"])
-    (tmp_path / "conf" / "optimizer").mkdir(parents=True)
-    option = paths.conf_file("optimizer/adamw.yaml").read_text()
-    (tmp_path / "conf" / "optimizer" / "sgd.yaml").write_text(option)
-    paths.use_conf([tmp_path / "conf"])
+    (tmp_path / "optimizer").mkdir()
+    shutil.copy(paths.CONF / "optimizer" / "adamw.yaml", tmp_path / "optimizer" / "sgd.yaml")
+    paths.use_conf([tmp_path])
     config = load(["scale=smoke", "optimizer=sgd"])
     model = PretrainingModel.from_config(config)
     optimizer = build_optimizer(model, config.optimizer, 1.0)
@@ -184,13 +184,13 @@ def test_blimp_of_the_examples_masks_each_token_by_itself_and_a_pair_of_one_sent
 
     @torch.inference_mode()
     def likelihood(text):
-        ids = torch.tensor([tokenizer.cls_id, *tokenizer.encode([text])[0], tokenizer.sep_id])
+        ids = torch.tensor([[tokenizer.cls_id, *tokenizer.encode([text])[0], tokenizer.sep_id]])
         total = 0.0
-        for place in range(1, len(ids) - 1):
+        for place in range(1, ids.shape[1] - 1):
             masked = ids.clone()
-            masked[place] = tokenizer.mask_id
-            read = model(masked[None], torch.zeros_like(ids)[None], None, torch.tensor([place]))
-            total += float(read.mlm_logits.log_softmax(-1)[0, ids[place]])
+            masked[0, place] = tokenizer.mask_id
+            read = model(masked, torch.zeros_like(ids), None, torch.tensor([place]))
+            total += float(read.mlm_logits.log_softmax(-1)[0, ids[0, place]])
         return total
 
     score, paradigms = measure.take(model, tokenizer, torch.device("cpu"))
