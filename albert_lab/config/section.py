@@ -36,8 +36,8 @@ def having(*keys: str) -> AfterValidator:
     """A check of a field that its dict has these keys."""
 
     def check_keys(content: dict[str, Any]) -> dict[str, Any]:
-        if missing := [key for key in keys if key not in content]:
-            raise ValueError(f"{missing[0]} is missing")
+        if not content.keys() >= {*keys}:
+            raise ValueError(f"{' and '.join(keys)} are needed")
         return content
 
     return AfterValidator(check_keys)

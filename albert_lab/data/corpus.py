@@ -99,11 +99,10 @@ def has_a_document_a_line(corpus: CorpusConfig) -> bool:
     )
     if not is_asked:
         return False
-    files = [file for _, file in files_of(corpus)]
-    if len(files) > 1 or reader_of(files[0]):
+    (_, file), *others = files_of(corpus)
+    if others or reader_of(file):
         return False
-    # Of the first four groups of lines with and without text, two or one are text.
-    groups = islice(groupby((line for _, line in lines_of(files[0])), _is_blank), 4)
+    groups = groupby((line for _, line in lines_of(file)), _is_blank)
     sizes = [sum(1 for _ in lines) for is_blank, lines in groups if not is_blank]
     return len(sizes) == 1 and sizes[0] > 1
 
@@ -145,14 +144,12 @@ def doubts(corpus: CorpusConfig) -> list[str]:
 
 def _are_hard_wrapped(lines: Sequence[str]) -> bool:
     """Whether most lines have about the same length and do not end as sentences do."""
-    stripped = [line.strip() for line in lines]
-    if len(stripped) < 20:
+    if len(lines) < 20:
         return False
-    width = sorted(map(len, stripped))[int(0.95 * len(stripped))]
-    broken = [
-        line for line in stripped if 0.75 * width <= len(line) and line[-1] not in _SENTENCE_ENDS
-    ]
-    return width <= 120 and len(broken) > 0.4 * len(stripped)
+    width = sorted(map(len, lines))[int(0.95 * len(lines))]
+    long = [line.strip() for line in lines if len(line) >= 0.75 * width]
+    broken = [line for line in long if line[-1] not in _SENTENCE_ENDS]
+    return width <= 120 and len(broken) > 0.4 * len(lines)
 
 
 def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:

@@ -122,7 +122,7 @@ def _matches(pattern: Path) -> Named:
         raise ConfigError(f"{pattern}: {error}") from error
     files: list[Path] = []
     for match in matches:
-        is_hidden = any(part.startswith(".") for part in match.relative_to(root).parts)
+        is_hidden = "/." in f"/{match.relative_to(root).as_posix()}"
         if not is_hidden and not match.is_dir():
             files.append(checked(match))
     top = os.path.commonpath([file.parent for file in files]) if files else root

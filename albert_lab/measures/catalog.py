@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from albert_lab.config.compose import load
 from albert_lab.config.data import InterSentenceConfig
@@ -28,9 +28,9 @@ def _objective(name: str) -> InterSentenceConfig:
 
 
 def _nsp_released() -> InterSentenceConfig:
-    content: dict[str, Any] = _objective("nsp").model_dump() | {"name": "nsp-released"}
-    content["labels"][1]["kind"] = "random-document"
-    return InterSentenceConfig.model_validate(content)
+    consecutive, negative = _objective("nsp").labels
+    labels = (consecutive, negative.model_copy(update={"kind": "random-document"}))
+    return _objective("nsp").model_copy(update={"name": "nsp-released", "labels": labels})
 
 
 # Masked language modelling: chunks as SOP has them, unswapped, masked like the training batches
