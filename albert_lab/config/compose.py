@@ -279,7 +279,7 @@ def _parse(text: str) -> Override:
     if not key or "=" not in text:
         raise ConfigError(f"{text!r} is not of the form KEY=VALUE")
     try:
-        override = OverridesParser.create(hydra()).parse_override(text)
+        (override,) = OverridesParser.create(hydra()).parse_overrides([text])
     except (HydraException, ValueError, RecursionError) as error:
         # ValueError: a number of thousands of digits
         remedy = (
