@@ -117,6 +117,9 @@ class Muon(PlainAdamW):
     2502.16982.
     """
 
+    # That of AdamW asks for AdamW's state of every parameter.
+    __setstate__ = Optimizer.__setstate__
+
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         groups = self.param_groups
