@@ -92,18 +92,3 @@ def test_an_argument_that_cannot_be_seen_is_refused(words):
     result = here(*words)
     assert result.returncode == 2
     check(result.stdout + result.stderr)
-
-
-def test_an_experiment_is_planned_without_its_characters_of_control(tmp_path, own_home, corpus):
-    file = tmp_path / "own.yaml"
-    grid = "grid: {embedding_size: {\"\\e]0;a\\r\\u202e\": '4', plain: '8'}}"
-    file.write_text(f'title: "\\e]0;a\\nall is well"\nsource: own\n{grid}\n')
-    result = here(
-        "run", str(file), "scale=smoke", "corpus=files", f"corpus.path={corpus}", "--dry-run"
-    )
-    assert result.returncode == 0, result.stderr
-    check(result.stdout + result.stderr)
-    file.write_text('title: a\n"\\e]0;a": 1\n')
-    result = here("run", str(file), "--dry-run")
-    assert result.returncode == 2
-    check(result.stdout + result.stderr)

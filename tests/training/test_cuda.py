@@ -14,40 +14,37 @@ CUDA = torch.device("cuda")
 STAGES = "length_schedule.stages=[{share: 0.5, fraction: 0.5}]"
 
 
-def final_loss(
-    corpus, folder, device: torch.device, *overrides: str, precision: str = "fp32"
-) -> float:
-    config = toy_config(corpus, "budget.value=12", *overrides, f"machine.precision={precision}")
+NATIVE_BF16 = pytest.mark.skipif(
+    not torch.cuda.is_bf16_supported(including_emulation=False), reason="this GPU has no bf16"
+)
+ADAMW, MUON = ["optimizer=adamw"], ["optimizer=muon"]
+GRAPHS, NO_GRAPHS = "machine.cuda_graphs=true", "machine.cuda_graphs=false"
+
+
+def final_loss(corpus, folder, device: torch.device, *overrides: str) -> float:
+    config = toy_config(corpus, "budget.value=12", *overrides)
     done = pretrainer(config, folder, device=device).run()
     assert done is not None
     return float(done.cost["final_loss"] or "nan")
 
 
-@pytest.mark.parametrize("optimizer", ["lamb", "adamw", "muon"])
-def test_a_gpu_trains_as_a_cpu(corpus, tmp_path, optimizer):
-    losses = [
-        final_loss(corpus, tmp_path / d.type, d, f"optimizer={optimizer}") for d in (CPU, CUDA)
-    ]
-    assert losses[1] == pytest.approx(losses[0], rel=2e-3 if optimizer == "muon" else 1e-4)
-
-
-def test_bf16_changes_the_loss_by_little(corpus, tmp_path):
-    if not torch.cuda.is_bf16_supported(including_emulation=False):
-        pytest.skip("this GPU has no bf16")
-    exact = final_loss(corpus, tmp_path / "fp32", CUDA)
-    assert final_loss(corpus, tmp_path / "bf16", CUDA, precision="bf16") == pytest.approx(
-        exact, rel=0.01
-    )
-
-
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_steps_by_graphs_have_the_loss_of_plain_steps(corpus, tmp_path, optimizer):
-    settings = [STAGES, f"optimizer={optimizer}", "budget.value=24"]
-    losses = [
-        final_loss(corpus, tmp_path / graphs, CUDA, *settings, f"machine.cuda_graphs={graphs}")
-        for graphs in ("false", "true")
-    ]
-    assert losses[1] == pytest.approx(losses[0], rel=2e-3 if optimizer == "muon" else 1e-4)
+@pytest.mark.parametrize(
+    ("device", "expected", "overrides", "error"),
+    [
+        (CPU, ["optimizer=lamb"], ["optimizer=lamb"], 1e-4),
+        (CPU, ADAMW, ADAMW, 1e-4),
+        (CPU, MUON, MUON, 2e-3),
+        pytest.param(CUDA, ADAMW, [*ADAMW, "machine.precision=bf16"], 0.01, marks=NATIVE_BF16),
+        (CUDA, [*ADAMW, STAGES, NO_GRAPHS], [*ADAMW, STAGES, GRAPHS], 1e-4),
+        (CUDA, [*MUON, STAGES, NO_GRAPHS], [*MUON, STAGES, GRAPHS], 2e-3),
+    ],
+)
+def test_a_gpu_trains_as_a_cpu_and_bf16_and_graphs_change_little(
+    corpus, tmp_path, device, expected, overrides, error
+):
+    loss = final_loss(corpus, tmp_path / "plain", device, *expected)
+    other = final_loss(corpus, tmp_path / "other", CUDA, *overrides)
+    assert other == pytest.approx(loss, rel=error)
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -28,18 +28,11 @@ def toy_mask(lengths=(5, 2, 4)) -> np.ndarray:
     return np.arange(5) < np.array(lengths)[:, None]
 
 
-@pytest.mark.parametrize("degrees", [0, 0.5, 90, 180])
-def test_a_rotation_gives_its_angle_and_its_chord(degrees):
-    radians = np.radians(degrees)
-    turn = np.kron(
-        np.eye(4), [[np.cos(radians), -np.sin(radians)], [np.sin(radians), np.cos(radians)]]
-    )
+def test_equal_and_opposite_vectors_have_their_angles():
     states = drawn()
-    states /= np.linalg.norm(states, axis=-1, keepdims=True)
-    (change,) = measure([([states, states @ turn.T], toy_mask())])
-    assert change.degrees == pytest.approx(degrees, abs=1e-6)
-    assert change.cosine_similarity == pytest.approx(np.cos(radians), abs=1e-12)
-    assert change.l2_distance == pytest.approx(2 * np.sin(radians / 2), abs=1e-12)
+    same, opposite = measure([([states, states, -states], toy_mask())])
+    assert same.degrees == pytest.approx(0, abs=1e-6), "the arc cosine has a rounding error here"
+    assert opposite.degrees == pytest.approx(180, abs=1e-6)
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(2, 4), st.integers(1, 4))

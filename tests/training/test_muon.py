@@ -66,17 +66,3 @@ def test_a_gradient_of_zero_leaves_a_matrix_as_it_is(precision: str):
         parameter.grad = torch.zeros_like(parameter)
     build_optimizer(model, config.optimizer, RATE).step()
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
-
-
-def test_an_option_that_an_optimizer_does_not_have_is_no_part_of_the_identity_of_a_run():
-    keys = {"name", "learning_rate", "betas", "eps", "weight_decay", "warmup", "max_grad_norm"}
-    assert set(load(["scale=smoke", "optimizer=adamw"]).identity()["optimizer"]) == keys
-    assert set(load(["scale=smoke", "optimizer=muon"]).identity()["optimizer"]) == keys | {
-        "muon_ratio",
-        "momentum",
-        "newton_schulz_steps",
-    }
-    assert (
-        "embedding_ratio"
-        in load(["optimizer=adamw", "optimizer.embedding_ratio=2"]).identity()["optimizer"]
-    )

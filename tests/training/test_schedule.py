@@ -19,15 +19,20 @@ def test_the_schedule_of_the_paper_peaks_just_before_the_end_of_its_warm_up_and_
 
 
 @pytest.mark.parametrize(
-    ("share", "warmup", "factor"),
-    [(0.0, 0.0, 1.0), (1.25, 0.1, 0.0), (0.75, 1.0, 0.75), (1.0, 1.0, 0.0)],
+    ("share", "warmup", "decay", "factor"),
+    [
+        (0.0, 0.0, None, 1.0),
+        (1.25, 0.1, None, 0.0),
+        (0.75, 1.0, None, 0.75),
+        (1.0, 1.0, None, 0.0),
+        (0.05, 0.1, 0.4, 0.5),
+        (0.1, 0.1, 0.4, 1.0),
+        (0.6, 0.1, 0.4, 1.0),
+        (0.8, 0.1, 0.4, 0.5),
+        (1.0, 0.1, 0.4, 0.0),
+    ],
 )
-def test_a_budget_without_warm_up_starts_at_the_peak_and_ends_at_zero(share, warmup, factor):
-    assert learning_rate_factor(share, warmup) == factor
-
-
-@pytest.mark.parametrize(
-    ("share", "factor"), [(0.0, 0.0), (0.05, 0.5), (0.1, 1.0), (0.6, 1.0), (0.8, 0.5), (1.0, 0.0)]
-)
-def test_with_a_decay_the_rate_stays_at_its_peak_until_that_share_is_left(share, factor):
-    assert learning_rate_factor(share, warmup=0.1, decay=0.4) == pytest.approx(factor)
+def test_the_rate_ends_at_zero_and_with_a_decay_stays_at_its_peak_until_that_share_is_left(
+    share, warmup, decay, factor
+):
+    assert learning_rate_factor(share, warmup, decay) == pytest.approx(factor)
