@@ -103,9 +103,7 @@ def _note_or_end(number: int, frame: Any) -> None:
         os._exit(exit_code() or STOPPED)
 
 
-def _stop(number: int, _frame: Any) -> NoReturn:
-    _received.append(number)
+def _stop(number: int, frame: Any) -> NoReturn:
     # The second signal ends the process immediately, which is safe, since writes are atomic.
-    if len(_received) > 1:
-        os._exit(exit_code() or STOPPED)
+    _note_or_end(number, frame)
     raise Stop(number)

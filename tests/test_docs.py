@@ -54,10 +54,7 @@ def helps(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]
 
 def examples(command: Any) -> list[str]:
     """The command lines at the end of a command's help."""
-    return [
-        line.replace("\\[", "[")
-        for line in re.findall(r"\[cyan\](.*?)\[/cyan\]", command.epilog or "")
-    ]
+    return (command.epilog or "").split("\n\n")[1:]  # the first says "Examples:"
 
 
 HELPS = dict(helps(typer.main.get_command(app)))

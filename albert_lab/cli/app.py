@@ -1,12 +1,12 @@
 """The program: its commands, and its exit codes in words."""
 
+import argparse
 import io
 import os
 import re
 import shutil
 import sys
 import textwrap
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from albert_lab import __version__, own_code, paths
 from albert_lab.cli import housekeeping, models, results, studies, tasks
-from albert_lab.cli.options import PANELS, flag, option
+from albert_lab.cli.options import PANELS, flag
 from albert_lab.errors import ConfigError
 from albert_lab.messages import visible
 
@@ -77,40 +77,25 @@ for _part in (studies, results, models, tasks, housekeeping):
     app.add_typer(_part.app)
 
 
-_INCLUDE = (
-    "Execute this file, which adds parts of your own: measures, blocks, optimizers, ... "
-    "(docs/your-own-study.md). Its digest is in the names of the runs. Repeatable; anywhere in a "
-    "command."
-)
-_CONF = (
-    "Add the options in this folder to those of the configuration: FOLDER/model/mine.yaml becomes "
-    "model=mine. Repeatable; anywhere in a command."
-)
-
-
 @app.callback(invoke_without_command=True)
-def _root(
-    context: typer.Context,
-    include: Annotated[list[Path] | None, option(_INCLUDE, "FILE.py")] = None,
-    conf: Annotated[list[Path] | None, option(_CONF, "FOLDER")] = None,
-    version: Annotated[bool, flag("--version", "Print the version.")] = False,
-) -> None:
+def _root(version: Annotated[bool, flag("--version", "Print the version.")] = False) -> None:
     if version:
         print(f"albert-lab {__version__}")
         raise typer.Exit
-    for file in include or ():
-        own_code.include(paths.expanded(str(file)))
-    paths.use_conf(paths.expanded(str(folder)) for folder in conf or ())
 
 
-def _with_own_first(words: list[str]) -> list[str]:
-    """The words of a command, in which --include and --conf stand anywhere, with these two at its
-    beginning.
+def _with_own_options(words: list[str]) -> list[str]:
+    """The words of a command without --include FILE.py and --conf FOLDER, which stand anywhere in
+    it, after these files are executed and these folders have joined those of options.
     """
-    first, rest, own = [], [], ("--include", "--conf")
-    for before, word in zip(["", *words], words, strict=False):
-        (first if before in own or word.partition("=")[0] in own else rest).append(word)
-    return first + rest
+    parser = argparse.ArgumentParser(prog="albert-lab", add_help=False, allow_abbrev=False)
+    parser.add_argument("--include", metavar="FILE.py", action="append", default=[])
+    parser.add_argument("--conf", metavar="FOLDER", action="append", default=[])
+    own, others = parser.parse_known_args(words)
+    for file in own.include:
+        own_code.include(paths.expanded(file))
+    paths.use_conf(map(paths.expanded, own.conf))
+    return others
 
 
 def run() -> None:
@@ -122,7 +107,7 @@ def run() -> None:
             raise ConfigError(
                 f"{word}: an argument has characters that cannot be seen; rename what it names"
             )
-    app(_with_own_first(words))
+    app(_with_own_options(words))
 
 
 def _settle_streams() -> None:

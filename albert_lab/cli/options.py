@@ -29,8 +29,7 @@ def shown(panel: str, *lines: str) -> Any:
     """What a command has in the help: its group, and commands to copy at the end of its own
     page.
     """
-    cyan = (f"[cyan]{line.replace('[', chr(92) + '[')}[/cyan]" for line in lines)
-    return {"rich_help_panel": panel, "epilog": "\n\n".join(["Examples:", *cyan])}
+    return {"rich_help_panel": panel, "epilog": "\n\n".join(["Examples:", *lines])}
 
 
 def settings(metavar: str = "[KEY=VALUE]...", text: str = _OF_STUDY) -> Any:

@@ -113,19 +113,19 @@ def set_weights(model: nn.Module, tensors: NamedTensors, origin: str) -> None:
         ConfigError: names, shapes or types of the tensors are not those of the model.
     """
     own = weights_of(model)
+    here = {name: f"{tensor.dtype} {list(tensor.shape)}" for name, tensor in own.items()}
+    there = {name: f"{tensor.dtype} {list(tensor.shape)}" for name, tensor in tensors.items()}
     # All are compared before the first is copied: a model that is refused stays as it is.
-    for name in sorted(own.keys() | tensors.keys()):
-        here, there = _form(own.get(name)), _form(tensors.get(name))
-        if here != there:
+    for name in sorted(here.keys() | there.keys()):
+        in_model = here.get(name, "missing")
+        in_file = there.get(name, "missing")
+        if in_model != in_file:
             raise ConfigError(
-                f"{origin} does not fit the model: {name} is {there} there, {here} in the model"
+                f"{origin} does not fit the model: {name} is {in_file} there, {in_model} in the "
+                "model"
             )
     for name, tensor in own.items():
         tensor.copy_(tensors[name])
-
-
-def _form(tensor: Tensor | None) -> str:
-    return "missing" if tensor is None else f"{tensor.dtype} {list(tensor.shape)}"
 
 
 def save_weights(path: Path, model: nn.Module) -> None:
@@ -212,22 +212,14 @@ def _moments(model: nn.Module, optimizer: Optimizer) -> NamedTensors:
 
 def _set_moments(moments: NamedTensors, model: nn.Module, optimizer: Optimizer) -> None:
     """Set the state of an optimizer to what _moments() returned."""
-    names = {parameter: name for name, parameter in model.named_parameters()}
-    saved = optimizer.state_dict()
-    # torch numbers the parameters in the order of their groups.
-    grouped = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    entries: dict[str, NamedTensors] = {}
+    parameters = dict(model.named_parameters())
+    optimizer.state.clear()
     for flat_name, tensor in moments.items():
         name, _, key = flat_name.rpartition("/")
         # A copy, because the tensors are mapped from the file, and vector instructions, and so the
         # bits of a resumed run, may depend on the addresses.
-        entries.setdefault(name, {})[key] = tensor.clone()
-    state = {
-        number: entries[names[parameter]]
-        for number, parameter in enumerate(grouped)
-        if names[parameter] in entries
-    }
-    optimizer.load_state_dict(saved | {"state": state})
+        optimizer.state[parameters[name]][key] = tensor.clone()
+    optimizer.load_state_dict(optimizer.state_dict())  # each to the device of its parameter
 
 
 def _checkpoints(folder: Path) -> list[Path]:

@@ -336,8 +336,6 @@ class Pretrainer:
             if score.loss is not None:
                 columns[loss_name(name)] = score.loss
         self._write("evaluation", columns)
-        losses = [f"{key} {loss:.3f}" for key, loss in columns.items() if key.endswith("_loss")]
-        self.say(f"step {self.progress.steps:,}, held out: {', '.join(losses)}")
 
     def _write(self, event: str, columns: dict[str, Any]) -> None:
         if self.log:
