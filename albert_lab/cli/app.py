@@ -69,7 +69,6 @@ app = typer.Typer(
     help="Ablation studies of encoder pre-training: the experiments of ALBERT (arXiv 1909.11942) "
     "at any scale.",
     context_settings={"help_option_names": ["-h", "--help"]},
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
@@ -107,7 +106,7 @@ def run() -> None:
             raise ConfigError(
                 f"{word}: an argument has characters that cannot be seen; rename what it names"
             )
-    app(_with_own_options(words))
+    app(_with_own_options(words) or ["--help"])
 
 
 def _settle_streams() -> None:
