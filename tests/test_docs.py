@@ -54,7 +54,8 @@ def helps(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]
 
 def examples(command: Any) -> list[str]:
     """The command lines at the end of a command's help."""
-    return (command.epilog or "").split("\n\n")[1:]  # the first says "Examples:"
+    epilog: str = command.epilog or ""
+    return epilog.split("\n\n")[1:]  # the first says "Examples:"
 
 
 HELPS = dict(helps(typer.main.get_command(app)))
