@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -179,17 +179,12 @@ def kill_checkpoints(kills: int, home: Path, random_: random.Random, tally: Tall
 
 def processes_in(home: Path) -> list[psutil.Process]:
     """The processes that train runs in a home."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            is_alive = process.status() != psutil.STATUS_ZOMBIE
-            if (
-                is_alive
-                and "albert_lab.runs" in (line := " ".join(process.cmdline()))
-                and f"{home}/" in line
-            ):
-                found.append(process)
-    return found
+    return [
+        process
+        for process in psutil.process_iter(["cmdline", "status"])
+        if process.info["status"] != psutil.STATUS_ZOMBIE
+        and re.search(rf"albert_lab\.runs.* {home}/", " ".join(process.info["cmdline"] or []))
+    ]
 
 
 def until(condition: Callable[[], Any], seconds: float) -> bool:

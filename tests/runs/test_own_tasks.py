@@ -150,21 +150,6 @@ def test_the_tasks_of_the_docs_are_files_of_at_most_ten_lines_that_read_their_da
         assert (len(examples), issues) == (len(labels), "")
 
 
-def test_errors_of_a_file_name_the_file_and_their_keys(tmp_path):
-    file = tmp_path / "mine.yaml"
-    file.write_text(
-        "kind: classification\ntitel: Mine\ndata: {train: a.tsv}\n"
-        "format: {text_a: a, label: b, labels: [yes, no]}\nsettings: {laptop: {steps: 0}}\n"
-    )
-    with pytest.raises(ConfigError) as error:
-        load_task(str(file))
-    said = str(error.value)
-    assert all(key in said for key in (str(file), "titel=Mine", "more)"))
-    file.write_text("kind: reading\ndata: {train: a.tsv}\n")
-    with pytest.raises(ConfigError, match="kind=reading"):
-        load_task(str(file))
-
-
 OWN = (
     "{kind: classification, data: {train: a.jsonl, dev: b.jsonl}, format: {text_a: text, labels: "
     "[n, y]}}"

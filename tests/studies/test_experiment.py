@@ -146,57 +146,41 @@ def test_a_role_that_the_scale_lacks_is_named():
         variants(toy(grid={"model": {"huge": "${scale.roles.model.huge}"}}))
 
 
+def link(row: str, parent: str) -> dict:
+    """A row of one number of layers that starts from the weights of another one."""
+    layers = "model.num_layers"
+    return {"row": {layers: row}, "parent": {layers: parent}, "keep": "weights"}
+
+
 def test_parents_are_found_by_row_and_a_trunk_by_the_key_it_adds():
-    chain = toy(
-        grid={"model.num_layers": [1, 2, 4]},
-        start_from=[
-            {
-                "row": {"model.num_layers": "2"},
-                "parent": {"model.num_layers": "1"},
-                "keep": "weights",
-            },
-            {
-                "row": {"model.num_layers": "4"},
-                "parent": {"model.num_layers": "2"},
-                "keep": "weights",
-            },
-        ],
-    )
-    first, second, third = variants(chain)
+    layers = {"model.num_layers": [1, 2, 4]}
+    first, second, third = variants(toy(grid=layers, start_from=[link("2", "1"), link("4", "2")]))
     assert first.parent is None
     assert (second.parent, second.keep) == (first, "weights")
     assert (third.parent, third.keep) == (second, "weights")
-    with pytest.raises(ConfigError, match="give one of 1, 3, 6, 12, 24, 48"):
-        points_of("depth", "smoke", "model.num_layers=2,4")
-    with pytest.raises(ConfigError, match="warm_start=maybe is no row of the table"):
-        points_of("depth", "smoke", "warm_start=maybe")
     (row,) = points_of("extra-data", "smoke", "data=With additional data")
     assert row.labels == {"data": "With additional data"}
-    with pytest.raises(ConfigError, match="rows of the table set this key"):
-        points_of("extra-data", "smoke", "added_corpus=none,sotu-since-1900")
-    back = {
-        "row": {"model.num_layers": "1"},
-        "parent": {"model.num_layers": "2"},
-        "keep": "weights",
-    }
     with pytest.raises(ConfigError, match="start_from"):
-        variants(
-            toy(
-                grid={"model.num_layers": [1, 2]},
-                start_from=[back, chain.model_dump()["start_from"][0]],
-            )
-        )
-    arms = toy(
-        grid={"dropout": [0.1, 0]},
-        start_from=[
-            {"row": {}, "parent": {"dropout": "0.1", "budget.stop_at": "0.5"}, "keep": "training"}
-        ],
-    )
-    kept, removed = variants(arms)
+        variants(toy(grid=layers, start_from=[link("1", "2"), link("2", "1")]))
+    trunk = {"row": {}, "parent": {"dropout": "0.1", "budget.stop_at": "0.5"}, "keep": "training"}
+    kept, removed = variants(toy(grid={"dropout": [0.1, 0]}, start_from=[trunk]))
     assert kept.parent == removed.parent
     assert isinstance(kept.parent, Variant)
     assert kept.parent.config.budget.stop_at == 0.5
     assert kept.parent.parent is None
+
+
+@pytest.mark.parametrize(
+    ("name", "override", "says"),
+    [
+        ("depth", "model.num_layers=2,4", "give one of 1, 3, 6, 12, 24, 48"),
+        ("depth", "warm_start=maybe", "warm_start=maybe is no row of the table"),
+        ("extra-data", "added_corpus=none,sotu-since-1900", "rows of the table set this key"),
+    ],
+)
+def test_a_row_that_the_table_cannot_have_is_refused(name, override, says):
+    with pytest.raises(ConfigError, match=says):
+        points_of(name, "smoke", override)
 
 
 @pytest.mark.parametrize(

@@ -69,15 +69,12 @@ def jobs(tmp_path):
 
 def test_each_generation_is_an_array_with_a_line_for_each_run(jobs, own_home):
     first, second = scripts(jobs, Options(1, "--time=5"))
-    assert (first[2], second[2]) == (jobs[:2], jobs[2:])
-    assert "#SBATCH --array=0-1%1\n" in first[1]
-    assert "#SBATCH --time=5\n" in first[1]
-    assert f"worker {jobs[0].folder}" in first[1]
+    assert (first.jobs, second.jobs) == (jobs[:2], jobs[2:])
+    for line in ("#SBATCH --array=0-1%1", "#SBATCH --time=5", f"'worker {jobs[0].folder}'"):
+        assert f"{line}\n" in first.text
     of_queued = jobs[2]._replace(folder=jobs[0].folder / "queued", parent=jobs[0].folder / "parent")
-    assert [of for _, _, of in scripts([of_queued, *jobs], SETTINGS)] == [
-        jobs[:2],
-        [of_queued, jobs[2]],
-    ]
+    arrays = scripts([of_queued, *jobs], SETTINGS)
+    assert [array.jobs for array in arrays] == [jobs[:2], [of_queued, jobs[2]]]
 
 
 def test_the_same_command_submits_only_what_is_not_in_the_queue(cluster, jobs):
