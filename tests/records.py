@@ -84,6 +84,7 @@ def toy_record(
         ),
         provenance=Provenance(
             albert_lab="0.1.0",
+            commit=None,
             python="3.11.7",
             packages={"torch": "2.13.0", "numpy": "2.4.6"},
             platform="Linux",

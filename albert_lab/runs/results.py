@@ -64,7 +64,7 @@ class Training(Record, extra="ignore"):  # records from before say more, here an
     training_seconds: _Amount
     total_seconds: _Amount
     tokens_per_second: _Amount | None
-    inference_tokens_per_second: _Amount | None = None
+    inference_tokens_per_second: _Amount | None
     peak_memory_bytes: _Count
     final_loss: _Amount | None
 
@@ -170,7 +170,7 @@ class Provenance(Record, extra="ignore"):
     """
 
     albert_lab: str
-    commit: str | None = None
+    commit: str | None
     python: str
     packages: dict[str, str]
     platform: str
@@ -182,7 +182,7 @@ class Provenance(Record, extra="ignore"):
     finished: str
     processes: int = 1
     devices: tuple[str, ...]
-    jobs: int | None = None
+    jobs: int | None
 
 
 class RunRecord(Signed):

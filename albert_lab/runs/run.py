@@ -214,18 +214,20 @@ def find(text: str) -> Path:
     Raises:
         ConfigError: several runs fit, or none.
     """
-    every = (file.parent for file in paths.runs().glob(f"*/{RUN_FILE}"))
-    fitting = sorted(folder for folder in every if text in folder.name)
-    imported = [folder for folder in fitting if _is_import_of(text, folder)]
+    folders = sorted(file.parent for file in paths.runs().glob(f"*/{RUN_FILE}"))
+    fitting = [folder for folder in folders if text in folder.name]
+    imported = [
+        folder for folder in fitting if f"_{text}-L" in folder.name and (folder / IMPORT).exists()
+    ]
     path = paths.expanded(text)
     if not imported and path.is_dir():
         return path
     fitting = imported or fitting
     if len(fitting) != 1:
-        shown = ", ".join(folder.name for folder in fitting[:3])
-        where = f"{len(fitting)} runs in {paths.runs()} ({shown or 'none'})"
+        shown = ", ".join(folder.name for folder in fitting[:3]) or "none"
         raise ConfigError(
-            f"{text} is no folder, and fits {where}: give the name of one folder there"
+            f"{text} is no folder, and fits {len(fitting)} runs in {paths.runs()} ({shown}): give "
+            "the name of one folder there"
         )
     return fitting[0]
 
@@ -251,10 +253,6 @@ def read_import(folder: Path) -> _Import | None:
     file = folder / IMPORT
     remedy = "remove the folder, and import the model again"
     return files.read_json(file, _Import, remedy) if file.exists() else None
-
-
-def _is_import_of(name: str, folder: Path) -> bool:
-    return f"_{name}-L" in folder.name and (folder / IMPORT).exists()
 
 
 def failure_in(file: Path) -> str:

@@ -304,19 +304,16 @@ class Ordered(BaseClaim):
         return [self.where | {self.axis: label} for label in labels]
 
     def fit(self, grid: Grid, metrics: Collection[str]) -> None:
-        labels = grid.get(self.axis, ()) if self.axis else ()
-        if self.axis and len(labels) < 2:
-            raise ValueError(
-                f"axis={self.axis} needs two labels, or is none of the grid's: {', '.join(grid)}"
-            )
+        if self.axis:
+            check_known("axis", self.axis, grid)
+            words = [label for label in grid[self.axis] if number_in(label) is None]
+            if len(grid[self.axis]) < 2 or (self.direction and words):
+                remedy = "name rows with order, or the highest with peak"
+                raise ValueError(
+                    f"axis={self.axis} needs two labels, numbers for a direction; {remedy}"
+                )
         super().fit(grid, metrics)
         check_distinct([tuple(sorted(row.items())) for row in self.order])
-        words = [label for label in labels if number_in(label) is None]
-        if self.direction and words:
-            remedy = "name the rows with order, or the highest with peak"
-            raise ValueError(
-                f"direction={self.direction}: {self.axis}={words[0]} is no number; {remedy}"
-            )
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
         rows = self.rows(grid)

@@ -72,10 +72,7 @@ def largest_array() -> int:
     its default.
     """
     command = ["scontrol", "show", "config"]
-    try:
-        config = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True)
-    except (OSError, subprocess.SubprocessError):
-        return _LARGEST_ARRAY
+    config = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     limit = re.search(r"^MaxArraySize\s*=\s*(\d+)", config, re.MULTILINE)
     return max(1, int(limit[1])) if limit else _LARGEST_ARRAY
 

@@ -18,19 +18,24 @@ from albert_lab.runs import run as runs
 # Keys that continued training must keep: they set the shape, the token ids, the labels, the
 # schedule, the curve.
 _SAME_IN_TRAINING = (
-    *(
-        "model",
-        "sharing",
-        "embedding_size",
-        "inter_sentence",
-        "tokenizer",
-        "optimizer",
-        "budget.unit",
-        "budget.value",
-    ),
-    *("projection", "attention_block", "ffn_block", "position_encoding"),
+    "model",
+    "sharing",
+    "embedding_size",
+    "inter_sentence",
+    "tokenizer",
+    "optimizer",
+    "budget.unit",
+    "budget.value",
+    "projection",
+    "attention_block",
+    "ffn_block",
+    "position_encoding",
     "layer_scales",
-    *("batch_size", "length_schedule", "max_sequence_length", "evaluation", "seed"),
+    "batch_size",
+    "length_schedule",
+    "max_sequence_length",
+    "evaluation",
+    "seed",
 )
 _PAPER_HIDDEN_SIZE, _PAPER_EMBEDDING_SIZES = 768, (64, 128, 256)  # Table 3
 # Groups and plain keys that the weights of an existing run determine.

@@ -113,15 +113,6 @@ def test_a_log_whose_evaluation_lacks_a_number_is_named(tmp_path):
             reported.curve(tmp_path)
 
 
-def test_a_record_without_timed_inference_and_commit_can_be_read(tmp_path):
-    content = json.loads(toy_record().model_dump_json())
-    del content["training"]["inference_tokens_per_second"], content["provenance"]["commit"]
-    (tmp_path / results.RECORD).write_text(json.dumps(content))
-    result = results.read(tmp_path)
-    assert result is not None
-    assert "inference_tokens_per_second" not in ReportedRun(record=result).numbers
-
-
 def test_a_report_has_no_folder_of_the_machine_where_a_tokenizer_was(tmp_path):
     config = load(
         ["scale=smoke", "tokenizer=model-file", f"tokenizer.model_file={tmp_path}/a.json"]

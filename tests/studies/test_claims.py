@@ -42,7 +42,7 @@ def comparisons(tmp_path, claim: str) -> list[Comparison]:
         ),
         (
             "check: ordered, axis: sharing, direction: rising, where: {embedding_size: 64}",
-            "sharing=all-shared",
+            "axis=sharing",
         ),
         (f"check: ordered, order: [{ROW}, {OTHER}, {ROW}]", "given twice"),
         (f"check: ordered, order: [{ROW}], axis: embedding_size, direction: rising", "two rows"),

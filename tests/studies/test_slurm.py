@@ -67,7 +67,7 @@ def jobs(tmp_path):
     return [a, b, child._replace(parent=a.folder)]
 
 
-def test_each_generation_is_an_array_with_a_line_for_each_run(jobs, own_home):
+def test_each_generation_is_an_array_with_a_line_for_each_run(jobs, cluster):
     first, second = scripts(jobs, Options(1, "--time=5"))
     assert (first.jobs, second.jobs) == (jobs[:2], jobs[2:])
     for line in ("#SBATCH --array=0-1%1", "#SBATCH --time=5", f"'worker {jobs[0].folder}'"):
