@@ -340,6 +340,12 @@ def is_locked(folder: Path) -> bool:
     return storage.is_locked(folder / LOCK)
 
 
+def share_of_threads(config: RunConfig, processes: int) -> int:
+    """The threads of each of the processes of a run: those asked for, or its share of the cores."""
+    share = whole_number(THREADS) or cores()
+    return config.machine.threads or max(1, share // processes)
+
+
 def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
     """Set the thread count with which the run began, before torch is imported, and return it: it
     affects rounding.
@@ -349,8 +355,7 @@ def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
     """
     file = folder / MACHINE
     processes = config.machine.processes if rank.total == 1 else rank.total_here
-    share = whole_number(THREADS) or cores()
-    threads = config.machine.threads or max(1, share // processes)
+    threads = share_of_threads(config, processes)
     jobs = whole_number(JOBS) or 0
     if file.exists():
         remedy = "remove it: the run then resumes with the threads of this machine"

@@ -20,7 +20,7 @@ from albert_lab.errors import (
     MissingDataError,
     is_full,
 )
-from albert_lab.machine import THREADS, Rank, cores, read_rank, whole_number
+from albert_lab.machine import Rank, read_rank
 from albert_lab.messages import Say, to_stderr, to_stdout
 from albert_lab.runs import preparing, results
 from albert_lab.runs.finetunings import Seeds, missing, train
@@ -33,6 +33,7 @@ from albert_lab.runs.run import (
     held,
     is_trained,
     read,
+    share_of_threads,
     use_threads,
 )
 from albert_lab.storage import write_atomically
@@ -114,8 +115,7 @@ def _time(folder: Path, include: Sequence[Path]) -> int:
     from albert_lab.training.step import time_token
 
     settings = run.config.machine
-    share = (whole_number(THREADS) or cores()) // settings.processes
-    torch.set_num_threads(settings.threads or max(1, share))
+    torch.set_num_threads(share_of_threads(run.config, settings.processes))
     to_stdout(str(time_token(run.config, choose_device(settings.device))))
     return 0
 

@@ -185,8 +185,14 @@ class Experiment(Record):
     def _claims_fit(self) -> "Experiment":
         grid = {axis: self.grid[axis] for axis in self.axes}
         text, paper = {*labels(), *self.recorded_columns}, self.paper.columns if self.paper else ()
-        metrics = {*text, *map(loss_name, text), *scores(), *results.NUMBERS, *paper}
-        metrics |= set(LAYER_NUMBERS) if LAYERS_FIGURE in self.figures else set()
+        metrics = {
+            *text,
+            *map(loss_name, text),
+            *scores(),
+            *results.NUMBERS,
+            *LAYER_NUMBERS,
+            *paper,
+        }
         for number, claim in enumerate(self.claims, 1):
             try:
                 claim.fit(grid, metrics)

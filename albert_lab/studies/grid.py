@@ -245,8 +245,7 @@ def make(grid: Grid, labels: Labels, seed: Value, children: Sequence[Labels] = (
         config = _composed(grid, labels, seed)
     except ConfigError as error:
         message = f"{row}: {error}" if row and row not in str(error) else str(error)
-        swept = [labels for labels in grid.asked.values() if len(labels) > 1]
-        raise ConfigError(message + _PAIRS * (len(swept) > 1)) from error
+        raise ConfigError(message + _PAIRS * (len(labels) > 1)) from error
     link = _link(grid, labels, row)
     parent = make(grid, labels | link.parent, seed, (*children, labels)) if link else grid.start
     if not config.budget.value and parent is None:
@@ -290,13 +289,15 @@ def _link(grid: Grid, labels: Mapping[str, str], row: str) -> Link | None:
     """
     if not labels.keys() <= grid.asked.keys():
         return None  # a trunk: a key of it is no axis
+    unknown = None
     for link in grid.links:
-        if link.row.items() <= labels.items():
+        differing = [axis for axis, label in link.row.items() if labels[axis] != label]
+        if not differing:
             return link
-    for link in grid.links:
-        new = [axis for axis in link.row if labels[axis] not in grid.table[axis]]
-        others = [axis for axis in link.row if axis not in new]
-        if new and others and all(labels[axis] == link.row[axis] for axis in others):
-            known = ", ".join(grid.table[new[0]])
-            raise ConfigError(f"{row}: no run is named that it starts from: give one of {known}")
+        is_new = all(labels[axis] not in grid.table[axis] for axis in differing)
+        if is_new and len(differing) < len(link.row):
+            unknown = differing[0]
+    if unknown:
+        known = ", ".join(grid.table[unknown])
+        raise ConfigError(f"{row}: no run is named that it starts from: give one of {known}")
     return None

@@ -82,13 +82,12 @@ def _generations(jobs: Sequence[Job]) -> list[list[Job]]:
     first in jobs.
     """
     depth: dict[Path, int] = {}
-    generations: dict[int, list[Job]] = {}
     for job in jobs:
         # A parent that is none of these is in the queue, and those without a parent need not wait
         # for it.
         depth[job.folder] = 0 if job.parent is None else 1 + depth.get(job.parent, 0)
-        generations.setdefault(depth[job.folder], []).append(job)
-    return [generation for _, generation in sorted(generations.items())]
+    levels = sorted({*depth.values()})
+    return [[job for job in jobs if depth[job.folder] == level] for level in levels]
 
 
 def _script(name: str, jobs: list[Job], options: Options) -> Script:
