@@ -140,9 +140,8 @@ class Analysis:
         claims are about.
         """
         scores = [metric for metric in self.main if self.unit(metric) == "%"]
-        return sorted(
-            scores, key=lambda name: (not counts(self.frame, name), name not in self.claimed)
-        )
+        scores.sort(key=lambda name: name not in self.claimed)
+        return sorted(scores, key=lambda name: not counts(self.frame, name))
 
     @cached_property
     def by_probe(self) -> set[tuple[str, str]]:
@@ -209,10 +208,10 @@ def summary(frame: Frame) -> pd.DataFrame:
     """A line a metric and row, in the order of the study; the index is (metric, row).
 
     Columns: mean, and sd over seeds (NaN for one); seeds, their number; low and high, the 95 %
-    interval of the mean by seeds and documents, with one spread pooled over the rows (contrasts.py;
-    NaN if no row has several seeds); n, floor, segments and words as in Frame.numbers; paper, the
-    paper's cell as printed (text; empty without one); counts, whether the metric says something
-    about pre-training here (contrasts.counts).
+    interval of the mean by seeds and documents (contrasts.py; NaN if no row has several seeds); n,
+    floor, segments and words as in Frame.numbers; paper, the paper's cell as printed (text; empty
+    without one); counts, whether the metric says something about pre-training here
+    (contrasts.counts).
     """
     cells: dict[str, dict[str, str]] = frame.rows.set_index("row").to_dict()
     numbers: Any = frame.numbers

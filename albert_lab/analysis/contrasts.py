@@ -1,7 +1,7 @@
 """Weighted sums of row means, with intervals and tests over seeds and held-out documents."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -195,13 +195,16 @@ def _over_documents(
     members = AVERAGED if metric == AVERAGE else (metric,)
     errors: _Errors = {}
     chance = [0.0 for _ in groups]
+    samples = [sample for group in groups for sample in group.samples.values()]
+    for member in members:
+        kept = frame.documents_of(member).keys()
+        if not all(kept >= {*sample.runs} for sample in samples):
+            return [], chance
     for place, group in enumerate(groups):
         for text, by_trunk in _errors(frame, members, group, log=log).items():
             errors[text] = errors.get(text, 0.0) + by_trunk.mean(0)
             if group.size > 1:
                 chance[place] += _clustered(text, by_trunk.std(0, ddof=1)).value / group.size
-        if not all(run in frame.documents_of(member) for member in members for run in _runs(group)):
-            return [], [0.0 for _ in groups]
     variances = [_clustered(text, error) for text, error in errors.items()]
     return [part for part in variances if part.df > 0], chance
 
@@ -217,8 +220,6 @@ def _errors(frame: Frame, members: Sequence[str], group: _Group, *, log: bool) -
         for row, weight in group.weights.items():
             sample = group.samples[row]
             for trunk, run in enumerate(sample.runs):
-                if run not in documents:
-                    continue
                 n, right = documents[run]
                 # The derivative of a logarithm is 1 over its level.
                 by_level = scale / math.exp(sample.values[trunk]) if log else scale
@@ -238,10 +239,6 @@ def _clustered(text: _Text, errors: np.ndarray) -> Variance:
         if count > 1
         else Variance(0.0)
     )
-
-
-def _runs(group: _Group) -> Iterable[str]:
-    return (run for sample in group.samples.values() for run in sample.runs)
 
 
 def seeds_needed(distance: float, over_seeds: float, over_documents: float = 0.0) -> int | None:

@@ -102,16 +102,16 @@ def is_report(folder: Path) -> bool:
 
 def newest_runs(say: Say) -> list[Path]:
     """The folders of the newest finished run of each row, of at most four rows; says which."""
-    titles, of_rows = studies.titles_of_runs(paths.reports()), dict[str, Path]()
-    for record in sorted(
-        paths.runs().glob(f"*/{runs.RECORD}"), key=lambda file: -file.stat().st_mtime
-    ):
-        name = record.parent.name
-        of_rows.setdefault(titles.get(name, name).split(" seed ")[0], record.parent)
+    titles = studies.titles_of_runs(paths.reports())
+    of_rows: dict[str, Path] = {}
+    records = sorted(paths.runs().glob(f"*/{runs.RECORD}"), key=lambda file: -file.stat().st_mtime)
+    for folder in (record.parent for record in records):
+        title = titles.get(folder.name, folder.name)
+        of_rows.setdefault(title.split(" seed ")[0], folder)
     found = [*of_rows.values()][:FEW]
     if found:
-        said = ", ".join(titles.get(folder.name, folder.name) for folder in found)
-        say(f"no report here has layers: the newest run of each row is drawn, {said}; {MAKER}")
+        names = ", ".join(titles.get(folder.name, folder.name) for folder in found)
+        say(f"no report here has layers: the newest run of each row is drawn, {names}; {MAKER}")
     return found
 
 
