@@ -96,11 +96,8 @@ def cpu_model() -> str:
     architecture.
     """
     known = Path("/proc/cpuinfo")
-    named = (
-        re.search(r"^model name\s*:\s*(.+)$", known.read_text(), re.MULTILINE)
-        if known.is_file()
-        else None
-    )
+    text = known.read_text() if known.is_file() else ""
+    named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     return named[1] if named else platform.processor() or platform.machine()
 
 

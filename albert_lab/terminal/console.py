@@ -1,6 +1,8 @@
 """The terminal as a library sees it that draws tables and bars."""
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -23,3 +25,8 @@ class PlainConsole(Console):
             yield (
                 segment if segment.control else Segment(visible_lines(segment.text), segment.style)
             )
+
+
+def from_here(path: Path) -> str:
+    """A path as it is shown: relative to the current folder, if it is below that."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)

@@ -3,7 +3,6 @@ reason, two paths.
 """
 
 import math
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from albert_lab.report import numbers, wording
 from albert_lab.report.report import PAGE, REPORT
 from albert_lab.report.wording import Words
 from albert_lab.studies.claims import LONGEST_SHORT, BaseClaim, Kind
-from albert_lab.terminal.console import PlainConsole
+from albert_lab.terminal.console import PlainConsole, from_here
 
 LINES, WIDTH = 30, 100
 MOST_ROWS = 9
@@ -71,15 +70,14 @@ def print_on(console: Console, folder: Path, analysis: Analysis) -> None:
 
 
 def compared(a: Analysis, b: Analysis, table: pd.DataFrame) -> str:
-    """The rows and scores of the main tables that two reports have: both means, and the second
-    minus the first; at most LINES lines. Of tables that share none, all scores that both have.
+    """The rows and scores that two reports have, those of the main table first: both means, and
+    the second minus the first; at most LINES lines.
 
     Args:
         table: as analysis.compare_summaries() gives it.
     """
     lines = []
-    known = [name for name in a.metrics if name in table.index.get_level_values("metric")]
-    for metric in [name for name in known if name in a.main and name in b.main] or known:
+    for metric in a.metrics:
         unit = a.unit(metric)
         for row in (row for row in a.rows if (metric, row) in table.index):
             line = table.loc[(metric, row)]
@@ -200,12 +198,8 @@ def _seeds(analysis: Analysis) -> str:
 
 
 def _paths(folder: Path) -> list[str]:
-    """The report and its picture, relative to the current folder if they are below it."""
-    picture = next(iter(sorted(folder.glob("*.png"))), None)
-    files = {"report": folder / (PAGE if (folder / PAGE).is_file() else REPORT)}
-    files |= {"picture": picture} if picture else {}
-    here = Path.cwd()
-    return [
-        f"{name:9}{os.path.relpath(file) if file.is_relative_to(here) else file}"
-        for name, file in files.items()
-    ]
+    """The report and its picture."""
+    page = folder / (PAGE if (folder / PAGE).is_file() else REPORT)
+    lines = [f"report   {from_here(page)}"]
+    pictures = sorted(folder.glob("*.png"))
+    return [*lines, *(f"picture  {from_here(picture)}" for picture in pictures[:1])]

@@ -2,7 +2,6 @@
 report at the end.
 """
 
-import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from albert_lab.studies.jobs import Options
 from albert_lab.studies.plan import Plan
 from albert_lab.tasks.records import record_file
 from albert_lab.terminal import live
-from albert_lab.terminal.console import PlainConsole
+from albert_lab.terminal.console import PlainConsole, from_here
 
 
 def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
@@ -71,16 +70,12 @@ def _shown(plan: Plan) -> Iterator[live.Watch | None]:
         return
     rows = {point.row for point in plan.points}
     seeds = {point.config.seed for point in plan.points}
-    what = f"{counted(len(rows), 'row')}, {counted(len(seeds), 'seed')}"
-    name, config = printable(plan.experiment.title), plan.config
-    title = (
-        f"{name}{'' if name[-1] in '.?!' else '.'}  {what}, scale {config.scale.name}, corpus "
-        f"{config.corpus.name}. {busy()}"
-    ).rstrip()
+    size = f"{counted(len(rows), 'row')}, {counted(len(seeds), 'seed')}"
+    scale, corpus = plan.config.scale.name, plan.config.corpus.name
+    title = f"{plan.experiment.title}  ({size}, scale {scale}, corpus {corpus}) {busy()}"
     log = paths.home() / "logs" / f"{plan.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    here = Path(os.path.relpath(log)) if log.is_relative_to(Path.cwd()) else log
-    watch = live.Watch(title, _watched(plan), here)
+    watch = live.Watch(printable(title.rstrip()), _watched(plan), Path(from_here(log)))
     with log.open("a", buffering=1, errors="backslashreplace") as lines:
         print(f"\n{datetime.now():%Y-%m-%d %H:%M:%S}  {shlex.join(sys.argv)}", file=lines)
         start = lines.tell()

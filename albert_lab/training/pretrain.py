@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -52,7 +52,7 @@ class Progress:
     tensors.
 
     Attributes:
-        masked, pairs, tokens: those of its batches, masked ones being predicted.
+        masked, tokens: those of its batches, masked ones being predicted.
         seconds: of training by the leader's clock, at the last decision.
         last_losses: of the last FINAL_STEPS steps.
         curve_points: the points of the learning curve so far.
@@ -60,7 +60,6 @@ class Progress:
     """
 
     masked: int = 0
-    pairs: int = 0
     steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
@@ -73,7 +72,6 @@ class Progress:
         self.steps += 1
         self.tokens += batch.num_tokens
         self.masked += len(batch.masked_labels)
-        self.pairs += len(batch)
 
     def state_dict(self) -> dict[str, Any]:
         """All but seconds, which the clock keeps; the names of the keys are those of checkpoints on
@@ -81,7 +79,7 @@ class Progress:
         """
         return {
             "step": self.steps,
-            "shown": {"masked": self.masked, "pairs": self.pairs},
+            "shown": {"masked": self.masked},
             "tokens": self.tokens,
             "last_losses": self.last_losses,
             "curve_points": self.curve_points,
@@ -92,7 +90,7 @@ class Progress:
     def from_state(cls, state: Mapping[str, Any]) -> "Progress":
         """The progress in the state of a checkpoint."""
         return cls(
-            **state["shown"],
+            masked=state["shown"]["masked"],
             steps=state["step"],
             tokens=state["tokens"],
             seconds=state["clock"]["training_seconds"],
@@ -102,20 +100,9 @@ class Progress:
         )
 
 
-def means_of(steps: Sequence[Sums], masked: int, pairs: int) -> dict[str, float]:
-    """Means over steps of what Step.take() returned, accuracies in percent; waits for the device.
-
-    Args:
-        masked, pairs: the number of predicted tokens and of pairs in all these steps.
-    """
-    answers = {"mlm_correct": masked, "pair_correct": pairs}
-    means: dict[str, float] = {}
-    for key in steps[0]:
-        summed = float(sum(step[key] for step in steps))
-        if key in answers:
-            means[key.replace("correct", "accuracy")] = 100 * summed / answers[key]
-        else:
-            means[key] = summed / len(steps)
+def means_of(steps: Sequence[Sums]) -> dict[str, float]:
+    """Means over steps of what Step.take() returned, and their loss; waits for the device."""
+    means = {key: float(sum(step[key] for step in steps)) / len(steps) for key in steps[0]}
     return means | {"loss": means["mlm_loss"] + means.get("pair_loss", 0.0)}
 
 
@@ -263,7 +250,6 @@ class Pretrainer:
         meanwhile.
         """
         progress = self.progress
-        before = replace(progress)
         taken: list[Sums] = []
         is_due = False
         self.model.train()
@@ -278,7 +264,7 @@ class Pretrainer:
                     or progress.steps % self.config.machine.log_every_steps == 0
                     or self.share >= self.config.budget.stop_at
                 )
-        means = means_of(taken, progress.masked - before.masked, progress.pairs - before.pairs)
+        means = means_of(taken)
         if not math.isfinite(means["loss"]):
             raise DivergedError(
                 f"the loss is {means['loss']} at step {progress.steps:,}; a lower learning rate "

@@ -22,7 +22,7 @@ from albert_lab import machine
 from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import BUILT_IN
 from albert_lab.data.batches import Batch, micro_batches
-from albert_lab.model.encoder import PretrainingModel, likeliest
+from albert_lab.model.encoder import PretrainingModel
 from albert_lab.training.device import (
     Targets,
     Tensors,
@@ -35,7 +35,7 @@ from albert_lab.training.device import (
 from albert_lab.training.optimizer import build_optimizer
 from albert_lab.training.processes import Processes
 
-Sums = dict[str, Tensor]  # of losses and of right answers, by name
+Sums = dict[str, Tensor]  # of losses, by name
 Work = Callable[[], Sums]
 
 # steps before a graph: in the first, libraries choose their kernels and allocate their workspaces
@@ -76,8 +76,7 @@ class Step:
         return min(self.config.machine.micro_batch_size or share, share)
 
     def take(self, batch: Batch, number: int = 0) -> Sums:
-        """Update the weights by one batch, in micro-batches; returns its losses, counts and
-        gradient norm.
+        """Update the weights by one batch, in micro-batches; returns its losses and gradient norm.
 
         Each process computes its share of the micro-batches, and returns the results of the whole
         batch.
@@ -107,8 +106,7 @@ class Step:
     def backward(
         self, inputs: Tensors, labels: Targets, num_masked: int | Tensor, num_pairs: int
     ) -> Sums:
-        """Add the gradients of a micro-batch to those of the parameters; returns its losses and its
-        right answers.
+        """Add the gradients of a micro-batch to those of the parameters; returns its losses.
 
         mlm_loss is the sum of the cross-entropy over the micro-batch's masked tokens, divided by
         the number of masked tokens in the whole batch; pair_loss likewise for pairs. So the losses
@@ -121,10 +119,8 @@ class Step:
             if output.pair_logits is not None:
                 answers["pair"] = (output.pair_logits, labels["pair_labels"], num_pairs)
             for name, (logits, targets, number) in answers.items():
-                logits = logits.float()
-                sums[f"{name}_loss"] = F.cross_entropy(logits, targets, reduction="sum") / number
-                # A float, as what processes add up is of one type: exact up to 2**24 answers.
-                sums[f"{name}_correct"] = (likeliest(logits) == targets).sum(dtype=torch.float32)
+                summed = F.cross_entropy(logits.float(), targets, reduction="sum")
+                sums[f"{name}_loss"] = summed / number
         total(sums).backward()
         return {key: value.detach() for key, value in sums.items()}
 
