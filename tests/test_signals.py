@@ -60,14 +60,6 @@ def test_the_package_imports_no_typing_before_signals_are_handled():
     subprocess.run([sys.executable, "-S", "-c", script], cwd=Path(__file__).parents[1], check=True)
 
 
-def test_a_deferred_signal_does_not_interrupt_and_is_recorded():
-    signals.listen()
-    with signals.deferred() as received:
-        os.kill(os.getpid(), signal.SIGTERM)
-    assert received == [signal.SIGTERM]
-    assert signals.exit_code() == 75
-
-
 TWICE = """
 import os, signal
 from albert_lab import signals

@@ -1,7 +1,6 @@
 from typing import Any
 
 import pytest
-import torch
 from torch import nn
 
 from albert_lab.config.compose import load
@@ -21,37 +20,20 @@ def configure(name: str, **options: Any) -> OptimizerConfig:
     return OptimizerConfig(name=name, warmup=0.1, max_grad_norm=1.0, **common, **options)
 
 
-class Toy(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.word_embeddings = nn.Embedding(5, 4)
-        self.attention_layer_norm = nn.LayerNorm(4)
-        self.norm = nn.LayerNorm(4)  # excluded by its type, not by its name
-        self.dense = nn.Linear(4, 4)
-        self.decoder = nn.Linear(4, 5)
-        self.decoder.weight = self.word_embeddings.weight
-        self.output_bias = nn.Parameter(torch.zeros(5))
-        self.bias_free = nn.Linear(4, 4, bias=False)
-
-
-def test_only_layer_norms_and_biases_are_excluded():
-    model = Toy()
+def test_only_norms_and_biases_are_excluded_and_a_shared_weight_is_listed_once():
+    parts = {"table": nn.Embedding(5, 4), "first": nn.LayerNorm(4), "second": nn.RMSNorm(4)}
+    model = nn.ModuleDict(parts | {"dense": nn.Linear(4, 4), "decoder": nn.Linear(4, 5)})
+    model["decoder"].weight = model["table"].weight
     names = {parameter: name for name, parameter in model.named_parameters()}
     adapted, excluded = split_parameters(model)
-    assert {names[p] for p in adapted} == {
-        "word_embeddings.weight",
-        "dense.weight",
-        "bias_free.weight",
-    }
-    of_norms = {
-        f"{norm}.{part}" for norm in ("attention_layer_norm", "norm") for part in ("weight", "bias")
-    }
-    assert {names[p] for p in excluded} == of_norms | {"dense.bias", "decoder.bias", "output_bias"}
+    assert [names[p] for p in adapted] == ["table.weight", "dense.weight"]
+    of_norms = ["first.weight", "first.bias", "second.weight"]
+    assert [names[p] for p in excluded] == [*of_norms, "dense.bias", "decoder.bias"]
 
 
 @pytest.mark.parametrize(("name", "kind"), [("lamb", Lamb), ("adamw", PlainAdamW)])
 def test_excluded_parameters_have_no_decay_and_no_trust_ratio(name: str, kind: type):
-    optimizer = build_optimizer(Toy(), configure(name), learning_rate=0.5)
+    optimizer = build_optimizer(nn.Linear(4, 4), configure(name), learning_rate=0.5)
     assert type(optimizer) is kind
     *adapted, excluded = optimizer.param_groups
     assert [group["weight_decay"] for group in adapted] == [0.01, 0.01]

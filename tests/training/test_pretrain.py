@@ -1,4 +1,3 @@
-import math
 import statistics
 
 import pytest
@@ -8,17 +7,6 @@ from toy_training import batch_of, pretrainer, weights
 
 from albert_lab.training import pretrain
 from albert_lab.training.pretrain import Inherited
-
-
-@pytest.mark.parametrize("objective", ["sop-release", "three-way"])
-def test_every_objective_trains(corpus, tmp_path, objective):
-    done = pretrainer(
-        toy_config(corpus, f"inter_sentence={objective}", "budget.value=3"), tmp_path
-    ).run()
-    assert done is not None
-    assert math.isfinite(done.cost["final_loss"] or math.nan)
-    assert done.evaluation.scores["sop_accuracy"].by == "head"
-    assert (done.cost["inference_tokens_per_second"] or 0) > 0
 
 
 def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
@@ -41,7 +29,7 @@ def test_micro_batches_add_up_to_the_batch(corpus, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "settings",
     [
-        "dropout=0.0",
+        "inter_sentence=three-way",
         "dropout=0.1",
         "optimizer=muon",
         "length_schedule.stages=[{share: 0.5, fraction: 0.5}]",
@@ -131,5 +119,4 @@ def test_a_budget_in_tokens_ends_with_the_step_that_reaches_it_and_all_batches_a
     batches = [batch_of(trainer, step) for step in range(progress.steps)]
     assert progress.masked == sum(len(batch.masked_labels) for batch in batches)
     assert progress.tokens == sum(batch.num_tokens for batch in batches)
-    assert progress.pairs == progress.steps * config.batch_size
     assert progress.tokens - batches[-1].num_tokens < 900 <= progress.tokens
