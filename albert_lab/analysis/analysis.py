@@ -136,11 +136,12 @@ class Analysis:
 
     @cached_property
     def drawn(self) -> list[str]:
-        """The scores in percent that figures show first: those that count, and of them those that
-        claims are about.
+        """The scores in percent that figures show first: those that count, on held-out text before
+        tasks, and those that claims are about.
         """
         scores = [metric for metric in self.main if self.unit(metric) == "%"]
         scores.sort(key=lambda name: name not in self.claimed)
+        scores.sort(key=lambda name: name in self.frame.tasks)
         return sorted(scores, key=lambda name: not counts(self.frame, name))
 
     @cached_property
