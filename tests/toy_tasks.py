@@ -22,7 +22,6 @@ from albert_lab.data.vocabulary import MODEL_FILE, train
 from albert_lab.tasks.batches import TaskBatch
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
 from albert_lab.tasks.model import InitialModel, TaskModel
-from albert_lab.tasks.records import Evaluation
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
 TEXT = (
@@ -148,11 +147,6 @@ def loss_of(model: TaskModel, batch: TaskBatch) -> torch.Tensor:
 
 def scores_of(model: TaskModel, batch: TaskBatch) -> dict[str, torch.Tensor]:
     return model.head.scores(*model(batch), batch)
-
-
-def values_of(evaluation: Evaluation) -> dict[str, float]:
-    """The value of each metric."""
-    return {metric: score.value for metric, score in evaluation.scores.items()}
 
 
 if __name__ == "__main__":

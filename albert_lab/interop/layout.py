@@ -246,8 +246,7 @@ def _shape(config: Any, folder: Path) -> EncoderShape:
     for key, allowed in _ALLOWED.items():
         value = getattr(config, key, allowed[0])
         if value not in allowed:
-            shown = allowed if isinstance(allowed, range) else ", ".join(map(str, allowed))
-            raise ConfigError(f"{folder / CONFIG_FILE}: {key}={value} (allowed: {shown})")
+            raise ConfigError(f"{folder / CONFIG_FILE}: {key}={value} (allowed: {allowed})")
     is_albert = config.model_type == "albert"
     groups = config.num_hidden_groups if is_albert else config.num_hidden_layers
     return EncoderShape(

@@ -169,8 +169,7 @@ def _configure(
 def _inter_sentence(labels: Sequence[str]) -> dict[str, Any]:
     """The inter_sentence option with these labels; those of the paper come first."""
     # `sop` and its variant `sop-release` have the same labels.
-    names = [*groups()["inter_sentence"]]
-    for name in sorted(names, key=lambda name: name not in ("none", "nsp", "sop")):
+    for name in ("none", "nsp", "sop", *groups()["inter_sentence"]):
         option = content_of({"inter_sentence": name})["inter_sentence"]
         if [label["kind"] for label in option["labels"]] == [*labels]:
             return option
