@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from hypothesis import strategies as st
 
+from albert_lab.config.section import PARTS
 from albert_lab.interop.layout import to_transformers
 from albert_lab.model.encoder import PretrainingModel
 from albert_lab.model.shape import EncoderShape
@@ -29,6 +30,8 @@ ALBERT = EncoderShape(
     # Larger than in training, so that differences are significant.
     initializer_range=0.1,
     dropout=0.0,
+    type_vocab_size=2,
+    **PARTS,
 )
 BERT = dataclasses.replace(
     ALBERT, embedding_size=12, projection=False, attention_groups=3, ffn_groups=3

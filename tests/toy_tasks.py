@@ -21,6 +21,7 @@ from albert_lab.data.tokenizer import Cleaning, SentencePieceTokenizer, Tokenize
 from albert_lab.data.vocabulary import MODEL_FILE, train
 from albert_lab.tasks.batches import TaskBatch
 from albert_lab.tasks.examples import Answer, ChoiceExample, SpanExample, TextExample
+from albert_lab.tasks.kind import TaskKind, load_kind
 from albert_lab.tasks.model import InitialModel, TaskModel
 from albert_lab.tasks.task import TaskConfig, load_task, task_names
 
@@ -67,6 +68,12 @@ def toy_task(name: str, data: Path, *overrides: str) -> TaskConfig:
     for split in ("train", "dev"):
         write_examples(task, task.file(data, split))
     return task
+
+
+def toy_kind(name: str, **changes: Any) -> TaskKind:
+    """The kind of a task of the project with settings of smoke, some of them changed."""
+    task = load_task(name)
+    return load_kind(task, task.at("smoke").model_copy(update=changes))
 
 
 def changed(task: TaskConfig, *overrides: str) -> TaskConfig:

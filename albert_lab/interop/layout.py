@@ -11,6 +11,7 @@ import safetensors.torch
 import torch
 
 from albert_lab.config.schema import MAX_LAYERS
+from albert_lab.config.section import PARTS as BUILT_IN_PARTS
 from albert_lab.data.tokenizer import Tokenizer
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import read_json
@@ -255,6 +256,7 @@ def _shape(config: Any, folder: Path) -> EncoderShape:
         attention_groups=groups,
         ffn_groups=groups,
         hidden_act=_ACTIVATIONS[config.hidden_act],
+        **BUILT_IN_PARTS,
         **{ours: getattr(config, theirs) for ours, theirs in _KEYS.items()},
     )
 

@@ -31,12 +31,12 @@ class EncoderShape:
     layer_norm_eps: float
     initializer_range: float
     dropout: float
+    attention_block: str
+    ffn_block: str
+    position_encoding: str
+    attention_scope: str
+    layer_scales: str
     type_vocab_size: int = 2
-    attention_block: str = PARTS["attention_block"]
-    ffn_block: str = PARTS["ffn_block"]
-    position_encoding: str = PARTS["position_encoding"]
-    attention_scope: str = PARTS["attention_scope"]
-    layer_scales: str = PARTS["layer_scales"]
 
     @classmethod
     def from_config(cls, config: RunConfig) -> "EncoderShape":

@@ -24,7 +24,6 @@ Answers = Sequence[Sequence[str]]  # gold texts of each question; none of an una
 # Bounds of training a bag of words, which takes a few seconds of one core.
 MOST_EXAMPLES = 10_000
 _EPOCHS = 20
-_MOST_FITS = 400  # epochs of all labels, which are fitted one by one
 _MOST_WORDS = 1 << 20  # into which words are hashed
 _MOST_WEIGHTS = 1 << 23  # of all labels
 # \w lacks the vowel signs and other marks of Hebrew, Arabic, and the scripts of South and
@@ -179,14 +178,11 @@ def _linear_model(targets: Sequence[Any]) -> Any:
     if isinstance(targets[0], float):
         model = Ridge()
     else:
-        # Every label has weights of its own, which are fitted apart: many labels have fewer, and
-        # fewer epochs.
-        num_labels = len(set(targets))
-        width = min(width, _MOST_WEIGHTS // num_labels)
-        epochs = max(1, min(_EPOCHS, _MOST_FITS // num_labels))
+        # Every label has weights of its own: many labels have fewer.
+        width = min(width, _MOST_WEIGHTS // len(set(targets)))
         # Averaged weights need no search for a rate; L-BFGS takes ten times as long on pairs of
         # texts. All epochs are made (tol).
-        fixed: Any = {"tol": None, "max_iter": epochs, "alpha": 1e-4, "random_state": 0}
+        fixed: Any = {"tol": None, "max_iter": _EPOCHS, "alpha": 1e-4, "random_state": 0}
         model = SGDClassifier(loss="log_loss", average=True, **fixed)
     return make_pipeline(FeatureHasher(width, alternate_sign=False), model)
 

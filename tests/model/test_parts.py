@@ -45,7 +45,7 @@ def test_an_encoder_with_rotary_positions_has_no_table_and_tells_places_apart():
 
 def test_rotary_positions_need_heads_of_an_even_size():
     with pytest.raises(ConfigError, match="position_encoding=rope"):
-        load(["scale=smoke", "position_encoding=rope", "model.num_attention_heads=16"])
+        encoder("position_encoding=rope", "model.num_attention_heads=16")
 
 
 def test_within_segments_a_segment_depends_neither_on_the_other_nor_on_padding():

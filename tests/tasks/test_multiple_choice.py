@@ -1,16 +1,14 @@
 import numpy as np
 import pytest
 import torch
-from toy_tasks import loss_of, scores_of, toy_start, toy_tokenizer
+from toy_tasks import loss_of, scores_of, toy_kind, toy_start, toy_tokenizer
 
 from albert_lab.tasks.examples import ChoiceExample
 from albert_lab.tasks.model import build_model
-from albert_lab.tasks.multiple_choice import Kind, fill_in
-from albert_lab.tasks.task import load_task
+from albert_lab.tasks.multiple_choice import fill_in
 
 TOKENIZER = toy_tokenizer()
-TASK = load_task("race")
-KIND = Kind(TASK, TASK.at("smoke"))
+KIND = toy_kind("race")
 OPTIONS = ("red", "green", "blue", "big")
 
 

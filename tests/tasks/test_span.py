@@ -6,24 +6,26 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_tasks import loss_of, scores_of, span_examples, toy_config, toy_start, toy_tokenizer
+from toy_tasks import (
+    loss_of,
+    scores_of,
+    span_examples,
+    toy_config,
+    toy_kind,
+    toy_start,
+    toy_tokenizer,
+)
 
 from albert_lab.model.shape import EncoderShape
 from albert_lab.tasks.batches import TaskBatch
 from albert_lab.tasks.examples import Answer, SpanExample
 from albert_lab.tasks.heads import NO_SPAN, SpanOrNothingHead
 from albert_lab.tasks.model import build_model
-from albert_lab.tasks.span import Kind, windows
-from albert_lab.tasks.task import load_task
+from albert_lab.tasks.span import windows
 
 TOKENIZER = toy_tokenizer()
 CPU = torch.device("cpu")
 CONTEXT = "The cat sat on a mat. " * 6 + "The DOG ran to his house. " + "It was red. " * 6
-
-
-def kind_of(name, **changes):
-    task = load_task(name)
-    return task, Kind(task, task.at("smoke").model_copy(update=changes))
 
 
 def asked(*texts, id="q"):
@@ -47,7 +49,7 @@ def test_a_token_is_assigned_to_the_window_with_most_context_as_in_the_release(
 
 
 def test_every_window_has_its_part_of_the_context_and_the_position_of_the_answer():
-    _, kind = kind_of("squad1")
+    kind = toy_kind("squad1")
     features = kind.make_features([asked("DOG")], TOKENIZER, training=True)
     (context,) = features.contexts
     answer = context.tokens_of(CONTEXT.index("DOG"), CONTEXT.index("DOG") + 3)
@@ -68,7 +70,7 @@ def test_every_window_has_its_part_of_the_context_and_the_position_of_the_answer
 
 
 def test_the_settings_limit_the_training_windows_without_the_answer():
-    _, kind = kind_of("squad1", empty_windows=0.01)
+    kind = toy_kind("squad1", empty_windows=0.01)
     examples = [asked("DOG", id=str(number)) for number in range(20)]
     thinned = kind.make_features(examples, TOKENIZER, training=True)
     whole = kind.make_features(examples, TOKENIZER, training=False)
@@ -80,7 +82,7 @@ def test_the_settings_limit_the_training_windows_without_the_answer():
 
 @pytest.mark.parametrize("name", ["squad1", "squad2"])
 def test_the_loss_and_the_spans_do_not_depend_on_padding(tmp_path, name):
-    _, kind = kind_of(name)
+    kind = toy_kind(name)
     examples = [
         SpanExample("s", "who ran", "the cat ran", (Answer("cat", 4),), False),
         asked("DOG"),
@@ -101,7 +103,7 @@ def test_the_loss_and_the_spans_do_not_depend_on_padding(tmp_path, name):
 
 
 def test_the_end_logits_given_a_start_equal_those_of_one_layer_on_both(tmp_path):
-    _, kind = kind_of("squad2")
+    kind = toy_kind("squad2")
     shape = EncoderShape.from_config(toy_config())
     head = SpanOrNothingHead(shape, kind.settings)
     torch.manual_seed(0)
@@ -122,8 +124,8 @@ def test_the_end_logits_given_a_start_equal_those_of_one_layer_on_both(tmp_path)
 
 @pytest.mark.parametrize("name", ["squad1", "squad2"])
 def test_answers_are_substrings_of_the_context_up_to_the_maximal_length(tmp_path, name):
-    task, kind = kind_of(name, answer_length=3)
-    examples = span_examples(task)
+    kind = toy_kind(name, answer_length=3)
+    examples = span_examples(kind.task)
     features = kind.make_features(examples, TOKENIZER, training=False)
     model = build_model(toy_start(tmp_path), kind, 0).eval()
     result = scores_of(model, features.batch(np.arange(len(features.rows)), CPU))
@@ -136,7 +138,7 @@ def test_answers_are_substrings_of_the_context_up_to_the_maximal_length(tmp_path
 
 
 def test_the_answer_is_the_best_span_of_all_windows_and_of_equal_ones_the_first():
-    _, kind = kind_of("squad2")
+    kind = toy_kind("squad2")
     examples = [asked("DOG")]
     features = kind.make_features(examples, TOKENIZER, training=False)
     assert len(features.rows) > 2
@@ -155,7 +157,7 @@ def test_the_answer_is_the_best_span_of_all_windows_and_of_equal_ones_the_first(
 
 
 def test_the_threshold_with_the_best_f1_is_applied():
-    _, kind = kind_of("squad2")
+    kind = toy_kind("squad2")
     examples = [
         SpanExample("a", "who", "the cat", (Answer("cat", 4),), False),
         SpanExample("b", "who", "the cat", (), True),
