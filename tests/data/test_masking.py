@@ -40,15 +40,13 @@ def configure(**changes) -> MaskingConfig:
     return AS_DESCRIBED.model_copy(update=changes)
 
 
-def words_of(
-    row: np.ndarray, can_mask: np.ndarray, word_starts: np.ndarray = WORD_STARTS
-) -> list[list[list[int]]]:
+def words_of(row: np.ndarray, can_mask: np.ndarray) -> list[list[list[int]]]:
     """Columns of each word of each segment of one sequence."""
     segments = []
     for column, (token, is_text) in enumerate(zip(row.tolist(), can_mask.tolist(), strict=True)):
         if not is_text:
             segments.append([])
-        elif word_starts[token] or not segments[-1]:
+        elif WORD_STARTS[token] or not segments[-1]:
             segments[-1].append([column])
         else:
             segments[-1][-1].append(column)

@@ -54,15 +54,12 @@ def test_a_part_repeats_texts_that_have_most_of_its_n_grams_or_of_its_documents(
     def repeats(text):
         return 2 * sum(gram in known for gram in grams(text)) > len(grams(text))
 
-    known = {gram for text in held_out for gram in grams(text)}
-    expected = [
-        [repeats(part) or repeats([*chain(*document)]) for part in document]
-        for document in documents
-    ]
-    hashes = {ngram for text in held_out for ngram in ngrams(" ".join(text))}
-    assert [
-        repeated([", ".join(part).upper() for part in of], hashes) for of in documents
-    ] == expected
+    known = {*chain(*map(grams, held_out))}
+    hashes = {*chain(*(ngrams(" ".join(text)) for text in held_out))}
+    for document in documents:
+        whole = repeats([*chain(*document)])
+        expected = [whole or repeats(part) for part in document]
+        assert repeated([", ".join(part).upper() for part in document], hashes) == expected
 
 
 def test_the_floor_of_bags_of_words_sees_the_character_that_decides():
