@@ -63,6 +63,6 @@ def test_a_second_process_waits_and_finds_the_folder_built(tmp_path):
     first = threading.Thread(target=find_or_build, args=(tmp_path / "abc", build, silent))
     first.start()
     begun.wait(10)
-    find_or_build(tmp_path / "abc", pytest.fail, hear)
+    find_or_build(tmp_path / "abc", lambda folder: pytest.fail(str(folder)), hear)
     first.join()
     assert len(said) == 1

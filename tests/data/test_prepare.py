@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pytest
 from toy import silent
+from toy_text import WORDS, toy_documents
 
 from albert_lab import paths, storage
 from albert_lab.config.compose import load
@@ -16,36 +17,10 @@ from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import train
 from albert_lab.errors import ConfigError
 
-WORDS = ["".join(letters) for letters in itertools.product("bdgkmt", "aeiou", ["n", "r", "sal"])]
-
-
-def toy_documents(count=60):
-    random = np.random.Generator(np.random.Philox(key=1))
-
-    def sentence():
-        return " ".join(random.choice(WORDS, random.integers(2, 12))) + "."
-
-    return ["\n".join(sentence() for _ in range(random.integers(1, 6))) for _ in range(count)]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """A tokenizer of the toy text, trained once."""
-    file = tmp_path_factory.mktemp("tokenizer") / "toy.model"
-    settings = load(["scale=smoke", "tokenizer.vocab_size=50"])
-    train(toy_documents(), settings.tokenizer, file)
-    return file
-
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, model):
-    """A function that returns the configuration of a run on the toy text, with a separate cache."""
-    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
-    file = tmp_path / "text.txt"
-    file.write_text("\n\n".join(toy_documents()))
-    base = ["scale=smoke", "corpus=files", f"corpus.path={file}", "corpus.dev_share=0.2"]
-    base += [f"tokenizer.model_file={model}", "tokenizer.vocab_size=50"]
-    return lambda *overrides: load([*base, *overrides])
+def run(run, model):
+    return lambda *overrides: run(f"tokenizer.model_file={model}", *overrides)
 
 
 def built():
@@ -104,7 +79,7 @@ def test_no_paragraph_of_a_held_out_source_document_is_trained_on(run, tmp_path,
     sources = [
         [*(f"{sentence()} {sentence()}" for _ in range(6)), sentence(), shared] for _ in range(40)
     ]
-    (tmp_path / "text.txt").write_text("\n\n".join(map("\n".join, sources)))
+    (tmp_path / "text" / "a.txt").write_text("\n\n".join(map("\n".join, sources)))
     prepared = prepare(run("corpus.documents=paragraph"), silent)
     shards = [open_shards(prepared, split) for split in ("train", "dev")]
     kept = sorted(tuple(source) for split in shards for source in paragraphs_of(split, model))
@@ -126,7 +101,7 @@ def test_training_text_that_repeats_held_out_text_is_dropped_and_counted(run, tm
     held_out = [source for source in sources if texts.split_of(source, 0.2) == "dev"]
     edited = [source.split(" ban.\n")[0].upper() + ", however." for source in held_out]
     copies = [f"{text}\n{paragraph()}" for text in edited]
-    (tmp_path / "text.txt").write_text("\n\n".join([*copies, *sources]))
+    (tmp_path / "text" / "a.txt").write_text("\n\n".join([*copies, *sources]))
     meta = read_meta(prepare(run(f"corpus.documents={documents}"), silent))
     in_training = [copy for copy in copies if texts.split_of(copy, 0.2) == "train"]
     assert meta["dropped"] == {"paragraphs that repeat held-out text": len(in_training)}
@@ -167,14 +142,14 @@ def test_each_setting_that_changes_the_tokens_has_separate_shards(run, tmp_path)
     folders = {find_shards(run(f"corpus.{setting}")) for setting in settings}
     assert find_shards(run("seed=3")) == find_shards(run("machine.workers=2"))
     folders.add(find_shards(run()))
-    (tmp_path / "text.txt").write_text("Other text.")
+    (tmp_path / "text" / "a.txt").write_text("Other text.")
     known_digests.clear()
     folders.add(find_shards(run()))
     assert len(folders) == 9
 
 
 def test_an_empty_split_is_an_error_and_leaves_nothing(run, tmp_path):
-    (tmp_path / "text.txt").write_text(toy_documents()[0])
+    (tmp_path / "text" / "a.txt").write_text(toy_documents()[0])
     with pytest.raises(ConfigError, match=r"corpus\.dev_share"):
         prepare(run(), silent)
     assert not built()
@@ -185,7 +160,7 @@ def test_text_that_changes_while_it_is_read_is_an_error(run, tmp_path, monkeypat
 
     def read_and_write(*arguments):
         yield from read(*arguments)
-        with open(tmp_path / "text.txt", "a") as file:
+        with open(tmp_path / "text" / "a.txt", "a") as file:
             file.write("\n\nOne more.")
 
     monkeypatch.setattr(texts, "iterate", read_and_write)

@@ -1,10 +1,8 @@
-import itertools
 import re
 import signal
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 import sentencepiece
 from command import own_signals
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from sentencepiece import sentencepiece_model_pb2
 from toy import silent
+from toy_text import toy_documents
 
 from albert_lab import paths
 from albert_lab.config.compose import load
@@ -32,45 +31,14 @@ from albert_lab.data.vocabulary import (
 from albert_lab.errors import ConfigError
 
 
-def toy_sentences(count=400):
-    words = [
-        "".join(letters) for letters in itertools.product("bdgkmt", "aeiou", ["n", "r", "sal"])
-    ]
-    random = np.random.Generator(np.random.Philox(key=0))
-    return [" ".join(random.choice(words, 8)) + "." for _ in range(count)]
-
-
 def settings(**changes):
-    return load(
-        ["tokenizer.vocab_size=50", "tokenizer.training_sentences=1000"]
-    ).tokenizer.model_copy(update=changes)
+    smoke = load(["scale=smoke", "tokenizer.vocab_size=50"]).tokenizer
+    return smoke.model_copy(update=changes)
 
 
 @pytest.fixture(scope="module")
-def toy_model(tmp_path_factory):
-    file = tmp_path_factory.mktemp("tokenizer") / "toy.model"
-    train(toy_sentences(), settings(), file)
-    return file
-
-
-@pytest.fixture(scope="module")
-def toy(toy_model):
-    return load_model(toy_model)
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    """A function that returns the configuration of a run on the toy text, with a separate cache."""
-    monkeypatch.setenv("ALBERT_LAB_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "text").mkdir()
-    (tmp_path / "text" / "a.txt").write_text("\n\n".join(toy_sentences()))
-    base = [
-        "scale=smoke",
-        "corpus=files",
-        f"corpus.path={tmp_path / 'text'}",
-        "tokenizer.vocab_size=50",
-    ]
-    return lambda *overrides: load([*base, *overrides])
+def toy(model):
+    return load_model(model)
 
 
 def test_the_released_model_gives_its_known_ids(shared_data):
@@ -92,12 +60,12 @@ def test_special_tokens_never_come_from_text(toy, text):
     assert not {toy.pad_id, toy.cls_id, toy.sep_id, toy.mask_id} & set(toy.encode([text])[0])
 
 
-def test_the_same_sentences_give_the_same_model(toy_model, tmp_path):
-    train(iter(toy_sentences()), settings(), tmp_path / "again.model")
-    assert (tmp_path / "again.model").read_bytes() == toy_model.read_bytes()
+def test_the_same_sentences_give_the_same_model(model, tmp_path):
+    train(iter(toy_documents()), settings(), tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_bytes() == model.read_bytes()
 
 
-def test_a_model_file_must_exist_and_match_the_settings(toy_model, tmp_path, run):
+def test_a_model_file_must_exist_and_match_the_settings(model, tmp_path, run):
     for content in (b"", b"garbage"):
         (tmp_path / "bad.model").write_bytes(content)
         with pytest.raises(ConfigError, match="bad.model"):
@@ -110,18 +78,18 @@ def test_a_model_file_must_exist_and_match_the_settings(toy_model, tmp_path, run
     with pytest.raises(ConfigError, match="none.model"):
         found(tmp_path / "none.model")
     with pytest.raises(ConfigError, match=r"tokenizer\.vocab_size=100"):
-        found(toy_model, 100)
-    assert found(toy_model) == toy_model
+        found(model, 100)
+    assert found(model) == model
 
 
 @pytest.mark.parametrize(("asked", "bound"), [(5000, "value <= (\\d+)"), (18, "vs (\\d+)")])
 def test_the_vocabulary_size_that_the_error_names_works(tmp_path, asked, bound):
     file = tmp_path / "toy.model"
     with pytest.raises(ConfigError, match=rf"tokenizer\.vocab_size.*{bound}") as told:
-        train(toy_sentences(50), settings(vocab_size=asked), file)
+        train(toy_documents(), settings(vocab_size=asked), file)
     assert not file.exists()
     named = int(re.findall(bound, str(told.value))[0])
-    train(toy_sentences(50), settings(vocab_size=named), file)
+    train(toy_documents(), settings(vocab_size=named), file)
     assert load_model(file).vocab_size == named
 
 
@@ -132,7 +100,7 @@ def test_a_model_without_a_special_token_or_with_one_that_comes_from_text_is_ref
     tmp_path, control, user_defined
 ):
     sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter(toy_sentences(50)),
+        sentence_iterator=iter(toy_documents()),
         model_prefix=str(tmp_path / "odd"),
         vocab_size=40,
         pad_id=0,
@@ -151,9 +119,9 @@ def test_a_model_without_a_special_token_or_with_one_that_comes_from_text_is_ref
     ("key", "value"),
     [("model_type", 2), ("split_by_whitespace", False), ("treat_whitespace_as_suffix", True)],
 )
-def test_a_sentencepiece_model_with_other_rules_is_refused(toy_model, tmp_path, key, value):
+def test_a_sentencepiece_model_with_other_rules_is_refused(model, tmp_path, key, value):
     proto: Any = sentencepiece_model_pb2
-    proto = proto.ModelProto.FromString(toy_model.read_bytes())
+    proto = proto.ModelProto.FromString(model.read_bytes())
     setattr(proto.trainer_spec, key, value)
     (tmp_path / "odd.model").write_bytes(proto.SerializeToString())
     with pytest.raises(ConfigError, match="odd.model is a SentencePiece model of another kind"):
@@ -219,7 +187,7 @@ def test_a_tokenizer_is_trained_without_held_out_documents(run, tmp_path):
     assert not any(set("zyx") & set(token) for token in load_model(file).tokens())
 
 
-def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tmp_path, toy_model):
+def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tmp_path, model):
     first = tokenizer_fingerprint(run())
     others = [
         "tokenizer.vocab_size=49",
@@ -238,8 +206,8 @@ def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tm
         for how in ("documents=paragraph", "document_tokens=30")
     }
     assert of_splits == {fingerprints[-1]}, "how source documents are split changes nothing"
-    from_file = run(f"tokenizer.model_file={toy_model}")
-    assert tokenizer_fingerprint(from_file) == load_model(toy_model).fingerprint
+    from_file = run(f"tokenizer.model_file={model}")
+    assert tokenizer_fingerprint(from_file) == load_model(model).fingerprint
 
 
 @pytest.mark.parametrize("unit", ["so many words ", "ภาษาไทย", "字"])
