@@ -106,7 +106,6 @@ def peak_memory_bytes(device: torch.device) -> int:
     status = Path("/proc/self/status")  # getrusage may return the peak of the parent process
     if status.is_file() and (kilobytes := status.read_text().partition("VmHWM:")[2].split()):
         return int(kilobytes[0]) * 1024
-    assert sys.platform != "win32"  # which the program refuses
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
         1 if sys.platform == "darwin" else 1024
     )

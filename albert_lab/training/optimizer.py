@@ -19,7 +19,6 @@ from torch.optim import AdamW
 from torch.optim.optimizer import Optimizer, ParamsT
 
 from albert_lab.config.training import OptimizerConfig
-from albert_lab.errors import ConfigError
 from albert_lab.model.blocks import Block, LayerScale
 from albert_lab.training.device import choose_precision
 
@@ -225,10 +224,7 @@ OPTIMIZERS: dict[str, Build] = {"lamb": _lamb, "adamw": _adamw, "muon": _muon}
 
 def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: float) -> Optimizer:
     """The optimizer of a configuration over a model's trainable parameters; set_learning_rate()
-    changes its rate.
-
-    Raises:
-        ConfigError: own code that does not keep the groups.
+    changes its rate, and needs its groups as they are given.
     """
     adapted, excluded = split_parameters(model)
     blocks = [module for module in model.modules() if isinstance(module, Block)]
@@ -243,10 +239,6 @@ def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: fl
         {"params": excluded, "ratio": 1.0, "weight_decay": 0.0},
     )
     optimizer = OPTIMIZERS[config.name](groups, config, learning_rate)
-    if not all("ratio" in group for group in optimizer.param_groups):
-        raise ConfigError(
-            f"optimizer={config.name}: its param_groups must be the groups that it is given"
-        )
     set_learning_rate(optimizer, learning_rate)
     return optimizer
 

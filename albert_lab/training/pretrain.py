@@ -377,17 +377,14 @@ class Pretrainer:
             self.batches.first_tokens,
         )
         self.progress.unexplained = converted.unexplained
-        tensors = {
+        kept = {
             name: tensor
             for name, tensor in converted.tensors.items()
             if name in own or not name.startswith(PAIR_HEAD)
         }
-        new_head = {name: own[name] for name in own.keys() - tensors if name.startswith(PAIR_HEAD)}
-        checkpoint.set_weights(self.model, tensors | new_head, f"the state of {start.run_name}")
-        self.say(
-            f"starts from the weights of {start.run_name}"
-            + ", with a new pair head" * bool(new_head)
-        )
+        drawn = {name: tensor for name, tensor in own.items() if name.startswith(PAIR_HEAD)}
+        checkpoint.set_weights(self.model, drawn | kept, f"the state of {start.run_name}")
+        self.say(f"starts from the weights of {start.run_name}")
         return None
 
     def _conversion(self) -> dict[str, Any] | None:
