@@ -146,14 +146,11 @@ class ReportedRun(Signed):
         numbers |= {loss_name(name): score.loss for name, score in record.scores.items()}
         for column in self.pretrained:
             numbers |= column.parts
-        values = {column.task: column.score.value for column in self.pretrained}
-        if set(AVERAGED) <= set(values):
-            numbers[AVERAGE] = fmean(values[column] for column in AVERAGED)
+        if self.scores.keys() >= {*AVERAGED}:
+            numbers[AVERAGE] = fmean(self.scores[column].value for column in AVERAGED)
         numbers |= {
             "parameters": record.parameters["total"],
             "encoder_parameters": record.parameters["encoder"],
-        }
-        numbers |= {
             "train_flops_per_token": record.train_flops_per_token,
             **record.training.model_dump(),
         }

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 import psutil
 
@@ -86,19 +85,13 @@ def environment(at_once: int, slot: int = 0) -> dict[str, str]:
     }
 
 
-class _Child(NamedTuple):
-    """The process of a job, and which of the simultaneous ones it is."""
-
-    job: Job
-    process: "subprocess.Popen[bytes]"
-    slot: int
-
-
 class _Children:
-    """The processes that train runs now."""
+    """The jobs and processes that train runs now, by the place of each among the simultaneous
+    ones.
+    """
 
     def __init__(self, at_once: int) -> None:
-        self.running: list[_Child] = []
+        self.running: dict[int, tuple[Job, subprocess.Popen[bytes]]] = {}
         self._at_once = at_once
         self._times_stopped = 0
 
@@ -107,7 +100,8 @@ class _Children:
 
         A run waits for the one that it starts from, and is left out if that did not finish.
         """
-        unfinished = {child.job.folder for child in self.running} | {job.folder for job in waiting}
+        unfinished = {job.folder for job in waiting}
+        unfinished |= {job.folder for job, _ in self.running.values()}
         still_waiting = []
         for job in waiting:
             if job.parent in unfinished or len(self.running) == self._at_once:
@@ -117,7 +111,7 @@ class _Children:
         return still_waiting
 
     def _start(self, job: Job) -> None:
-        slot = min(set(range(self._at_once)) - {child.slot for child in self.running})
+        slot = min(set(range(self._at_once)) - self.running.keys())
         process = subprocess.Popen(
             job.command,
             env=environment(self._at_once, slot),
@@ -126,24 +120,24 @@ class _Children:
             stdout=sys.stderr,
             stderr=sys.stderr,
         )
-        self.running.append(_Child(job, process, slot))
+        self.running[slot] = (job, process)
 
     def stop(self, times: int) -> None:
         """Send SIGTERM to all children, until it was sent so many times."""
         while self._times_stopped < times:
             self._times_stopped += 1
-            for child in self.running:
+            for job, process in self.running.values():
                 # torchrun passes on a first signal, but a second one ends it before its processes.
-                if child.job.processes > 1 and self._times_stopped > 1:
-                    _terminate_children_of(child.process)
+                if job.processes > 1 and self._times_stopped > 1:
+                    _terminate_children_of(process)
                 else:
-                    child.process.terminate()
+                    process.terminate()
 
     def ended(self) -> list[tuple[Job, int]]:
         """The jobs whose processes have ended since the last call, with their exit codes."""
-        codes = [(child, child.process.poll()) for child in self.running]
-        self.running = [child for child, code in codes if code is None]
-        return [(child.job, code) for child, code in codes if code is not None]
+        codes = {slot: process.poll() for slot, (_, process) in self.running.items()}
+        ended = [(slot, code) for slot, code in codes.items() if code is not None]
+        return [(self.running.pop(slot)[0], code) for slot, code in ended]
 
 
 def _terminate_children_of(process: "subprocess.Popen[bytes]") -> None:

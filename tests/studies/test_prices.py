@@ -24,6 +24,10 @@ def test_flops_are_those_that_the_model_is_counted_to_take(corpus, own_home, ove
     assert found.flops == pytest.approx(positions * count_training_flops(config), rel=0.05)
 
 
+def seconds_of(plan) -> float:
+    return price([plan]).seconds or 0.0
+
+
 @pytest.fixture
 def instant_timing(monkeypatch):
     """The timing of steps prints a fixed time, after a line of own code."""
@@ -40,16 +44,16 @@ def test_time_is_that_of_tokens_in_training_evaluation_and_fine_tuning_at_the_ti
     assert "FLOPs (no speed known for cpu)" in in_words(price([plan]))
     time_steps(plan.points, 2)
     of_training = 1000 * config.batch_size * config.max_sequence_length * SECONDS_OF_TOKEN
-    assert price([plan]).seconds == pytest.approx(of_training / 2, rel=0.05), "two at a time"
+    assert seconds_of(plan) == pytest.approx(of_training / 2, rel=0.05), "two at a time"
     more = toy_plan(corpus, "budget.value=1000", "evaluation.num_pairs=9000")
     passes = 6 * 8936 * config.max_sequence_length * SECONDS_OF_TOKEN / 2
-    added = (price([more]).seconds or 0) - (price([plan]).seconds or 0)
+    added = seconds_of(more) - seconds_of(plan)
     assert 0.15 * passes < added < 0.4 * passes, "a forward pass, of the three parts of a step"
     task = load_task("mnli")
     tuned = replace(plan.points[0], missing=(Finetuning(plan.points[0].run, task, 0),))
     asked = task.fitted(config)
     tokens = asked.steps * asked.batch_size * asked.max_sequence_length
-    added = (price([replace(plan, points=(tuned,))]).seconds or 0) - (price([plan]).seconds or 0)
+    added = seconds_of(replace(plan, points=(tuned,))) - seconds_of(plan)
     assert added == pytest.approx(tokens * SECONDS_OF_TOKEN / 2, rel=0.3)
     assert price([toy_plan(corpus, "machine.device=auto")], "--gres=gpu:1").device == "cuda"
 

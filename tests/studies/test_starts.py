@@ -15,7 +15,6 @@ from albert_lab.model.counts import count_training_flops
 from albert_lab.runs import results, states
 from albert_lab.runs import run as runs
 from albert_lab.studies import children, prices, study
-from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.jobs import Job
 from albert_lab.studies.plan import Plan, plan_study
 
@@ -26,8 +25,11 @@ def signals():
         yield
 
 
-ARMS = {"grid": {"dropout": [0.1, 0]}}
 TRUNK = {"dropout": "0.1", "budget.stop_at": "0.6"}
+ARMS = {
+    "grid": {"dropout": [0.1, 0]},
+    "start_from": [{"row": {}, "parent": TRUNK, "keep": "training"}],
+}
 LAYERS = "model.num_layers"
 CHAIN = {
     "grid": {LAYERS: [1, 2, 4]},
@@ -38,14 +40,8 @@ CHAIN = {
 }
 
 
-def toy(**content) -> Experiment:
-    if content["grid"] == ARMS["grid"]:
-        content = {"start_from": [{"row": {}, "parent": TRUNK, "keep": "training"}]} | content
-    return toy_experiment(**content)
-
-
 def planned(content, corpus, *overrides) -> Plan:
-    return plan_study(toy(**content), toy_overrides(corpus, *overrides), [])
+    return plan_study(toy_experiment(**content), toy_overrides(corpus, *overrides), [])
 
 
 def weights_of(run: runs.Run) -> dict:
