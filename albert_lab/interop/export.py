@@ -57,8 +57,9 @@ def export(text: str, target: Path, say: Say) -> str:
     with replacing(target) as partial:
         partial.mkdir()
         write_tokenizer(opened.run.config, partial)
+        pair_labels = tuple(label.kind for label in opened.run.config.inter_sentence.labels)
         model_class = layout.write(
-            opened.model, opened.missing, opened.pair_labels, opened.tokenizer, partial
+            opened.model, opened.missing, pair_labels, opened.tokenizer, partial
         )
         say(_prove(opened, model_class, partial))
         (partial / CARD).write_text(_card(folder, opened, model_class), encoding="utf-8")

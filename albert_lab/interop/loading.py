@@ -56,11 +56,6 @@ class Opened(NamedTuple):
     tokenizer: Tokenizer
     missing: tuple[str, ...] = ()
 
-    @property
-    def pair_labels(self) -> tuple[str, ...]:
-        """The kinds of pair that the pair head classifies; empty without one."""
-        return tuple(label.kind for label in self.run.config.inter_sentence.labels)
-
 
 def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
     """The model of a folder in evaluation mode, and its tokenizer.
