@@ -77,15 +77,10 @@ def test_nothing_of_a_report_controls_the_terminal(hostile, empty_figures, tmp_p
 @pytest.mark.parametrize(
     "words",
     [
-        ("sweep", f"{HOSTILE}=1,2"),
         ("sweep", f"embedding_size={HOSTILE}"),
         ("report", HOSTILE),
-        ("plot", HOSTILE),
-        ("status", HOSTILE),
         (HOSTILE,),
         ("sweep", f"--{HOSTILE}"),
-        ("finetune", HOSTILE, "sst2"),
-        ("run", HOSTILE),
     ],
 )
 def test_an_argument_that_cannot_be_seen_is_refused(words):
