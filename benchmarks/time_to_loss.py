@@ -42,7 +42,7 @@ from albert_lab.machine import ALLOCATOR, cores
 from albert_lab.model.shape import EncoderShape
 from albert_lab.training.device import choose_device, synchronize
 from albert_lab.training.evaluate import Evaluator
-from albert_lab.training.log import MetricsLog
+from albert_lab.training.log import Event, MetricsLog
 from albert_lab.training.optimizer import learning_rate_factor, split_parameters
 from albert_lab.training.pretrain import Pretrainer
 
@@ -180,11 +180,14 @@ def train(library: str, overrides: list[str]) -> None:
             _train_transformers(_pretrainer(theirs, Path(folder)), library == LIBRARIES[2])
 
 
-def _on_line(line: dict[str, Any]) -> None:
-    """Tell the parent an evaluation, and wait for the next turn."""
-    if line["event"] == "evaluation":
-        _tell(line["training_seconds"], line["step"], line["mlm_loss"])
-        sys.stdin.readline()
+class _TellingLog(MetricsLog):
+    """A log that tells the parent each evaluation, and waits for the next turn."""
+
+    def write(self, line: Event) -> None:
+        super().write(line)
+        if line["event"] == "evaluation":
+            _tell(line["training_seconds"], line["step"], line["mlm_loss"])
+            sys.stdin.readline()
 
 
 def _tell(seconds: float, step: int, loss: float) -> None:
@@ -211,7 +214,7 @@ def _pretrainer(config: RunConfig, folder: Path) -> Pretrainer:
         folder=folder,
         batches=StagedBatches(text, tokenizer, config),
         evaluator=Evaluator(config, text, held_out, tokenizer, {}, device),
-        log=MetricsLog(folder, _on_line),
+        log=_TellingLog(folder),
         is_stopped=lambda: False,
         say=say,
     )
