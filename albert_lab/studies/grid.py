@@ -72,9 +72,9 @@ class Grid:
     """The rows that a command asks for, as values.
 
     asked has the labels of each axis, table those of the experiment, which rows may start from, and
-    settings what each of both sets. fixed is what all rows have; given are the keys of the command,
-    and written those that the experiment fixes. start is the run from elsewhere that all rows start
-    from.
+    settings what each of both sets. fixed is what all rows have; given are the keys that win over
+    those of the start, and written those that the experiment fixes. start is the run from elsewhere
+    that all rows start from.
     """
 
     scale: ScaleConfig
@@ -134,12 +134,16 @@ def choose(experiment: Experiment, overrides: Sequence[str]) -> Grid:
     defaults = compose(
         {key: value for key, value in fixed.items() if key.partition(".")[0] == "scale"}
     )
+    written = frozenset(settings_of(experiment.fixed))
+    # A table fixes the shape of models from scratch; a file that names its start means the shape
+    # that weights are converted to.
+    is_of_encoder = isinstance(experiment.start_from, str)
     grid = Grid(
         scale=scale_for(start.config, defaults.scale) if start else defaults.scale,
         seeds=_seeds(experiment, given, fixed, defaults.scale),
         fixed=fixed,
-        given=frozenset(given),
-        written=frozenset(settings_of(experiment.fixed)),
+        given=written.union(given) if is_of_encoder else frozenset(given),
+        written=written,
         links=() if start else experiment.links,
         start=start,
     )

@@ -104,12 +104,14 @@ def test_a_continued_run_holds_out_what_the_other_one_did(corpus, own_home, tmp_
 def test_settings_of_a_study_and_of_its_labels_win_over_those_of_the_run(corpus, finished):
     def of_label_b(*settings):
         grid = {"variant": {"a": ["inter_sentence=none"], "b": settings}}
-        content = {"fixed": ["dropout=0.3"], "start_from": finished.name, "grid": grid}
+        shape = ["sharing=groups", "sharing.ffn_groups=1"]
+        content = {"fixed": ["dropout=0.3", *shape], "start_from": finished.name, "grid": grid}
         asked = ["variant=b", *settings_on(corpus)]
         return plan_study(toy_experiment(**content), asked, []).points[0].run.config
 
     config = of_label_b("inter_sentence=sop", "budget.value=4")
     assert (config.inter_sentence.name, config.dropout) == ("sop", 0.3)
+    assert (config.sharing.name, config.sharing.ffn_groups) == ("groups", 1)
     with pytest.raises(ConfigError, match="hidden_size"):
         of_label_b("model.hidden_size=96")
 
