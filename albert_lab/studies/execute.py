@@ -42,10 +42,10 @@ def execute(plan: Plan, options: Options, on_timed: Callable[[], None] = lambda:
 
     Raises:
         DamagedFileError: the record of a run is damaged.
-        ConfigError: a run needs more memory than there is, or a task's file cannot be
+        ConfigError: a run needs a GPU or more memory than there is, or a task's file cannot be
             used, or files of the user are where the report belongs.
     """
-    from albert_lab.training.device import check_memory
+    from albert_lab.training.device import check_memory, choose_device
 
     for point in plan.family.values():
         results.read(point.run.folder, point.run.name)  # before anything is trained
@@ -59,6 +59,7 @@ def execute(plan: Plan, options: Options, on_timed: Callable[[], None] = lambda:
     at_once = 1
     if options.is_here:
         for point in points:
+            choose_device(point.config.machine.device)
             check_memory(point.config)
         at_once = _runs_at_a_time(points, options)
         prices.time_steps(points, at_once)

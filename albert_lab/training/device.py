@@ -80,15 +80,15 @@ def autocast(precision: str, device: torch.device) -> Callable[[], AbstractConte
 
 
 def check_memory(config: RunConfig) -> None:
-    """Check that main memory has room for the least that training takes: the weights, and a batch
-    or a held-out set.
+    """Check that main memory has room for the least that training takes: the weights, their
+    gradients and a moment of each, and a batch or a held-out set.
 
     Raises:
         ConfigError: memory is too small; names both numbers.
     """
     evaluation = config.evaluation
     sequences = max(config.batch_size, evaluation.num_pairs, evaluation.num_probe_pairs)
-    needed = _FLOAT32_BYTES * count(config).total
+    needed = 3 * _FLOAT32_BYTES * count(config).total
     needed += sequences * config.max_sequence_length * _LOADED_BYTES_PER_TOKEN
     if needed > (total := psutil.virtual_memory().total):
         raise ConfigError(
