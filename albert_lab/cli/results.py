@@ -177,13 +177,11 @@ def _of_report(figure: str, named: Path | None, out: Path | None) -> list[Path]:
 
 def _layers(sources: list[str], out: Path | None) -> list[Path]:
     """Draw the layers of the named runs and reports in one figure; else those of the newest
-    results.
+    report.
     """
     from albert_lab.figures import figures
     from albert_lab.runs import run as runs
 
-    if not sources and not figures.find(LAYERS, paths.reports()):
-        sources = [str(folder) for folder in figures.newest_runs(to_stderr)]
     folders = list(dict.fromkeys(runs.find(source).resolve() for source in sources))
     if not folders or (len(folders) == 1 and figures.is_report(folders[0])):
         return _of_report(LAYERS, folders[0] if folders else None, out)

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -24,27 +23,13 @@ from albert_lab.training.layers import Layer
 
 LAYERS, LAYERS_TABLE = "layer-similarity", "layers.csv"
 MAKER = "`albert-lab layer-similarity` trains the rows of the paper's Figure 1"
-FEW = 4  # rows whose newest run is drawn if none is named
 
-
-class Chart(NamedTuple):
-    """A figure: the function that draws it from a study, and what a study needs for it."""
-
-    draw: Callable[[Analysis, str], Figure | None]
-    needs: str
-
-
-FIGURES = {
-    "learning-curves": Chart(
-        charts.learning_curves,
-        "evaluations during training (`evaluation.num_curve_points` above 0)",
-    ),
-    "scores-by-setting": Chart(
-        charts.scores_by_setting,
-        "an axis of numbers with at least two rows",
-    ),
-    "sharing-tradeoff": Chart(charts.sharing_tradeoff, "a finished run with scores"),
-    LAYERS: Chart(charts.layer_similarity, "layers measured at the end of a run"),
+# What draws each figure of a study, below a title.
+FIGURES: dict[str, Callable[[Analysis, str], Figure | None]] = {
+    "learning-curves": charts.learning_curves,
+    "scores-by-setting": charts.scores_by_setting,
+    "sharing-tradeoff": charts.sharing_tradeoff,
+    LAYERS: charts.layer_similarity,
 }
 
 
@@ -54,7 +39,7 @@ def draw_first(folder: Path, analysis: Analysis, title: str) -> str | None:
     """
     for name in analysis.experiment.figures:
         file = folder / f"{name}.png"
-        if drawing.write(lambda name=name: FIGURES[name].draw(analysis, title), file):
+        if drawing.write(lambda name=name: FIGURES[name](analysis, title), file):
             return file.name
     return None
 
@@ -66,14 +51,12 @@ def draw(folder: Path, name: str, out: Path, title_of: Callable[[Analysis], str]
         ConfigError: the folder is no report, or the report has no data for the figure.
     """
     files, analysis = [out / f"{name}.{kind}" for kind in ("png", "svg")], read(folder)
-    if not drawing.write(lambda: FIGURES[name].draw(analysis, title_of(analysis)), *files):
-        raise ConfigError(
-            f"{folder} has no data for the figure {name}: it needs {FIGURES[name].needs}"
-        )
+    if not drawing.write(lambda: FIGURES[name](analysis, title_of(analysis)), *files):
+        raise ConfigError(f"{folder} has no data for the figure {name}: name another report")
     return files
 
 
-def find(name: str, root: Path) -> Path | None:
+def _find(name: str, root: Path) -> Path | None:
     """The newest report below a folder whose experiment has a figure; None if there is none."""
     known = sorted(root.glob(f"*/*/{studies.EXPERIMENT}"), key=lambda file: -file.stat().st_mtime)
     found = next((file for file in known if name in experiments.read(file).figures), None)
@@ -86,7 +69,7 @@ def newest(name: str) -> Path:
     Raises:
         MissingDataError: no report has it; names the command that makes one.
     """
-    if found := find(name, paths.reports()) or find(name, paths.published()):
+    if found := _find(name, paths.reports()) or _find(name, paths.published()):
         return found
     makers = [file.stem for file in experiments.files()]
     makers = [maker for maker in makers if name in experiments.named(maker).figures]
@@ -98,21 +81,6 @@ def newest(name: str) -> Path:
 
 def is_report(folder: Path) -> bool:
     return (folder / studies.STUDY).is_file()
-
-
-def newest_runs(say: Say) -> list[Path]:
-    """The folders of the newest finished run of each row, of at most four rows; says which."""
-    titles = studies.titles_of_runs(paths.reports())
-    of_rows: dict[str, Path] = {}
-    records = sorted(paths.runs().glob(f"*/{runs.RECORD}"), key=lambda file: -file.stat().st_mtime)
-    for folder in (record.parent for record in records):
-        title = titles.get(folder.name, folder.name)
-        of_rows.setdefault(title.split(" seed ")[0], folder)
-    found = [*of_rows.values()][:FEW]
-    if found:
-        names = ", ".join(titles.get(folder.name, folder.name) for folder in found)
-        say(f"no report here has layers: the newest run of each row is drawn, {names}; {MAKER}")
-    return found
 
 
 def layers_of(folder: Path, say: Say) -> list[tuple[str, Sequence[Layer]]]:

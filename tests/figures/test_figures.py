@@ -54,7 +54,7 @@ def test_a_figure_says_its_message_and_every_row_stands_or_is_said_to_be_missing
     figure, name, tmp_path
 ):
     result = analysed(tmp_path, name, full=True, seeds=1)
-    drawn: Any = figures.FIGURES[figure].draw(result, "What is answered.")
+    drawn: Any = figures.FIGURES[figure](result, "What is answered.")
     assert drawn.get_suptitle() == "What is answered."
     lost = result.rows[-1]
     assert f"missing: {lost}, the loss is nan at step 3" in words(drawn)
