@@ -75,7 +75,7 @@ def whole_number(variable: str) -> int | None:
 
 def cores() -> int:
     """Number of CPU cores that this process may use, as limited by the system and by its Slurm
-    job.
+    job; ConfigError if the job's limit is no number.
     """
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return min(count, whole_number("SLURM_CPUS_PER_TASK") or count)

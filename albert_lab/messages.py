@@ -17,7 +17,7 @@ def to_stdout(text: str) -> None:
 
 
 def to_stderr(line: str) -> None:
-    """Print a line on stderr; a log on a full disk lacks it, which is no reason to end what goes
+    """Print a line on stderr; a log on a full or failing disk lacks it, which is no reason to end what goes
     on.
     """
     try:

@@ -164,7 +164,10 @@ def _groups(samples: Mapping[str, Sample], weights: Mapping[str, float]) -> list
             tuple(sorted(trunks)) if is_pairable else samples[row].runs, []
         ).append(row)
     return [
-        _Group({row: merged[row] for row in rows}, {row: samples[row].by_trunk() for row in rows})
+        _Group(
+            {row: merged[row] for row in rows},
+            {row: samples[row].in_order_of_trunks() for row in rows},
+        )
         for rows in by_trunks.values()
     ]
 

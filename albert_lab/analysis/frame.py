@@ -47,7 +47,7 @@ class Sample:
     trunks: tuple[str, ...]
     values: np.ndarray
 
-    def by_trunk(self) -> "Sample":
+    def in_order_of_trunks(self) -> "Sample":
         """The same, in the order of the trunks."""
         order = np.argsort(self.trunks, kind="stable")
         runs = tuple(self.runs[place] for place in order)

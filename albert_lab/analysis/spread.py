@@ -73,7 +73,9 @@ def moderated(own: Variance, others: Variance) -> Variance:
 
 
 def variance_of(values: np.ndarray) -> Variance:
-    """The variance of some values; 0 if they differ by rounding alone."""
+    """The variance of some values: 0 if they differ by rounding alone, and not known of fewer than
+    two.
+    """
     if len(values) < 2:
         return Variance()
     value = float(values.var(ddof=1))

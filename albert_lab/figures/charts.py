@@ -68,14 +68,16 @@ def _over_seeds(own: Any, x: str, metric: str) -> Any:
 
 
 def scores_by_setting(analysis: Analysis, title: str) -> Figure | None:
-    """The main scores against a numeric axis, a line for the labels of the others."""
+    """The main scores against a numeric axis, a line for the labels of the others; None without
+    such an axis, or without scores in percent.
+    """
     axis = _numeric_axis(analysis)
     if axis is None:
         return None
     rows: Any = analysis.frame.rows
-    here = _numbers(analysis, axis)
+    x = _numbers(analysis, axis)
     name = AXIS_NAMES.get(axis, axis.rpartition(".")[2].replace("_", " "))
-    return _draw_against(analysis, title, here, rows[axis].map(number_in), name)
+    return _draw_against(analysis, title, x, rows[axis].map(number_in), name)
 
 
 def sharing_tradeoff(analysis: Analysis, title: str) -> Figure | None:

@@ -27,7 +27,8 @@ class _Index(Record, extra="ignore"):
 
 
 def read(folder: Path) -> Tensors:
-    """The floating-point tensors of a folder by name, without the prefixes of a trainer.
+    """The floating-point tensors of the one model in a folder, safetensors before other files, by
+    name and without the prefixes of a trainer.
 
     Raises:
         MissingDataError: there is no such folder.

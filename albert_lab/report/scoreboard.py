@@ -229,8 +229,8 @@ def picture(lines: Sequence[Sentence]) -> list[ClaimRow]:
 
 
 def as_data(lines: Sequence[Sentence]) -> list[dict[str, Any]]:
-    """Claims as plain data: the verdict by each kind of evidence, with its report; unknown numbers
-    are null.
+    """Claims as plain data: the verdicts by loss, by tasks and by number, as far as a report has
+    them; unknown numbers are null.
     """
     content = []
     for line in lines:

@@ -209,6 +209,7 @@ def answer(analysis: Analysis) -> str:
         metric = next((metric for metric in analysis.metrics if metric in asked), None)
         if metric is None:
             return NO_RUN
+        # A task that is not above random weights and words alone tells nothing.
         if metric in named and not analysis.summary.loc[metric]["counts"].all():
             return f"{REASONS[Reason.NOT_COUNTED].format(heading=analysis.heading(metric))}."
         return f"{extremes(analysis, metric)}."

@@ -169,7 +169,7 @@ class Experiment(Record):
                     f"grid: {axis} names a column or a score of the tables: name the axis otherwise"
                 )
         for column in self.columns:
-            check_known("columns", column, [*scores(), *self.recorded_columns])
+            check_known("columns", column, [*scores(), *self.unchecked_columns])
         for axis in self.beyond_paper:
             check_known("beyond_paper", axis, self.grid)
         rows = [("start_from.row", link.row) for link in self.links]
@@ -184,7 +184,7 @@ class Experiment(Record):
     @model_validator(mode="after")
     def _claims_fit(self) -> "Experiment":
         grid = {axis: self.grid[axis] for axis in self.axes}
-        text, paper = {*labels(), *self.recorded_columns}, self.paper.columns if self.paper else ()
+        text, paper = {*labels(), *self.unchecked_columns}, self.paper.columns if self.paper else ()
         metrics = {
             *text,
             *map(loss_name, text),
@@ -213,9 +213,9 @@ class Experiment(Record):
         return () if isinstance(self.start_from, str) else self.start_from
 
     @property
-    def recorded_columns(self) -> tuple[str, ...]:
-        """Its columns, if it is the record of a study: some may be own measures or tasks, which
-        need not be here.
+    def unchecked_columns(self) -> tuple[str, ...]:
+        """Its columns, if it is the record of a study or lacks its own code, so that own measures
+        and tasks are not known here; else none.
         """
         is_whole = {Path(file).name for file in self.include} <= own_code.included().keys()
         return () if is_whole and not self.is_record else self.columns

@@ -121,6 +121,7 @@ class Evaluator:
         return self._masked(self.train, self.probes[measure.name])
 
     def _masked(self, shards: Shards, pairs: Pairs) -> Batch:
+        """Pairs, held out or of a probe's training, with the same masks at every evaluation."""
         config = self.config
         rng = generator(Stream.MASKING, config.evaluation.seed, 0)
         return collate(
