@@ -3,14 +3,6 @@
 
 def main() -> None:
     """Run the command line; the program's entry point."""
-    import sys
-
-    if sys.platform == "win32":  # before any import of what it lacks
-        print(
-            "albert-lab does not run on Windows itself; use WSL2: docs/getting-started.md",
-            file=sys.stderr,
-        )
-        sys.exit(2)
     import _signal  # pyright: ignore[reportMissingImports]  # the part of signal in C: that in Python imports enum
     from os import _exit
 

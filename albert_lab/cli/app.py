@@ -41,26 +41,17 @@ class _Grouped(TyperGroup):
             f"Usage: {ctx.command_path} [OPTIONS] COMMAND [ARGS]...   ({OPTIONS})",
             str(self.help),
         ]
-        panel_before = None
-        for name in self.list_commands(ctx):
-            command = self.commands[name]
-            panel = getattr(command, "rich_help_panel", None)
-            if command.hidden:
-                continue
-            if panel != panel_before:
-                lines.append(f"{panel}:")
-            panel_before = panel
-            text = textwrap.shorten(
-                command.get_short_help_str(limit=999), max(40, width - 20), placeholder="..."
-            )
-            lines.append(f"  {name:<18}{text}")
+        for panel in PANELS:
+            lines.append(f"{panel}:")
+            for name, command in self.commands.items():
+                if getattr(command, "rich_help_panel", None) == panel:
+                    text = textwrap.shorten(
+                        command.get_short_help_str(limit=999),
+                        max(40, width - 20),
+                        placeholder="...",
+                    )
+                    lines.append(f"  {name:<18}{text}")
         formatter.write("\n".join([*lines, *textwrap.wrap(EXIT_CODES, max(40, width))]) + "\n")
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        panel = {
-            name: getattr(self.commands[name], "rich_help_panel", "") for name in self.commands
-        }
-        return sorted(panel, key=lambda name: PANELS.index(panel[name]))
 
 
 app = typer.Typer(

@@ -1,6 +1,5 @@
 """Options and output that several commands share."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -83,14 +82,3 @@ def task_names(named: str | None) -> list[str] | None:
     return (
         named if named is None else [] if named == "none" else list(dict.fromkeys(named.split(",")))
     )
-
-
-@dataclass(frozen=True)
-class StudyOptions:
-    """How the runs of a study are trained, and what is printed of them."""
-
-    tasks: str | None
-    jobs: int | None
-    slurm: str | None
-    dry_run: bool
-    as_json: bool

@@ -12,7 +12,7 @@ import typer
 
 from albert_lab import paths
 from albert_lab.cli import options as of
-from albert_lab.cli.options import START, STUDIES, TABLES, StudyOptions, settings, shown, task_names
+from albert_lab.cli.options import START, STUDIES, TABLES, settings, shown, task_names
 from albert_lab.errors import FIXABLE, INTERRUPTED, STOPPED, ConfigError, MissingDataError
 from albert_lab.messages import to_stderr, to_stdout
 
@@ -50,7 +50,7 @@ def _line(file: Path, key: str) -> str:
     return found[1].strip().strip("\"'") if found else ""
 
 
-def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
+def run_study(name: str, overrides: list[str], options: "Options") -> None:
     """Train the runs of a study that are missing, write its report and print the results; exit with
     its code.
     """
@@ -62,13 +62,13 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
     plan = plan_study(experiment, rest, task_names(options.tasks), file=file)
     if note := plans.too_wide(plan):
         to_stderr(note)
-    ((plan,), how) = _to_train([plan], options)
+    (plan,) = _to_train([plan], options)
     # here, since they load pandas, which a dry run does not need
     from albert_lab.report import report
     from albert_lab.terminal import screen
     from albert_lab.terminal.study import train_study
 
-    code, analysis = train_study(plan, how)
+    code, analysis = train_study(plan, options)
     if analysis:
         if options.as_json:
             to_stdout(report.as_json(plan.report_folder.name, analysis))
@@ -77,7 +77,7 @@ def run_study(name: str, overrides: list[str], options: StudyOptions) -> None:
     raise typer.Exit(code)
 
 
-def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
+def run_paper(name: str, overrides: list[str], options: "Options") -> None:
     """Run or resume all tables and figures, and print what holds of the paper; exit as the command
     of one does.
     """
@@ -86,7 +86,7 @@ def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
 
     experiments = [named(file.stem) for file in in_order()]
     planned = plan_all(experiments, overrides, task_names(options.tasks))
-    plans, how = _to_train(planned, options)
+    plans = _to_train(planned, options)
     from albert_lab.analysis.sentences import reports, sentences  # here, as above
     from albert_lab.report import scoreboard
     from albert_lab.studies.execute import SOME_FAILED
@@ -97,7 +97,7 @@ def run_paper(name: str, overrides: list[str], options: StudyOptions) -> None:
     for number, plan in enumerate(plans, 1):
         to_stderr(f"{number} of {len(plans)}: {plan.experiment.name}, {plan.experiment.source}")
         try:
-            ended, analysis = train_study(plan.updated(), how)
+            ended, analysis = train_study(plan.updated(), options)
             if analysis:
                 trained.add(plan.report_folder)
         except FIXABLE as error:
@@ -134,22 +134,20 @@ def _experiment(name: str, overrides: list[str]) -> "tuple[Experiment, list[str]
     return experiment.read(Path(overrides[0]), with_code=True), overrides[1:]
 
 
-def _to_train(plans: "Sequence[Plan]", options: StudyOptions) -> "tuple[list[Plan], Options]":
-    """The plans of a command by the names of their reports, and how their runs are trained.
+def _to_train(plans: "Sequence[Plan]", options: "Options") -> "list[Plan]":
+    """The plans of a command by the names of their reports.
 
     --dry-run ends here, before anything is written.
     """
-    from albert_lab.studies.jobs import Options
     from albert_lab.studies.study import renamed_if_taken
     from albert_lab.terminal.plans import costs
 
-    how = Options(options.jobs, options.slurm)
     plans = [renamed_if_taken(plan, to_stderr) for plan in plans]
     if options.dry_run:
-        data, text = costs(plans, how)
+        data, text = costs(plans, options)
         to_stdout(json.dumps(data, indent=2) if options.as_json else text)
         raise typer.Exit
-    return plans, how
+    return plans
 
 
 def _add(
@@ -171,7 +169,9 @@ def _add(
         dry_run: of.DryRun = False,
         as_json: of.Json = False,
     ) -> None:
-        options = StudyOptions(tasks, jobs, slurm, dry_run, as_json)
+        from albert_lab.studies.jobs import Options
+
+        options = Options(jobs, slurm, tasks, dry_run, as_json)
         (run_paper if name == "paper" else run_study)(name, overrides or [], options)
 
     app.command(

@@ -47,13 +47,11 @@ def finetune(
 def _read_seeds(text: str) -> tuple[int, ...]:
     from pydantic import TypeAdapter, ValidationError
 
-    from albert_lab.config.section import SEEDS, Seed
+    from albert_lab.config.section import SEEDS, DistinctSeeds
     from albert_lab.errors import ConfigError
-    from albert_lab.files import Distinct
 
-    seeds = Annotated[tuple[Annotated[int, Seed], ...], Distinct]
     try:
-        return TypeAdapter(seeds).validate_python(text.split(","))
+        return TypeAdapter(DistinctSeeds).validate_python(text.split(","))
     except ValidationError as error:
         raise ConfigError(
             f"--seeds {text}: different whole numbers below {SEEDS}, as in 0,1,2"

@@ -18,6 +18,7 @@ from albert_lab.config.data import (
 from albert_lab.config.section import (
     MIN_SEQUENCE_LENGTH,
     PARTS,
+    DistinctSeeds,
     PositiveInt,
     Section,
     Seed,
@@ -31,7 +32,7 @@ from albert_lab.config.training import (
     MachineConfig,
     OptimizerConfig,
 )
-from albert_lab.files import Distinct, Name
+from albert_lab.files import Name
 
 # Increment it with every change that affects scores: it is part of every run's name.
 RESULTS_VERSION = 4
@@ -105,7 +106,7 @@ class ScaleConfig(Section):
     """
 
     name: Name
-    seeds: Annotated[tuple[Annotated[int, Seed], ...], Distinct, Field(min_length=1)]
+    seeds: DistinctSeeds
     budget: dict[Literal["steps", "seconds", "tokens"], float]
     roles: dict[str, dict[str, str | int]]
 

@@ -2,9 +2,11 @@
 code can add to.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from albert_lab.files import Distinct
 
 MIN_SEQUENCE_LENGTH = 8
 
@@ -23,6 +25,7 @@ PositiveInt = Field(gt=0)
 Share = Field(ge=0, le=1)
 SEEDS = 2**32  # every random number generator accepts seeds below this
 Seed = Field(ge=0, lt=SEEDS)
+DistinctSeeds = Annotated[tuple[Annotated[int, Seed], ...], Distinct, Field(min_length=1)]
 
 
 def default(value: Any) -> Any:

@@ -49,14 +49,25 @@ _AROUND = (
     ("pair_head", "sop_classifier.classifier", "cls.seq_relationship"),
 )
 # Names in transformers for the same function.
-_ACTIVATIONS = {"gelu_pytorch_tanh": "gelu_new", "gelu_python": "gelu"}
-_ACTIVATIONS |= {name: name for name in ("gelu_new", "gelu", "relu")}
+_ACTIVATIONS = {
+    "gelu_pytorch_tanh": "gelu_new",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_new",
+    "gelu": "gelu",
+    "relu": "relu",
+}
 # Fields of a shape, and their keys in a config.json.
 _KEYS = {
-    key: key for key in ("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size")
+    "vocab_size": "vocab_size",
+    "hidden_size": "hidden_size",
+    "num_attention_heads": "num_attention_heads",
+    "intermediate_size": "intermediate_size",
+    "max_position_embeddings": "max_position_embeddings",
+    "layer_norm_eps": "layer_norm_eps",
+    "initializer_range": "initializer_range",
+    "num_layers": "num_hidden_layers",
+    "dropout": "hidden_dropout_prob",
 }
-_KEYS |= {key: key for key in ("max_position_embeddings", "layer_norm_eps", "initializer_range")}
-_KEYS |= {"num_layers": "num_hidden_layers", "dropout": "hidden_dropout_prob"}
 # Keys of a config.json that change what is computed, with the values that both sides have.
 _ALLOWED = {
     "hidden_act": tuple(_ACTIVATIONS),
@@ -73,8 +84,12 @@ _ALLOWED = {
 # pair_labels.
 _PAIR_LABELS = {"albert": ("consecutive", "swapped"), "bert": ("consecutive", "other-document")}
 # Parts that published checkpoints often lack, by a part of their names in transformers.
-_PART_OF = {"pooler": "pooler", "predictions": "mlm_head"}
-_PART_OF |= dict.fromkeys(("sop_classifier", "seq_relationship"), "pair_head")
+_PART_OF = {
+    "pooler": "pooler",
+    "predictions": "mlm_head",
+    "sop_classifier": "pair_head",
+    "seq_relationship": "pair_head",
+}
 _REMEDY = "albert_lab.load(RUN) opens the run itself"
 PARTS = ("pooler", "mlm_head", "pair_head")  # ours
 

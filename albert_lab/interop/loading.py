@@ -186,7 +186,7 @@ def find_tokenizer_file(folder: Path) -> Path:
         )
     # Tokens that were added to a SentencePiece model, and have rows in the embeddings, are only in
     # the other file. Of equal sizes, max() takes the first.
-    return max(found, key=lambda file: vocabulary_size(str(file)) or 0) if found[1:] else found[0]
+    return max(found, key=lambda file: vocabulary_size(str(file)) or 0)
 
 
 class _TokenizerConfig(BaseModel, strict=True):

@@ -33,8 +33,8 @@ from albert_lab.tasks.records import (
     FinetuningRecord,
     current,
     identity_of,
-    output_folder,
     record_file,
+    weights_file,
 )
 from albert_lab.tasks.task import TaskConfig, load_start, load_task, task_names
 
@@ -277,9 +277,10 @@ def _take_over(item: Finetuning, other: Run) -> None:
     before = load_start(task)
     if before:
         _take_over(item._replace(task=before), other)
-    weights = output_folder(other.folder, task.name, seed)
-    if weights.is_dir():
-        shutil.copytree(weights, output_folder(start.folder, task.name, seed), dirs_exist_ok=True)
+    weights = weights_file(other.folder, task.name, seed)
+    if weights.exists():
+        own_weights = weights_file(start.folder, task.name, seed)
+        shutil.copytree(weights.parent, own_weights.parent, dirs_exist_ok=True)
     identity = identity_of(start.name, start.config, task, seed)
     record = record.model_copy(update={"run": start.name, "identity": identity})
     write_atomically(

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from albert_lab import own_code, paths
 from albert_lab.config.compose import axes, load
 from albert_lab.config.schema import Keep
-from albert_lab.config.section import Seed, default
+from albert_lab.config.section import DistinctSeeds, default
 from albert_lab.errors import ConfigError
 from albert_lab.files import Distinct, Name, Record, check, check_distinct, read_yaml
 from albert_lab.measures.catalog import labels
@@ -21,7 +21,7 @@ from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
 from albert_lab.studies.claims import Claim, Labels, check_known, number_in
-from albert_lab.tasks.task import COLUMNS, NUMBERS, task_names
+from albert_lab.tasks.task import COLUMNS, task_names
 from albert_lab.training.layers import LAYER_NUMBERS
 
 Texts = tuple[str, ...]
@@ -148,9 +148,7 @@ class Experiment(Record):
     start_from: str | tuple[Link, ...] = ()
     columns: Annotated[Texts, Distinct] = (*INTRINSIC, *AVERAGED, AVERAGE)
     paper: PaperTable | None = None
-    finetuning_seeds: Annotated[tuple[Annotated[int, Seed], ...] | None, Distinct] = Field(
-        default=None, min_length=1
-    )
+    finetuning_seeds: DistinctSeeds | None = None
     claims: tuple[Claim, ...] = ()
     answers: tuple[Answer, ...] = ()
     figures: Annotated[tuple[FigureName, ...], Distinct] = ("learning-curves",)
@@ -164,7 +162,7 @@ class Experiment(Record):
         known = {axis: self.choices(axis) for axis in self.grid}
         check_distinct([*self.grid, *map(key_of, self.fixed)])
         for axis in self.grid:
-            if axis in (*COLUMNS, *NUMBERS, *scores()):
+            if axis in (*COLUMNS, *scores()):
                 raise ValueError(
                     f"grid: {axis} names a column or a score of the tables: name the axis otherwise"
                 )

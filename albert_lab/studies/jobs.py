@@ -12,7 +12,7 @@ from albert_lab.studies.plan import Point
 
 @dataclass(frozen=True)
 class Options:
-    """How runs are trained, as on the command line.
+    """How the runs of a study are trained, and what is printed of them, as on the command line.
 
     jobs is the number of runs at a time, 0 for one a GPU; None: one here, and of Slurm as many as
     it starts. slurm has the options of sbatch, None without Slurm.
@@ -20,6 +20,9 @@ class Options:
 
     jobs: int | None = None
     slurm: str | None = None
+    tasks: str | None = None
+    dry_run: bool = False
+    as_json: bool = False
 
     @property
     def is_here(self) -> bool:

@@ -27,12 +27,11 @@ from albert_lab.tasks.kind import Scored, load_kind
 from albert_lab.tasks.metrics import bag_of_words, jackknife
 from albert_lab.tasks.model import InitialModel, TaskModel, build_model
 from albert_lab.tasks.records import (
-    WEIGHTS,
     Attempt,
     Evaluation,
     ExampleSet,
     FinetuningRecord,
-    output_folder,
+    weights_file,
 )
 from albert_lab.tasks.task import TaskConfig, load_start, mean_of
 from albert_lab.training import checkpoint
@@ -78,10 +77,10 @@ def finetune(
         DamagedFileError: the weights are damaged.
     """
     folder = start.folder
-    outputs = output_folder(folder, task.name, seed)
+    weights = weights_file(folder, task.name, seed)
     name = f"{task.title}, seed {seed}"
     record = records.current(folder, start.name, start.config, task, seed, data)
-    if record and (not keep_weights or (outputs / WEIGHTS).exists()):
+    if record and (not keep_weights or weights.exists()):
         return record
     before = load_start(task)
     if before:
@@ -105,9 +104,9 @@ def finetune(
         raise DivergedError(f"{name}: {'; '.join(last.diverged)}")
     best = tuning.best
     if keep_weights:
-        checkpoint.save_weights(outputs / WEIGHTS, tuning.best_weights)
+        checkpoint.save_weights(weights, tuning.best_weights)
     else:  # those of a fine-tuning that was killed before its record
-        (outputs / WEIGHTS).unlink(missing_ok=True)
+        weights.unlink(missing_ok=True)
     record = FinetuningRecord(
         task=task.name,
         title=task.title,
@@ -241,8 +240,8 @@ class _Finetuning:
         # what passes from one task to another
         without_head = TaskModel(model.encoder, model.pooler, nn.Identity())
         if kind.task.start_from:
-            outputs = output_folder(self.start.folder, kind.task.start_from, self.seed)
-            checkpoint.load_weights(outputs / WEIGHTS, without_head)
+            weights = weights_file(self.start.folder, kind.task.start_from, self.seed)
+            checkpoint.load_weights(weights, without_head)
         model.to(self.device)
         chance_loss = kind.chance_loss(self.train_set.features)
         steps = self._steps(model, rate, is_stopped)
@@ -256,7 +255,7 @@ class _Finetuning:
                 taken = [*islice(steps, count)]
                 losses += [float(loss) for loss in taken]  # waits for the device once
             # The loss of a step is that of the weights before it.
-            is_finite = all(weights.isfinite().all() for weights in model.parameters())
+            is_finite = all(parameter.isfinite().all() for parameter in model.parameters())
             if not is_finite or not math.isfinite(sum(losses)):
                 sign = f"loss or weights are not finite at step {len(losses):,}"
                 return Attempt(

@@ -51,6 +51,7 @@ ALL_PASSAGES = "all.txt"
 FEWEST, MOST = 2, len(LETTERS)  # options of a question
 # Labels as written in the file; a whole number is read as its digits.
 Label = Annotated[str, Field(strict=False, coerce_numbers_to_str=True)]
+Labels = Annotated[tuple[Label, ...], Distinct, Field(min_length=2, max_length=MOST_LABELS)]
 
 
 def read_rows(
@@ -159,9 +160,7 @@ class TableFormat(Section):
 
     columns: tuple[str, ...] = ()
     label: str = "label"
-    labels: Annotated[tuple[Label, ...] | None, Distinct] = Field(
-        min_length=2, max_length=MOST_LABELS
-    )
+    labels: Labels | None
 
 
 class GlueFormat(TableFormat):
@@ -220,7 +219,7 @@ class ChoicesFormat(TableFormat):
     name: Literal["choices"]
     passage: str | None = None
     question: str | None = None
-    labels: Annotated[tuple[Label, ...] | None, Distinct] = Field(default=None, min_length=2)
+    labels: Labels | None = None
     options: str | Annotated[tuple[str, ...], Distinct]
     scores: ClassVar[tuple[str, ...]] = ("accuracy",)
 

@@ -17,7 +17,6 @@ from albert_lab.score import Documents, Score, wilson
 from albert_lab.tasks.task import KINDS, SPLITS, TaskConfig, TaskSettings, load_start
 
 FOLDER = "finetuning"
-WEIGHTS = "model.safetensors"  # in the output folder, for fine-tunings that start from them
 # Increment it with every change of results: older fine-tunings are then repeated.
 FINETUNING_VERSION = 2
 REMEDY = (
@@ -100,9 +99,10 @@ def summarize(records: Sequence[FinetuningRecord]) -> Score:
     value = median(record.best.main.value for record in records)
     # A correlation, or the F1 of two classes, has no interval.
     low, high = (None, None) if first.low is None else wilson(value / 100 * first.n, first.n)
-    changed = {"value": value, "low": low, "high": high, "by": f"{len(records)} fine-tuned"}
+    by = f"{len(records)} fine-tuned"
     # Older records have a loss, which is that of one fine-tuning.
-    return first.model_copy(update={**changed, "loss": None})
+    changed = {"value": value, "low": low, "high": high, "by": by, "loss": None}
+    return first.model_copy(update=changed)
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:
@@ -125,9 +125,11 @@ def record_file(folder: Path, task: str, seed: int) -> Path:
     return folder / FOLDER / f"{task}-seed{seed}.json"
 
 
-def output_folder(folder: Path, task: str, seed: int) -> Path:
-    """The folder of a fine-tuning's weights, if they are kept, below the folder of its run."""
-    return record_file(folder, task, seed).with_suffix("")
+def weights_file(folder: Path, task: str, seed: int) -> Path:
+    """The path of a fine-tuning's weights, if they are kept for those that start from them; they
+    have a folder of their own.
+    """
+    return record_file(folder, task, seed).with_suffix("") / "model.safetensors"
 
 
 def read_record(folder: Path, task: str, seed: int) -> FinetuningRecord | None:
@@ -144,7 +146,7 @@ def remove_record(folder: Path, task: str, seed: int) -> None:
         record = files.read_json(file, FinetuningRecord, REMEDY)
         if task in (record.task, record.start_from):
             file.unlink()
-            shutil.rmtree(output_folder(folder, record.task, seed), ignore_errors=True)
+            shutil.rmtree(weights_file(folder, record.task, seed).parent, ignore_errors=True)
 
 
 def current(

@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from albert_lab import own_code, paths
 from albert_lab.config.compose import groups
 from albert_lab.config.schema import RunConfig
-from albert_lab.config.section import Section, Seed
+from albert_lab.config.section import DistinctSeeds, Section
 from albert_lab.data.corpus import split_of
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.files import Distinct, Name, check, read_yaml
+from albert_lab.files import Name, check, read_yaml
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 
 Format = Annotated[
@@ -58,8 +58,6 @@ COLUMNS = (
     "step",
     "task",
     "title",
-)
-NUMBERS = (
     "parameters",
     "encoder_parameters",
     "train_flops_per_token",
@@ -99,7 +97,7 @@ class TaskSettings(Section):
     max_sequence_length: int = Field(ge=8)
     train_examples: Positive | None
     dev_examples: Positive | None
-    seeds: Annotated[tuple[Annotated[int, Seed], ...], Distinct] = Field(min_length=1)
+    seeds: DistinctSeeds
     retries: int = Field(ge=0)
     pooler: Literal["pretrained", "new"] = "pretrained"
     question_length: Positive | None = None
@@ -302,7 +300,7 @@ def _load(file: Path, _changed: int) -> TaskConfig:
     if plain.kind not in KINDS:
         raise ConfigError(f"{file}: kind={plain.kind} is unknown (allowed: {', '.join(KINDS)})")
     name = plain.name
-    taken = {*COLUMNS, *NUMBERS, *RunConfig.model_fields, *labels(), *task_names()}
+    taken = {*COLUMNS, *RunConfig.model_fields, *labels(), *task_names()}
     is_own = file != paths.conf_file(f"task/{file.name}")
     if is_own and (name in taken or name.endswith(("_loss", "_accuracy", "_probe"))):
         raise ConfigError(

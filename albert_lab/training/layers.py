@@ -4,6 +4,7 @@ and the last value.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
@@ -147,11 +148,9 @@ def hidden_states_of(
 
     input_ids = batch.input_ids.copy()
     input_ids.flat[batch.masked_positions] = batch.masked_labels
-    for part in micro_batches(batch, batch_size):
-        rows, input_ids = input_ids[: len(part)], input_ids[len(part) :]
-        inputs = inputs_of(part, device) | {"input_ids": tensor_on(rows, device)}
+    for part in micro_batches(replace(batch, input_ids=input_ids), batch_size):
+        inputs = inputs_of(part, device)
         del inputs["masked_positions"]
         with torch.inference_mode():
             states = model.encoder(**inputs, output_hidden_states=True).hidden_states
-        assert states is not None
         yield states, tensor_on(part.attention_mask, device)

@@ -14,16 +14,16 @@ from albert_lab.model.encoder import PretrainingModel
 from albert_lab.score import Score, share, wilson
 from albert_lab.tasks import finetune as module
 from albert_lab.tasks import records as records_module
-from albert_lab.tasks.finetune import WEIGHTS, build_optimizer, finetune, signs_of
+from albert_lab.tasks.finetune import build_optimizer, finetune, signs_of
 from albert_lab.tasks.kind import load_kind
 from albert_lab.tasks.model import build_model
 from albert_lab.tasks.records import (
     FinetuningRecord,
     current,
-    output_folder,
     read_record,
     record_file,
     summarize,
+    weights_file,
 )
 from albert_lab.tasks.task import load_task
 from albert_lab.training import checkpoint
@@ -95,7 +95,7 @@ def test_a_fine_tuning_is_repeated_when_the_data_of_the_task_that_it_started_fro
     start = toy_start(tmp_path / "run")
     record = make(start, task, data)
     assert record.start_from == "mnli"
-    assert (output_folder(start.folder, "mnli", 0) / WEIGHTS).exists()
+    assert weights_file(start.folder, "mnli", 0).exists()
     assert make(start, task, data) == record
     rewrite(before, data, "train")
     assert current(start.folder, start.name, start.config, task, 0, data) is None
@@ -130,7 +130,7 @@ def test_a_stopped_fine_tuning_leaves_no_weights_for_a_later_one(tmp_path):
     with pytest.raises(StoppedError):  # after the first of two evaluations
         make(start, task, data, is_stopped=after(5), keep_weights=True)
     make(start, task, data)
-    assert not (output_folder(start.folder, "mnli", 0) / WEIGHTS).exists()
+    assert not weights_file(start.folder, "mnli", 0).exists()
 
 
 def test_pretrained_weights_are_kept_and_new_ones_depend_on_the_seed_alone(tmp_path):
