@@ -12,7 +12,8 @@ from typing import Literal
 
 import sentencex
 
-from albert_lab.config.data import AddedCorpusConfig, AddedText, CorpusConfig
+from albert_lab.config.data import AddedText, CorpusConfig
+from albert_lab.config.schema import RunConfig
 from albert_lab.data.files import READERS, Records, files_of, lines_of, reader_of, suffixes, text_of
 from albert_lab.data.words import repeated
 from albert_lab.errors import ConfigError
@@ -152,13 +153,15 @@ def _are_hard_wrapped(lines: Sequence[str]) -> bool:
     return width <= 120 and len(broken) > 0.4 * len(lines)
 
 
-def added_to(corpus: CorpusConfig, added: AddedCorpusConfig) -> CorpusConfig | None:
-    """The added text as a separate corpus, cleaned and split like the main corpus; None if no text
-    is added.
+def corpora_of(config: RunConfig) -> list[CorpusConfig]:
+    """The corpus of a run and, if text is added, this as another corpus, cleaned and split like the
+    first.
     """
-    return (
-        None if added.source == "none" else AddedText.model_construct(**dict(corpus) | dict(added))
-    )
+    corpora = [config.corpus]
+    if config.added_corpus.source != "none":
+        settings = dict(config.corpus) | dict(config.added_corpus)
+        corpora.append(AddedText.model_construct(**settings))
+    return corpora
 
 
 # ---- splits, documents and sentences ----

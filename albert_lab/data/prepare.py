@@ -41,16 +41,11 @@ def find_shards(config: RunConfig) -> Path:
     """The folder of a run's token shards, built or not; or MissingDataError: the text or model file
     does not exist.
     """
-    corpora = _corpora(config)
+    corpora = texts.corpora_of(config)
     content = [part for corpus in corpora for part in (text_settings(corpus), fingerprint(corpus))]
     return (
         paths.cache() / "shards" / digest([SHARDS_VERSION, *content, tokenizer_fingerprint(config)])
     )
-
-
-def _corpora(config: RunConfig) -> list[CorpusConfig]:
-    added = texts.added_to(config.corpus, config.added_corpus)
-    return [config.corpus, added] if added else [config.corpus]
 
 
 def prepare(config: RunConfig, say: Say) -> Path:
@@ -80,7 +75,7 @@ def without_added(config: RunConfig) -> RunConfig:
 
 
 def _build(config: RunConfig, folder: Path, say: Say) -> None:
-    corpora = _corpora(config)
+    corpora = texts.corpora_of(config)
     corpus = corpora[0]
     fingerprints = [fingerprint(source) for source in corpora]
     tokenizer = load_tokenizer(config)

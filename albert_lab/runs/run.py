@@ -149,7 +149,7 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
     Raises:
         ConfigError: text cannot be read. MissingDataError: text or a file is missing.
     """
-    from albert_lab.data.corpus import added_to
+    from albert_lab.data.corpus import corpora_of
     from albert_lab.data.files import fingerprint
     from albert_lab.data.vocabulary import tokenizer_fingerprint
 
@@ -157,7 +157,7 @@ def plan(config: RunConfig, start_from: StartFrom | None = None) -> Run:
         "corpus": fingerprint(config.corpus),
         "tokenizer": tokenizer_fingerprint(config),
     }
-    if added := added_to(config.corpus, config.added_corpus):
+    for added in corpora_of(config)[1:]:
         fingerprints["added_corpus"] = fingerprint(added)
     return Run(config, fingerprints, start_from, own_code.of_training())
 

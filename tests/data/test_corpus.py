@@ -287,7 +287,7 @@ def test_what_is_in_front_of_every_sentence_is_said_before_it_becomes_text(tmp_p
 def test_a_path_of_the_users_own_is_not_taken_for_a_package(path, section, option):
     config = load(["scale=smoke", f"{section}={option}", f"{section}.path='{path}'"])
     with pytest.raises(MissingDataError, match=f"{section}.path={path}"):
-        fingerprint(texts.added_to(config.corpus, config.added_corpus) or config.corpus)
+        fingerprint(texts.corpora_of(config)[-1])
 
 
 # ---- splits and repetitions ----
