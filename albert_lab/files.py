@@ -160,12 +160,9 @@ def check(file: Path, content: Any, form: type[T], remedy: str = "") -> T:
         DamagedFileError: the content is truncated, or has another form.
     """
     adapter = TypeAdapter(form)
+    validate = adapter.validate_json if isinstance(content, bytes) else adapter.validate_python
     try:
-        return (
-            adapter.validate_json(content)
-            if isinstance(content, bytes)
-            else adapter.validate_python(content)
-        )
+        return validate(content)
     except ValidationError as error:
         # a typo comes first
         errors = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")

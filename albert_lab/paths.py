@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from glob import escape
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -57,9 +58,7 @@ def conf_file(name: str) -> Path:
     """A configuration file, such as task/sst2.yaml; that of conf/, which need not exist, if no
     folder has it.
     """
-    return next(
-        (folder / name for folder in (CONF, *own_conf) if (folder / name).is_file()), CONF / name
-    )
+    return next(iter(conf_files(escape(name))), CONF / name)
 
 
 def expanded(text: str) -> Path:

@@ -74,7 +74,7 @@ class Batches:
     first_epoch: int = 0
 
     def __post_init__(self) -> None:
-        self._planned: tuple[int, Pairs] | None = None  # the last epoch that was planned
+        self._planned: dict[int, Pairs] = {}  # the last epoch that was planned, by its number
         # Number of examples before each epoch planned so far and before the next one; statistics of
         # the first epoch.
         self._starts = [0]
@@ -146,18 +146,18 @@ class Batches:
         return Pairs.join(parts)
 
     def _plan(self, epoch: int) -> Pairs:
-        if self._planned is None or self._planned[0] != epoch:
-            self._planned = None  # before the next one is made, to hold one at a time
+        if epoch not in self._planned:
+            self._planned.clear()  # before the next one is made, to hold one at a time
             config, number = self.config, self.first_epoch + epoch
             pairs = make_pairs(
                 self.shards, config.inter_sentence, config, seed=config.seed, epoch=number
             )
-            self._planned = epoch, pairs
+            self._planned[epoch] = pairs
             if epoch == 0:
                 self._first_stats = pairs.stats
             if epoch == len(self._starts) - 1:
                 self._starts.append(self._starts[-1] + len(pairs))
-        return self._planned[1]
+        return self._planned[epoch]
 
 
 @dataclass(frozen=True)
@@ -179,6 +179,7 @@ class StageData:
         return self.steps * self.batch_size / self.stats["pairs"]
 
 
+@dataclass
 class StagedBatches:
     """The batches of one run: each stage has the pairs of its own length, from its first step on.
 
@@ -186,10 +187,11 @@ class StagedBatches:
     in steps, the step at which its stage began, which checkpoints keep.
     """
 
-    def __init__(self, shards: Shards, vocabulary: Tokenizer, config: RunConfig) -> None:
-        self._shards = shards
-        self._vocabulary = vocabulary
-        self._config = config
+    shards: Shards
+    vocabulary: Tokenizer
+    config: RunConfig
+
+    def __post_init__(self) -> None:
         self._passed: list[StageData] = []
         self._enter(0, 0)
 
@@ -247,7 +249,7 @@ class StagedBatches:
         """
         self._passed = [StageData(**stage) for stage in state["passed"]]
         self._enter(state["number"], state["first_step"])
-        self._counted_from = state.get("counted_from", self._first_step)
+        self._counted_from = state["counted_from"]
         is_restored = self._batches.load_state_dict(state["current"])
         if not is_restored and state["current"]["stats"] and step > self._counted_from:
             self._passed.append(self._data(step, state["current"]["stats"]))
@@ -257,13 +259,13 @@ class StagedBatches:
         """The batches at a step; if it is the first of a stage, notes the one before and enters
         this one.
         """
-        number = bisect.bisect_right(self._config.stage_starts, share + _TOLERANCE) - 1
+        number = bisect.bisect_right(self.config.stage_starts, share + _TOLERANCE) - 1
         if number != self._number:
             self._passed.append(self._data(step))
-            budget = self._config.budget
+            budget = self.config.budget
             # In steps, the schedule says where a stage begins, also if it is read from its middle.
             if budget.unit == "steps":
-                step = math.ceil((self._config.stage_starts[number] - _TOLERANCE) * budget.value)
+                step = math.ceil((self.config.stage_starts[number] - _TOLERANCE) * budget.value)
             self._enter(number, step)
         return self._batches
 
@@ -271,15 +273,15 @@ class StagedBatches:
         # What the stage read before the step counted_from, of another text, is counted already.
         self._number, self._first_step, self._counted_from = number, first_step, first_step
         self._batches = Batches(
-            self._shards,
-            self._vocabulary,
-            self._config.at_stage(number),
+            self.shards,
+            self.vocabulary,
+            self.config.at_stage(number),
             first_step,
             number * _EPOCHS_OF_A_STAGE,
         )
 
     def _data(self, end: int, stats: Mapping[str, Any] | None = None) -> StageData:
-        config = self._config.at_stage(self._number)
+        config = self.config.at_stage(self._number)
         return StageData(
             max_sequence_length=config.max_sequence_length,
             batch_size=config.batch_size,

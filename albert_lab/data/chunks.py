@@ -47,10 +47,10 @@ class Rows:
 
     def take(self, rows: np.ndarray | slice) -> Self:
         """These rows, in the order given."""
-        columns = {
-            name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)
-        }
-        return replace(self, **{name: column[rows] for name, column in columns.items()})
+        return replace(self, **{name: column[rows] for name, column in self.columns().items()})
+
+    def columns(self) -> dict[str, np.ndarray]:
+        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
 
 
 @dataclass(frozen=True)

@@ -103,16 +103,20 @@ def has_a_document_a_line(corpus: CorpusConfig) -> bool:
     (_, file), *others = files_of(corpus)
     if others or reader_of(file):
         return False
-    groups = groupby((line for _, line in lines_of(file)), _is_blank)
-    sizes = [sum(1 for _ in lines) for is_blank, lines in groups if not is_blank]
+    sizes = [sum(1 for _ in lines) for lines in _blocks(file)]
     return len(sizes) == 1 and sizes[0] > 1
+
+
+def _blocks(file: Path) -> Iterator[Iterator[str]]:
+    """The lines of each part of a file between blank lines."""
+    groups = groupby((line for _, line in lines_of(file)), _is_blank)
+    return (lines for is_blank, lines in groups if not is_blank)
 
 
 def _of_text(file: Path, by_file: bool, corpus: CorpusConfig) -> Iterator[Document]:
     """A file, or the text up to each blank line."""
     line_end = " " if corpus.lines == "wrapped" else "\n"
-    groups = groupby((line for _, line in lines_of(file)), _is_blank)
-    blocks = (line_end.join(lines) for is_blank, lines in groups if not is_blank)
+    blocks = map(line_end.join, _blocks(file))
     sources: Iterable[list[str]] = [list(blocks)] if by_file else ([block] for block in blocks)
     yield from filter(None, sources)
 
@@ -250,20 +254,20 @@ def empty_split(
     split: str,
     num_documents: int,
     corpus: CorpusConfig,
-    skipped: Sequence[str] = (),
-    repeated: int = 0,
+    skipped: Sequence[str],
+    counts: Counter[str],
 ) -> ConfigError:
     """The error for a split without documents.
 
     Args:
         num_documents: of both splits.
         skipped: what is wrong with each record that was left out.
-        repeated: paragraphs that were dropped since they repeat held-out text.
+        counts: of what was dropped.
     """
-    if not num_documents:
-        return ConfigError("; ".join([f"corpus.path={corpus.path} has no text", *skipped[:1]]))
-    return ConfigError(
+    message = (
         f"corpus.dev_share={corpus.dev_share} leaves the {split} split of "
-        f"{counted(num_documents, 'different document')} empty ({repeated:,} paragraphs repeat "
-        "held-out text): give more text, another share, or a blank line after each document"
+        f"{counted(num_documents, 'different document')} of corpus.path={corpus.path} empty "
+        f"({counts[REPEATED]:,} paragraphs repeat held-out text): give more text, another share, "
+        "or a blank line after each document"
     )
+    return ConfigError("; ".join([message, *skipped[:1]]))

@@ -30,36 +30,36 @@ class NoPairsError(ConfigError):
 
 
 @dataclass(frozen=True)
-class Pairs(Rows):
-    """Segment pairs as the model reads them; segment A comes first. stats are of the whole
-    epoch.
-    """
+class _Spans(Rows):
+    """The places of both segments of each pair; segment A comes first."""
 
     a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
-    a_length: np.ndarray  # [pairs] int32: tokens
+    a_length: np.ndarray  # [pairs] int32 or int64: tokens
     b_start: np.ndarray
     b_length: np.ndarray
+
+
+@dataclass(frozen=True)
+class Pairs(_Spans):
+    """Segment pairs as the model reads them. stats are of the whole epoch."""
+
     label: np.ndarray  # [pairs] int8: index into the labels of the objective, -1 where it has none
     stats: dict[str, Any]
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """The rows of all parts, one part after another, with the stats of the last."""
-        names = [name for name in vars(parts[0]) if name != "stats"]
-        columns = {name: np.concatenate([vars(part)[name] for part in parts]) for name in names}
-        return replace(parts[-1], **columns)
+        columns = [part.columns() for part in parts]
+        joined = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
+        return replace(parts[-1], **joined)
 
 
 @dataclass(frozen=True)
-class Segments(Rows):
+class Segments(_Spans):
     """Segment pairs before truncation."""
 
     source: np.ndarray  # [pairs] int64: source document of the first segment
     target: np.ndarray  # [pairs] int64: intended length of both segments in tokens
-    a_start: np.ndarray  # [pairs] int64: offset into the tokens of the split
-    a_length: np.ndarray  # [pairs] int64: tokens
-    b_start: np.ndarray
-    b_length: np.ndarray
 
 
 def swapped(segments: Segments, rng: Generator, shards: Shards) -> Segments:

@@ -41,11 +41,11 @@ def find_shards(config: RunConfig) -> Path:
     """The folder of a run's token shards, built or not; or MissingDataError: the text or model file
     does not exist.
     """
-    corpora = texts.corpora_of(config)
-    content = [part for corpus in corpora for part in (text_settings(corpus), fingerprint(corpus))]
-    return (
-        paths.cache() / "shards" / digest([SHARDS_VERSION, *content, tokenizer_fingerprint(config)])
-    )
+    content: list[Any] = [SHARDS_VERSION]
+    for corpus in texts.corpora_of(config):
+        content += [text_settings(corpus), fingerprint(corpus)]
+    content.append(tokenizer_fingerprint(config))
+    return paths.cache() / "shards" / digest(content)
 
 
 def prepare(config: RunConfig, say: Say) -> Path:
@@ -96,7 +96,7 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
     num_documents = sum(part["documents"] for part in written.values())
     for split, part in written.items():
         if not part["documents"]:
-            raise texts.empty_split(split, num_documents, corpus, skipped, counts[texts.REPEATED])
+            raise texts.empty_split(split, num_documents, corpus, skipped, counts)
         part["unknown_share"] = counts[split] / part["tokens"]
     known_digests.clear()  # to look at the files again
     if [fingerprint(source) for source in corpora] != fingerprints:
@@ -133,13 +133,14 @@ def _say_what_was_prepared(
     if skipped:
         examples = "; ".join(skipped[:5])
         say(f"warning: {len(skipped):,} records are left out, such as {examples}")
-    for path in corpus.paths if corpus.source == "files" else ():
-        folder = paths.expanded(path)
-        others = sorted({*walk(folder)} - {*files_of(corpus)}) if folder.is_dir() else []
-        if others:
+    if corpus.source == "files":
+        folders = filter(Path.is_dir, map(paths.expanded, corpus.paths))
+        unread = {*chain.from_iterable(map(walk, folders))} - {*files_of(corpus)}
+        if unread:
+            _, example = min(unread)
             say(
-                f"warning: {len(others):,} files of {folder} are not read, such as {others[0][0]}: "
-                "a glob reads any name"
+                f"warning: {len(unread):,} files are not read, such as {example}: a glob reads any "
+                "name"
             )
 
 

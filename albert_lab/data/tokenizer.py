@@ -112,7 +112,7 @@ class Tokenizer:
         if isinstance(self._aligned.model, models.Unigram):
             self._aligned.pre_tokenizer = _specials_apart(self._aligned.pre_tokenizer)
             self.model = self._aligned.to_str(pretty=True).encode()
-        self._continuation = "##" if isinstance(self._aligned.model, models.WordPiece) else "\0"
+        self._is_word_piece = isinstance(self._aligned.model, models.WordPiece)
         self.fingerprint = digest_of(model)
         vocabulary = self._aligned.get_vocab()
         self.vocab_size = 1 + max(vocabulary.values())  # ids may have gaps
@@ -158,8 +158,9 @@ class Tokenizer:
         BERT, whole word masking).
         """
         tokens = self.tokens()
-        continues = np.array([token.startswith(self._continuation) for token in tokens])
-        return ~continues if continues.any() else np.array([*map(starts_word, tokens)])
+        if self._is_word_piece:
+            return np.array([not token.startswith("##") for token in tokens])
+        return np.array([starts_word(token) for token in tokens])
 
 
 def starts_word(token: str) -> bool:
@@ -193,7 +194,7 @@ class SentencePieceTokenizer(Tokenizer):
     # Differs from the release: a token such as "2," stays; its encode_pieces splits off the comma.
     """
 
-    _continuation = "\0"  # its words begin with ▁
+    _is_word_piece = False
 
     def __init__(self, model: bytes, origin: str, cleaning: Cleaning = Cleaning()) -> None:
         """Takes a serialized SentencePiece model, which origin names in errors; ConfigError if it
@@ -235,10 +236,9 @@ class SentencePieceTokenizer(Tokenizer):
         space = self._processor.PieceToId("▁")
         ids, offsets = super().encode_with_offsets(text)
         # A lone ▁ is the space before a word: it has no character of the word that begins there.
-        is_space = [token == space for token in ids]
         return ids, [
-            (first, first if empty else end)
-            for empty, (first, end) in zip(is_space, offsets, strict=True)
+            (first, first if token == space else end)
+            for token, (first, end) in zip(ids, offsets, strict=True)
         ]
 
     def tokens(self) -> list[str]:

@@ -117,7 +117,7 @@ def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
     sampled = sample(sentences(), settings.training_sentences)
     if not sampled:
         num_documents = counts["documents"] - counts[texts.DUPLICATES]
-        raise texts.empty_split("train", num_documents, corpus, skipped)
+        raise texts.empty_split("train", num_documents, corpus, skipped, counts)
     train(_cleaned(sampled, cleaning_of(corpus)), settings, file)
 
 

@@ -141,7 +141,8 @@ def fit(
         first = kept_out[shards.document_at(pairs.a_start)]
         second = kept_out[shards.document_at(pairs.b_start)]
         read = ~(first | second)
-        unread.append((rows[first], labels[first]))
+        if first.any():
+            unread.append((rows[first], labels[first]))
         for rate in RATES:
             wholly[rate].partial_fit(rows, labels, classes=[0, 1])
             if read.any():
@@ -155,11 +156,7 @@ def _num_right(
     """The number of right answers; 0 if the text was too small to keep documents apart."""
     if not hasattr(classifier, "coef_"):
         return 0
-    return sum(
-        int(np.count_nonzero(classifier.predict(rows) == labels))
-        for rows, labels in parts
-        if len(labels)
-    )
+    return sum(int(np.count_nonzero(classifier.predict(rows) == labels)) for rows, labels in parts)
 
 
 def features(shards: Shards, pairs: Pairs, vocab_size: int) -> "csr_matrix":
