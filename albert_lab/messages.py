@@ -17,8 +17,8 @@ def to_stdout(text: str) -> None:
 
 
 def to_stderr(line: str) -> None:
-    """Print a line on stderr; a log on a full or failing disk lacks it, which is no reason to end what goes
-    on.
+    """Print a line on stderr; a log on a full or failing disk lacks it, which is no reason to end
+    what goes on.
     """
     try:
         print(visible(line), file=sys.stderr, flush=True)

@@ -73,8 +73,12 @@ def of_training() -> dict[str, str]:
 
 def of_measures() -> dict[str, str]:
     """The digests of the files that finished runs are scored with, by name."""
-    apart = included().keys() - of_training().keys()
-    return {name: included()[name] for name in sorted(apart) if _MEASURES in _used(name)}
+    training = of_training()
+    return {
+        name: digest
+        for name, digest in included().items()
+        if name not in training and _MEASURES in _used(name)
+    }
 
 
 def _used(file: str) -> set[str]:

@@ -33,7 +33,7 @@ _SENTENCE_ENDS = ".!?…:;\"'”’)。！？；」』"
 _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore[reportAttributeAccessIssue]  # no stubs
 
 
-def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[Document]:
+def iterate(corpus: CorpusConfig, skipped: list[str]) -> Iterator[Document]:
     """Source documents: each is held out or trained on as a whole; documents_of() splits them.
 
     They are neither cleaned nor split, but at blank lines where these may end a document. Files
@@ -49,7 +49,6 @@ def iterate(corpus: CorpusConfig, skipped: list[str] | None = None) -> Iterator[
         MissingDataError: the path does not exist, or a package is not available.
     """
     files = [file for _, file in files_of(corpus)]
-    skipped = [] if skipped is None else skipped
     plain = [file.stat().st_size for file in files if suffixes(file)[0] not in READERS]
     # With auto: if dev_share of the files is about two files or more, and they are no shards.
     is_many = len(plain) * corpus.dev_share >= 2 and sum(plain) < len(plain) * _SHARD

@@ -185,7 +185,7 @@ def _sentences(config: RunConfig, tokenizer: Tokenizer) -> list[str]:
     vocabulary.
     """
     try:
-        documents = ("\n".join(document) for document in texts.iterate(config.corpus))
+        documents = ("\n".join(document) for document in texts.iterate(config.corpus, []))
         of_each = (islice(sentences(document, config.corpus), 10) for document in documents)
         return list(islice(chain.from_iterable(of_each), _SENTENCES))
     except (ConfigError, MissingDataError):

@@ -66,9 +66,13 @@ SOP = PairMeasure(
     probe="sop_probe",
 )
 # Which segment comes first, if the second is from another document?
-_NAMES = {"name": "sop_across_documents", "label": "SOP across documents"}
 SOP_ACROSS_DOCUMENTS = replace(
-    SOP, **_NAMES, probe=None, changed=across_documents, fitted_as=SOP.name
+    SOP,
+    name="sop_across_documents",
+    label="SOP across documents",
+    probe=None,
+    changed=across_documents,
+    fitted_as=SOP.name,
 )
 # The part of SOP that is told by the relation of the two segments.
 COHERENCE = Difference("coherence", "coherence", True, of=SOP.name, minus=SOP_ACROSS_DOCUMENTS.name)

@@ -38,7 +38,7 @@ def test_training_reads_the_corpus_and_what_is_new_in_the_added_text(base_and_bo
     one, other = (open_shards(prepare(config, print), "train") for config in (base, both))
     assert np.array_equal(other.tokens[: len(one.tokens)], one.tokens)
     more = base.corpus.model_copy(update={"path": str(added / "toy.txt")})
-    own, others = ([*map("\n".join, iterate(text))] for text in (base.corpus, more))
+    own, others = ([*map("\n".join, iterate(text, []))] for text in (base.corpus, more))
     new = [text for text in others if text not in own]
     trained = [text for text in new if split_of(text, base.corpus.dev_share) == "train"]
     assert 0 < len(trained) < len(new), "the hash holds some of the added text out too"
@@ -49,7 +49,7 @@ def test_added_text_has_no_held_out_document_in_other_white_space_or_as_a_part_o
     corpus, tmp_path
 ):
     base = toy_config(corpus)
-    texts = map("\n".join, iterate(base.corpus))
+    texts = map("\n".join, iterate(base.corpus, []))
     held_out = [text for text in texts if split_of(text, base.corpus.dev_share) == "dev"]
     new = "this is a line of a text that nobody has seen before today"
     respaced = [re.sub(r"\s+", "  ", text) for text in held_out]

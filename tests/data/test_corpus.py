@@ -37,7 +37,7 @@ def corpus(path: Path | str = "texts", **changes):
 
 
 def read(settings):
-    return [*map("\n".join, texts.iterate(settings))]
+    return [*map("\n".join, texts.iterate(settings, []))]
 
 
 # ---- documents ----
@@ -46,7 +46,7 @@ def read(settings):
 def test_a_blank_line_or_the_end_of_a_file_ends_a_document(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("\n" + TWO_DOCUMENTS + "   \n\n")
-    result = list(texts.iterate(corpus(file)))
+    result = list(texts.iterate(corpus(file), []))
     assert result == [["One line.\nAnother, naïve one."], ["A second document."]]
     assert read(corpus(file, documents="file")) == [
         "One line.\nAnother, naïve one.\nA second document."
@@ -56,7 +56,7 @@ def test_a_blank_line_or_the_end_of_a_file_ends_a_document(tmp_path):
 def divide(settings):
     return [
         [*map("\n".join, texts.documents_of(source, settings))]
-        for source in texts.iterate(settings)
+        for source in texts.iterate(settings, [])
     ]
 
 
