@@ -180,6 +180,10 @@ def _take_shape(content: dict[str, Any], there: dict[str, Any], given: Collectio
     taken = decided.difference(given)
     _take(content, there, taken)
     sharing = content["sharing"]
+    is_asked = any(key.partition(".")[0] == "sharing" for key in given)
+    if is_asked and sharing != there["sharing"] and "conversion.sharing" not in given:
+        # Better than their mean at three groups: reports/*/trained-groups.
+        content.setdefault("conversion", {})["sharing"] = "stepwise"
     for name in ("attention_groups", "ffn_groups"):
         has_block_for_each = sharing[name] == there["model"]["num_layers"]
         if f"sharing.{name}" in taken and has_block_for_each and sharing["name"] != "all-shared":

@@ -186,6 +186,19 @@ def test_rows_of_a_table_of_the_paper_are_shapes_of_the_encoder(corpus, finished
     assert shapes("sop-vs-nsp") == {(8, "all-shared", 2)}
 
 
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        (["sharing=not-shared"], "stepwise"),
+        (["sharing=not-shared", "conversion.sharing=lower"], "lower"),
+        (["embedding_size=5"], "average"),
+    ],
+)
+def test_blocks_are_shared_stepwise_unless_another_rule_is_given(corpus, finished, given, rule):
+    config = planned(finished, corpus, *given).points[0].run.config
+    assert config.conversion.sharing == rule
+
+
 def test_the_refusal_of_longer_sequences_names_the_setting_that_gives_the_encoder_more_positions(
     corpus, finished
 ):
