@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -170,15 +172,9 @@ def wanted(
     ]
 
 
-def missing(
-    run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False
-) -> list[Finetuning]:
-    """The fine-tunings without a record of exactly these settings and data, including failed
-    ones.
-    """
-    return [
-        item for item in wanted(run, tasks, seeds, with_random=with_random) if item.current is None
-    ]
+def missing(wanted: Iterable[Finetuning]) -> list[Finetuning]:
+    """Those without a record of exactly these settings and data, including failed ones."""
+    return [item for item in wanted if item.current is None]
 
 
 def failures(missing: Iterable[Finetuning]) -> dict[str, str]:
@@ -324,20 +320,17 @@ def describe(record: FinetuningRecord) -> str:
     )
 
 
-def finished(run: Run, name: str, seeds: Seeds = None) -> tuple[FinetuningRecord, ...]:
-    """The records of a task by seed; empty if one of its seeds is missing."""
-    records = [item.current for item in wanted(run, [name], seeds)]
-    return tuple(record for record in records if record) if all(records) else ()
-
-
-def filled_columns(
-    run: Run, tasks: Iterable[str], seeds: Seeds = None, *, with_random: bool = False
-) -> tuple[FilledColumn, ...]:
-    """The downstream columns of a run with their fine-tunings; unfinished tasks are left out.
-
-    with_random: before them those of random weights of its shape.
+def filled_columns(wanted: Iterable[Finetuning]) -> tuple[FilledColumn, ...]:
+    """The downstream columns that fine-tunings fill, first those of random weights; tasks of which
+    one is missing are left out.
     """
-    filled = filled_columns(random_weights(run), tasks, RANDOM_SEEDS) if with_random else ()
-    for records in filter(None, (finished(run, name, seeds) for name in tasks)):
-        filled += (FilledColumn(task=records[0].task, title=records[0].title, finetunings=records),)
-    return filled
+    columns: list[FilledColumn] = []
+    random_first = sorted(wanted, key=attrgetter("is_random"), reverse=True)
+    for (_, task), items in groupby(random_first, key=attrgetter("is_random", "task.name")):
+        records = [item.current for item in items]
+        finished = [record for record in records if record]
+        if len(finished) == len(records):
+            columns.append(
+                FilledColumn(task=task, title=finished[0].title, finetunings=tuple(finished))
+            )
+    return tuple(columns)

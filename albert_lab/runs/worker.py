@@ -23,7 +23,7 @@ from albert_lab.errors import (
 from albert_lab.machine import Rank, read_rank
 from albert_lab.messages import Say, to_stderr, to_stdout
 from albert_lab.runs import preparing, results
-from albert_lab.runs.finetunings import Seeds, missing, train
+from albert_lab.runs.finetunings import Seeds, missing, train, wanted
 from albert_lab.runs.from_weights import score_again
 from albert_lab.runs.run import (
     FAILURE,
@@ -88,8 +88,8 @@ def main(
                     check_text(run)
                 is_stopped_here = rank.leads and not score_again(run, folder, say, is_stopped)
                 if not is_stopped_here and _pretrain(run, folder, say, is_stopped, rank):
-                    todo = missing(run, tasks, seeds, with_random=with_random) if rank.leads else []
-                    if train(todo, say, is_stopped):
+                    tuned = wanted(run, tasks, seeds, with_random=with_random) if rank.leads else []
+                    if train(missing(tuned), say, is_stopped):
                         return 0
                 say("stopped; its state is saved, and the same command resumes from there")
         except Exception as error:

@@ -53,6 +53,13 @@ class Point(Variant):
         return self.pretraining not in states.PRETRAINED
 
     @property
+    def finetunings(self) -> list[Finetuning]:
+        """All that its row needs, whether they are there or not."""
+        return finetunings.wanted(
+            self.run, self.tasks.values(), self.seeds, with_random=self.with_random
+        )
+
+    @property
     def lineage(self) -> list["Point"]:
         """The points that it starts from, oldest first, and itself."""
         return [*(self.parent.lineage if self.parent else ()), self]
@@ -73,9 +80,7 @@ def look(point: Point) -> Point:
     pretraining = states.state(point.run.folder)
     if pretraining in ("missing", "stopped") and runs.same_training(point.run):
         pretraining = "unscored"
-    missing = finetunings.missing(
-        point.run, point.tasks.values(), point.seeds, with_random=point.with_random
-    )
+    missing = finetunings.missing(point.finetunings)
     state = pretraining
     if pretraining == "done" and (missing or results.lacks_scores(point.run.folder)):
         state = "running" if runs.is_locked(point.run.folder) else "trained"

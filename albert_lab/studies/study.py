@@ -260,13 +260,11 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     for item in {item.run.name: item for item in plan.points}.values():
         folder = item.run.folder
         if record := results.read(folder, item.run.name):
-            tuned = finetunings.filled_columns(
-                item.run, item.tasks.values(), item.seeds, with_random=item.with_random
-            )
+            columns = finetunings.filled_columns(item.finetunings)
             layers = layers_of(folder, say) if LAYERS_FIGURE in experiment.figures else ()
             collected.append(
                 ReportedRun(
-                    record=record, columns=tuned, curve=reported.curve(folder), layers=layers
+                    record=record, columns=columns, curve=reported.curve(folder), layers=layers
                 )
             )
     own = {

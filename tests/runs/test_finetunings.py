@@ -88,7 +88,7 @@ def test_a_fine_tuning_that_diverged_is_tried_again(planned, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("albert_lab.tasks.finetune.finetune", diverge)
         assert finetunings.train(
-            missing := finetunings.missing(item.run, ["mnli"]), print, lambda: False
+            missing := finetunings.missing(item.finetunings), print, lambda: False
         )
     assert finetunings.failures(missing) == {"mnli, seed 0": "the loss is nan"}
     assert train(planned.updated()).code == 0
