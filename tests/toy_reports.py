@@ -72,7 +72,7 @@ def toy_report(folder: Path, asked: Experiment, seeds: int = 2, *, full: bool = 
         layers = _layers(row, seed) if "layer-similarity" in asked.figures else ()
         record = record.model_copy(update=changes)
         runs.append(ReportedRun(record=record, columns=columns, curve=_curve(mlm), layers=layers))
-    studies.write(folder, Study(asked, points, runs))
+    studies.write(folder, Study(experiment=asked, points=tuple(points), runs=tuple(runs)))
     return folder
 
 

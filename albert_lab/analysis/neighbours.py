@@ -47,7 +47,7 @@ def _read(folder: Path, written: int) -> tuple[Study, Frame]:
     too.
     """
     study = studies.read(folder)
-    thin = Study(study.experiment, study.points, [_thin(run) for run in study.runs])
+    thin = study.model_copy(update={"runs": tuple(map(_thin, study.runs))})
     return study, frame(thin)
 
 

@@ -63,7 +63,9 @@ def choose_tasks(
     if names is not None:
         return dict(zip(named_tasks(names), names, strict=True))
     known, chosen, lacking = task_names(), {}, []
-    for column in (column for column in columns if column in known):
+    for column in columns:
+        if column not in known:
+            continue
         try:
             check_data(load_task(column))
             chosen[column] = column
@@ -123,10 +125,6 @@ class RandomWeights(Run):
         return f"random_{digest([shape, text, sorted(self.own_code.values())])}"
 
 
-def random_weights(run: Run) -> RandomWeights:
-    return RandomWeights(run.config, run.fingerprints, own_code=run.own_code)
-
-
 class Finetuning(NamedTuple):
     """A fine-tuning of a run, or of random weights, that is wanted."""
 
@@ -166,7 +164,7 @@ def wanted(
         for task in loaded
         for seed in seeds or task.fitted(run.config).seeds
     ]
-    random = random_weights(run)
+    random = RandomWeights(run.config, run.fingerprints, own_code=run.own_code)
     return own + [
         Finetuning(random, task, seed) for task in loaded for seed in RANDOM_SEEDS if with_random
     ]
@@ -179,8 +177,8 @@ def missing(wanted: Iterable[Finetuning]) -> list[Finetuning]:
 
 def failures(missing: Iterable[Finetuning]) -> dict[str, str]:
     """The reasons of those missing fine-tunings that failed when they were last tried, by name."""
-    failed = ((item.name, item.failure_file) for item in missing)
-    return {name: failure_in(file) for name, file in failed if file.exists()}
+    failed = [item for item in missing if item.failure_file.exists()]
+    return {item.name: failure_in(item.failure_file) for item in failed}
 
 
 def _initial_model(run: Run, say: Say) -> "InitialModel":
@@ -245,7 +243,6 @@ def _maker(
 
     models: dict[str, InitialModel] = {}
     parents = {item.task.start_from for item in todo}  # other fine-tunings start from their weights
-    options = {"data": paths.tasks_data(), "say": say, "is_stopped": is_stopped}
 
     def make(item: Finetuning) -> FinetuningRecord:
         start, task, seed = item
@@ -256,7 +253,13 @@ def _maker(
             models[start.name] = _initial_model(start, say)
         with held(start.folder, say, is_stopped) if item.is_random else nullcontext():
             return finetune(
-                models[start.name], task, seed, keep_weights=task.name in parents, **options
+                models[start.name],
+                task,
+                seed,
+                data=paths.tasks_data(),
+                say=say,
+                is_stopped=is_stopped,
+                keep_weights=task.name in parents,
             )
 
     return make

@@ -192,5 +192,6 @@ def read(report: Path, name: str) -> ReportedRun:
 def curve(folder: Path) -> tuple[CurvePoint, ...]:
     """The evaluations in the log of a run; DamagedFileError if one of them lacks a number."""
     lines = [line for line in results.read_metrics(folder) if line["event"] == "evaluation"]
-    points = [{key: value for key, value in line.items() if key != "event"} for line in lines]
-    return files.check(folder / results.METRICS, points, tuple[CurvePoint, ...], results.REMEDY)
+    for line in lines:
+        del line["event"]
+    return files.check(folder / results.METRICS, lines, tuple[CurvePoint, ...], results.REMEDY)

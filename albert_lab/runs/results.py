@@ -26,7 +26,6 @@ from albert_lab.storage import write_atomically
 from albert_lab.training.log import METRICS, REMEDY
 
 if TYPE_CHECKING:  # it loads torch, and the thread count must be set before that
-    from albert_lab.data.batches import StageData
     from albert_lab.training.pretrain import Pretraining
 
 LAYERS = "layers.json"
@@ -325,7 +324,15 @@ def _data_of(run: Run, trained: "Pretraining", train: Shards, dev: Shards) -> Da
     earlier = None
     if run.start_from and run.start_from.keep == "weights":
         earlier = read(paths.runs() / run.start_from.run)  # None if it was imported
-    stages = tuple(_stage_of(stage) for stage in trained.stages)
+    stages = tuple(
+        Stage(
+            max_sequence_length=stage.max_sequence_length,
+            epochs=stage.epochs,
+            dropped_text_share=stage.stats["dropped_text_share"],
+            truncated_text_share=stage.stats["truncated_text_share"],
+        )
+        for stage in trained.stages
+    )
     last = trained.stages[-1].stats
     return Data(
         mask_rate=progress.masked / max(progress.tokens, 1),
@@ -339,15 +346,6 @@ def _data_of(run: Run, trained: "Pretraining", train: Shards, dev: Shards) -> Da
         repeated_paragraphs=train.meta.get("dropped", {}).get(REPEATED, 0),
         earlier_steps=earlier.training.steps + earlier.data.earlier_steps if earlier else 0,
         earlier_tokens=earlier.training.tokens + earlier.data.earlier_tokens if earlier else 0,
-    )
-
-
-def _stage_of(stage: "StageData") -> Stage:
-    return Stage(
-        max_sequence_length=stage.max_sequence_length,
-        epochs=stage.epochs,
-        dropped_text_share=stage.stats["dropped_text_share"],
-        truncated_text_share=stage.stats["truncated_text_share"],
     )
 
 

@@ -72,6 +72,10 @@ def queued(folders: Iterable[Path]) -> dict[Path, str]:
             "Slurm is"
         )
         raise MissingDataError(message) from error
-    files = {folder: folder / JOB for folder in folders}
-    numbers = {folder: file.read_text().strip() for folder, file in files.items() if file.exists()}
-    return {folder: number for folder, number in numbers.items() if number in in_queue}
+    numbers = {}
+    for folder in folders:
+        file = folder / JOB
+        number = file.read_text().strip() if file.exists() else None
+        if number in in_queue:
+            numbers[folder] = number
+    return numbers

@@ -93,12 +93,11 @@ def main(
                         return 0
                 say("stopped; its state is saved, and the same command resumes from there")
         except Exception as error:
-            if is_full(error):  # whatever else happened: a stop cannot fill a disk
-                return _fail(folder, say_any, error)
-            if not stopped_by and not isinstance(error, LostProcessError):
-                return _fail(folder, say_any, error)
             # The signal may have ended other processes and caused this error; any other error will
-            # occur again.
+            # occur again, and a stop cannot fill a disk.
+            is_of_stop = stopped_by or isinstance(error, LostProcessError)
+            if is_full(error) or not is_of_stop:
+                return _fail(folder, say_any, error)
             say(f"stopped; the same command resumes from the last checkpoint ({error!r})")
         # Without a signal here, another process of the run received one.
         return signals.exit_code() or STOPPED
@@ -270,18 +269,11 @@ def commit_of(checkout: Path) -> str | None:
     if not (checkout / ".git").exists():
         built_of = paths.PACKAGE / "COMMIT"  # hatch_build.py
         return built_of.read_text().strip() or None if built_of.exists() else None
-    command = [
-        "git",
-        "-C",
-        checkout,
-        "describe",
-        "--always",
-        "--exclude=*",
-        "--abbrev=40",
-        "--dirty",
-    ]
+    command = ["git", "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty"]
     try:
-        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
+        return subprocess.check_output(
+            command, cwd=checkout, stderr=subprocess.DEVNULL, text=True
+        ).strip()
     except (OSError, subprocess.CalledProcessError):  # git is not installed, or refuses
         return None
 

@@ -135,9 +135,13 @@ class _Children:
 
     def ended(self) -> list[tuple[Job, int]]:
         """The jobs whose processes have ended since the last call, with their exit codes."""
-        codes = {slot: process.poll() for slot, (_, process) in self.running.items()}
-        ended = [(slot, code) for slot, code in codes.items() if code is not None]
-        return [(self.running.pop(slot)[0], code) for slot, code in ended]
+        ended = []
+        for slot, (job, process) in [*self.running.items()]:
+            code = process.poll()
+            if code is not None:
+                del self.running[slot]
+                ended.append((job, code))
+        return ended
 
 
 def _terminate_children_of(process: "subprocess.Popen[bytes]") -> None:

@@ -146,8 +146,7 @@ class BaseClaim(Record):
         for metric in self.metrics:
             check_known("metric" if self.metric else "by", metric, metrics)
         comparisons = self.comparisons(grid)
-        compared = [row for item in comparisons for _, row in item.weights]
-        for row in (*self.rows(grid), *compared):
+        for row in BaseClaim.rows(self, grid):  # with the peak, which may be no label
             if row.keys() != grid.keys():
                 raise ValueError(
                     f"row {row}: needs a label of each axis, of no other: {', '.join(grid)}"

@@ -61,8 +61,8 @@ def _command(point: Point, processes: int) -> list[str]:
     if processes > 1:
         command = [sys.executable, "-m", "albert_lab.runs.together", str(processes)]
     command += [str(point.run.folder), *point.tasks.values()]
-    if point.tasks and point.seeds:
+    if point.seeds:
         command += ["--seeds", *map(str, point.seeds)]
-    if point.tasks and point.with_random:
+    if point.with_random:
         command.append("--with-random")
     return [*command, *own_code.options(), *(f"--conf={folder}" for folder in paths.own_conf)]

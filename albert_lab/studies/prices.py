@@ -69,18 +69,19 @@ def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
     device = device_of(plans[0].config, slurm)
     seconds, flops, todo = 0.0, 0.0, 0.0  # todo is work at a speed that has to be known
     for point in pretrained:
+        training = work(point)
         if point.config.budget.unit == "seconds":
-            seconds += work(point) / _ASSUMED_SPEED
+            seconds += training / _ASSUMED_SPEED
         else:
-            todo += work(point)
-            flops += work(point) * _width(point.config)
+            todo += training
+            flops += training * _width(point.config)
     tuned: set[tuple[str, str, int]] = set()
     for point in to_train:
         for key, done in tunings(point).items():
             if key not in tuned:  # that of random weights is one for several runs
+                tuned.add(key)
                 todo += TUNING_PACE[device] * done
                 flops += done * _width(point.config)
-        tuned |= tunings(point).keys()
     speed_of = None
     speeds = _speeds().get(device)
     if to_train and speeds:
@@ -146,9 +147,8 @@ def _file() -> Path:
 
 def _speeds() -> _Speeds:
     """The last speeds by device and H; empty before the first study."""
-    with suppress(ConfigError):  # damaged: it is written anew
-        if _file().exists():
-            return read_json(_file(), _Speeds)
+    with suppress(ConfigError):  # there are none yet, or the file is damaged and is written anew
+        return read_json(_file(), _Speeds)
     return {}
 
 
@@ -199,23 +199,18 @@ def _training(config: RunConfig) -> float:
     shape, num_labels = EncoderShape.from_config(config), len(config.inter_sentence.labels)
     masked = config.masking.most_predictions(length)
     products = Products.of_standard(shape, num_labels)
-    flops = products.training_flops(shape, length, masked)
-    return _as_work(flops, config)
+    return products.training_flops(shape, length, masked) / _width(config)
 
 
 def _forward(config: RunConfig) -> float:
     """Work of a forward pass of the encoder on a token."""
     shape = EncoderShape.from_config(config)
-    flops = Products.of_standard(shape, 0).inference_flops(shape, config.max_sequence_length)
-    return _as_work(flops, config)
-
-
-def _as_work(flops: float, config: RunConfig) -> float:
-    """Work, which takes as long at any width: FLOPs, less where products are too small to be
-    fast.
-    """
-    return flops / _width(config)
+    products = Products.of_standard(shape, 0)
+    return products.inference_flops(shape, config.max_sequence_length) / _width(config)
 
 
 def _width(config: RunConfig) -> int:
+    """FLOPs over work, which takes as long at any width: less where products are too small to be
+    fast.
+    """
     return min(config.model.hidden_size, _WIDEST)

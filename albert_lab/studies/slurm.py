@@ -61,10 +61,22 @@ def scripts(jobs: Sequence[Job], options: Options) -> Iterator[Script]:
     start from these, and so on; or several, if Slurm takes no array of that size.
     """
     size = largest_array()
+    folder = paths.home() / "slurm"
+    log = str(folder).replace("%", "%%") + "/%A_%a.out"
     for depth, generation in enumerate(_generations(jobs)):
         for first in range(0, len(generation), size):
             array = generation[first : first + size]
-            yield _script(f"{array[0].folder.name}-{depth}", array, options)
+            name = f"{array[0].folder.name}-{depth}"
+            text = SCRIPT.format(
+                name=name,
+                last=len(array) - 1,
+                throttle=f"%{options.jobs}" if options.jobs else "",
+                log=shlex.quote(log),
+                options=options.slurm,
+                here=shlex.quote(os.getcwd()),
+                lines="\n".join(shlex.quote(shlex.join(job.command)) for job in array),
+            )
+            yield Script(folder / f"{name}.sh", text, array)
 
 
 def largest_array() -> int:
@@ -88,22 +100,6 @@ def _generations(jobs: Sequence[Job]) -> list[list[Job]]:
         depth[job.folder] = 0 if job.parent is None else 1 + depth.get(job.parent, 0)
     levels = sorted({*depth.values()})
     return [[job for job in jobs if depth[job.folder] == level] for level in levels]
-
-
-def _script(name: str, jobs: list[Job], options: Options) -> Script:
-    """The script of an array with a task a run."""
-    folder = paths.home() / "slurm"
-    log = str(folder).replace("%", "%%") + "/%A_%a.out"
-    text = SCRIPT.format(
-        name=name,
-        last=len(jobs) - 1,
-        throttle=f"%{options.jobs}" if options.jobs else "",
-        log=shlex.quote(log),
-        options=options.slurm,
-        here=shlex.quote(os.getcwd()),
-        lines="\n".join(shlex.quote(shlex.join(job.command)) for job in jobs),
-    )
-    return Script(folder / f"{name}.sh", text, jobs)
 
 
 def submit(jobs: Sequence[Job], options: Options) -> None:

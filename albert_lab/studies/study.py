@@ -2,9 +2,9 @@
 runs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -63,11 +63,12 @@ class OwnMeasure(Record):
     unit: str
 
 
-class _StudyFile(Record):
-    """The content of study.json: the fields of a Study that no other file has.
+class StudyFile(Record):
+    """The content of study.json: what was asked for.
 
-    first_seeds are those that its first command asked for, question says which commands belong to
-    the study (studies/plan.py); null in older files.
+    first_seeds are those that the first command of the study asked for, so that seeds that were
+    added when its results had been seen are known; question says which commands belong to the study
+    (studies/plan.py). Both are null in older files.
     """
 
     points: tuple[StudyPoint, ...] = Field(min_length=1)
@@ -76,20 +77,11 @@ class _StudyFile(Record):
     own_measures: dict[str, OwnMeasure] = default({})
 
 
-@dataclass(frozen=True)
-class Study:
-    """An experiment with the points that were asked for, and its finished runs.
-
-    first_seeds are those that the first command of the study asked for, so that seeds that were
-    added when its results had been seen are known; None if it is not known.
-    """
+class Study(StudyFile):
+    """An experiment with the points that were asked for, and its finished runs."""
 
     experiment: Experiment
-    points: Sequence[StudyPoint]
-    runs: Sequence[ReportedRun]
-    first_seeds: Sequence[int] | None = None
-    question: str | None = None
-    own_measures: Mapping[str, OwnMeasure] = field(default_factory=dict)
+    runs: tuple[ReportedRun, ...]
 
     @property
     def late_seeds(self) -> list[int]:
@@ -157,7 +149,7 @@ def _is_report(folder: Path) -> bool:
         return (folder / STUDY).exists()
     try:
         read_points(folder)
-    except (ConfigError, DamagedFileError):
+    except ConfigError:
         return False
     return True
 
@@ -168,8 +160,8 @@ def begin(plan: Plan) -> None:
     """
     if not (plan.report_folder / EXPERIMENT).exists():
         points = tuple(_point(item, {}, "") for item in plan.points)
-        noted = _StudyFile(points=points, first_seeds=_first_seeds(plan), question=plan.question)
-        write_atomically(plan.report_folder / STUDY, noted.model_dump_json(indent=1) + "\n")
+        content = StudyFile(points=points, first_seeds=_first_seeds(plan), question=plan.question)
+        _write_file(plan.report_folder, content)
 
 
 def write(folder: Path, study: Study) -> None:
@@ -178,8 +170,12 @@ def write(folder: Path, study: Study) -> None:
         reported.write(folder, run)
     content = study.experiment.model_dump(mode="json", exclude={"name"})
     write_atomically(folder / EXPERIMENT, OmegaConf.to_yaml(OmegaConf.create(content)))
-    asked = _StudyFile.model_validate(study, from_attributes=True)
-    write_atomically(folder / STUDY, asked.model_dump_json(indent=1) + "\n")
+    _write_file(folder, study)
+
+
+def _write_file(folder: Path, content: StudyFile) -> None:
+    text = content.model_dump_json(indent=1, exclude={"experiment", "runs"})
+    write_atomically(folder / STUDY, text + "\n")
 
 
 def records(folder: Path) -> list[Path]:
@@ -204,7 +200,7 @@ def read(folder: Path) -> Study:
             folder / STUDY, f"its points have no {lacking[0]}, an axis of {EXPERIMENT}", REMEDY
         )
     done = dict.fromkeys(point.run for point in content.points if not point.reason)
-    runs = [reported.read(folder, name) for name in done]
+    runs = tuple(reported.read(folder, name) for name in done)
     seeds = {run.name: run.seed for run in runs}
     for point in content.points:
         if seeds.get(point.run, point.seed) != point.seed:
@@ -214,12 +210,12 @@ def read(folder: Path) -> Study:
     return Study(experiment=experiment, runs=runs, **dict(content))
 
 
-def read_points(folder: Path) -> _StudyFile:
+def read_points(folder: Path) -> StudyFile:
     """What was asked for in a report's folder; ConfigError as in read()."""
     if not (folder / STUDY).exists():
         remedy = "give the folder that a command printed as its report, or run that command again"
         raise ConfigError(f"{folder} is no report, for it has no {STUDY}: {remedy}")
-    return files.read_json(folder / STUDY, _StudyFile, REMEDY)
+    return files.read_json(folder / STUDY, StudyFile, REMEDY)
 
 
 def titles_of_runs(reports: Path) -> dict[str, str]:
@@ -234,10 +230,11 @@ def places_of_runs(reports: Path) -> dict[str, tuple[str, str]]:
     places = {}
     for file in reports.glob(f"*/*/{STUDY}"):
         with suppress(ConfigError):
-            for point in filter(lambda point: point.labels, read_points(file.parent).points):
-                row = " ".join(map("=".join, point.labels.items()))
-                report = str(file.parent.relative_to(reports))
-                places[point.run] = (report, f"{row} seed {point.seed}")
+            for point in read_points(file.parent).points:
+                if point.labels:
+                    row = " ".join(map("=".join, point.labels.items()))
+                    report = str(file.parent.relative_to(reports))
+                    places[point.run] = (report, f"{row} seed {point.seed}")
     return places
 
 
@@ -272,10 +269,10 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
         for measure in own_measures()
     }
     return Study(
-        experiment,
-        points,
-        collected,
-        _first_seeds(plan),
+        experiment=experiment,
+        points=tuple(points),
+        runs=tuple(collected),
+        first_seeds=_first_seeds(plan),
         question=plan.question,
         own_measures=own,
     )
@@ -292,19 +289,15 @@ def _first_seeds(plan: Plan) -> tuple[int, ...] | None:
 
 def _point(item: Point, failures: Mapping[str, str], command: str) -> StudyPoint:
     is_done = item.pretraining == "done"
-    failed = finetunings.failures(item.missing)
-    lacking = [
-        f"{missing.name}: {failed.get(missing.name, 'not trained')}"
-        for missing in item.missing
-        if is_done
-    ]
+    reasons = {missing.name: "not trained" for missing in item.missing}
+    reasons |= finetunings.failures(item.missing)
     return StudyPoint(
         values=item.values,
         labels=item.labels,
         seed=item.config.seed,
         run=item.run.name,
         reason="" if is_done else _reason(item, failures),
-        failed_tasks="; ".join(lacking),
+        failed_tasks="; ".join(map(": ".join, reasons.items())) if is_done else "",
         scale=item.config.scale.name,
         corpus=item.config.corpus.name,
         command=command,

@@ -37,7 +37,7 @@ def study(*runs, points):
     asked = Experiment.model_validate(
         {"name": "toy", "title": "toy", "source": "", "grid": GRID, "paper": paper}
     )
-    return Study(asked, points, runs)
+    return Study(experiment=asked, points=points, runs=runs)
 
 
 @pytest.fixture

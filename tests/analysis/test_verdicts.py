@@ -28,7 +28,7 @@ def asked(*claims: dict) -> Study:
     sizes = ["1", "2", "3"] + ["4"] * any("[" in str(claim.get("row")) for claim in claims)
     grid = {"size": sizes}
     made = {"name": "toy", "title": "toy", "source": "", "grid": grid, "claims": content}
-    return Study(Experiment.model_validate(made), [], [])
+    return Study.model_construct(experiment=Experiment.model_validate(made), points=(), runs=())
 
 
 def judge(claim: dict, values: Mapping[str, Values], **more) -> list[Verdict]:

@@ -27,7 +27,7 @@ def analysed(tmp_path: Path, name: str, seeds: int = 3) -> Analysis:
 def asking(result: Analysis, **changes: object) -> Analysis:
     """The same numbers with another experiment."""
     asked = result.experiment.model_copy(update=changes)
-    return Analysis(replace(result.study, experiment=asked), result.frame)
+    return Analysis(result.study.model_copy(update={"experiment": asked}), result.frame)
 
 
 @pytest.mark.parametrize("name", [file.stem for file in experiment.files()])
@@ -163,7 +163,10 @@ def test_text_of_records_is_shown_as_it_is_and_never_followed(tmp_path, empty_fi
     claims = [claim.model_copy(update={"quote": evil}) for claim in asked.claims]
     grid = {"inter_sentence": {f"{evil}{place}": "sop" for place in range(3)}}
     asked = asked.model_copy(update={"claims": tuple(claims), "grid": grid})
-    text = report.write(folder, analysis.analyse(replace(study, experiment=asked, points=points)))
+    text = report.write(
+        folder,
+        analysis.analyse(study.model_copy(update={"experiment": asked, "points": tuple(points)})),
+    )
     text = text.read_text()
     page = (folder / report.PAGE).read_text()
     pictures = re.findall("<img[^>]*>", page)

@@ -21,7 +21,7 @@ from albert_lab.data.vocabulary import find_tokenizer
 from albert_lab.errors import ConfigError
 from albert_lab.runs import results, states, worker
 from albert_lab.runs import run as runs
-from albert_lab.runs.finetunings import random_weights
+from albert_lab.runs.finetunings import RandomWeights
 from albert_lab.runs.from_weights import layers_of
 
 
@@ -77,7 +77,8 @@ def test_runs_of_any_seed_objective_and_shape_are_compared_on_one_set(corpus):
     assert len(sets) == 1
     other = runs.plan(shorter := toy_config(corpus, "masking=official", "max_sequence_length=24"))
     assert other.evaluation_set not in sets
-    of_both = {random_weights(runs.plan(config)).name for config in (shorter, toy_config(corpus))}
+    both = map(runs.plan, (shorter, toy_config(corpus)))
+    of_both = {RandomWeights(run.config, run.fingerprints).name for run in both}
     assert len(of_both) == 2, "fine-tunings are of other lengths, too"
 
 
