@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from albert_lab import own_code, paths
 from albert_lab.config.compose import axes, load
@@ -76,21 +76,16 @@ Choice = str | Texts
 
 
 def _choices(values: Any) -> Any:
-    """A list of values, or labels with the override that replaces each, as choices by label."""
-    if isinstance(values, list | tuple):
-        check_distinct(labels := ["null" if value is None else str(value) for value in values])
-        values = dict(zip(labels, values, strict=True))
-    if not isinstance(values, dict):
+    """A list of values as choices by label: each label is its own value."""
+    if not isinstance(values, list | tuple):
         return values
-    if not all(str(label).strip() for label in values):
-        raise ValueError("a label has no text: rows need a name")
-    return {
-        str(label): value if isinstance(value, list | tuple) else str(value)
-        for label, value in values.items()
-    }
+    labels = ["null" if value is None else str(value) for value in values]
+    check_distinct(labels)
+    return dict(zip(labels, labels, strict=True))
 
 
-Values = Annotated[dict[str, Choice], BeforeValidator(_choices), Field(min_length=1)]
+Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Values = Annotated[dict[Label, Choice], BeforeValidator(_choices), Field(min_length=1)]
 
 
 class BeyondPaper(Record):
