@@ -104,7 +104,8 @@ def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) ->
     Raises:
         ConfigError: two encoders have one name.
     """
-    titles = studies.titles_of_runs(paths.reports())
+    places = studies.places_of_runs(paths.reports())
+    titles = {run: title for run, (_, title) in places.items()}
     shared = Counter(titles.get(run) for run in dict(sources))
     rows: dict[str, Sequence[Layer]] = {}
     for run, layers in sources:

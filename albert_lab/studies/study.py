@@ -218,15 +218,10 @@ def read_points(folder: Path) -> StudyFile:
     return files.read_json(folder / STUDY, StudyFile, REMEDY)
 
 
-def titles_of_runs(reports: Path) -> dict[str, str]:
-    """The row and the seed of each run in the reports of tables below a folder, by its name, but of
-    damaged ones.
-    """
-    return {run: title for run, (_, title) in places_of_runs(reports).items()}
-
-
 def places_of_runs(reports: Path) -> dict[str, tuple[str, str]]:
-    """The report of each run, and its row and seed there, as titles_of_runs()."""
+    """The report of each run, and its row and seed there, by its name: of the reports of tables
+    below a folder, but of damaged ones.
+    """
     places = {}
     for file in reports.glob(f"*/*/{STUDY}"):
         with suppress(ConfigError):
