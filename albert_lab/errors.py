@@ -41,8 +41,16 @@ class LostProcessError(RuntimeError):
 # Errors that a user can fix, then the same command resumes; and those of them that the system
 # finds.
 FIXABLE = (ConfigError, MissingDataError)
-REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
-REFUSED += (errno.ELOOP, errno.ENAMETOOLONG)
+REFUSED = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+)
 
 
 def is_full(error: BaseException) -> bool:

@@ -243,9 +243,12 @@ class RunConfig(Section):
         fingerprints of the files), and machine.*, unless the budget is in seconds, since the
         machine then determines the number of steps.
         """
-        path = {"path"}
-        excluded: dict[str, Any] = {"scale": True, "corpus": path, "added_corpus": path}
-        excluded["tokenizer"] = {"model_file"}
+        excluded: dict[str, Any] = {
+            "scale": True,
+            "corpus": {"path"},
+            "added_corpus": {"path"},
+            "tokenizer": {"model_file"},
+        }
         if self.budget.unit != "seconds":
             excluded["machine"] = True
         return self.model_dump(mode="json", exclude=excluded)

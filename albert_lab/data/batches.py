@@ -235,7 +235,7 @@ class StagedBatches:
     def state_dict(self) -> dict[str, Any]:
         return {
             "number": self._number,
-            "first_step": self._first_step,
+            "first_step": self._batches.first_step,
             "counted_from": self._counted_from,
             "passed": [asdict(stage) for stage in self._passed],
             "current": self._batches.state_dict(),
@@ -270,8 +270,9 @@ class StagedBatches:
         return self._batches
 
     def _enter(self, number: int, first_step: int) -> None:
-        # What the stage read before the step counted_from, of another text, is counted already.
-        self._number, self._first_step, self._counted_from = number, first_step, first_step
+        self._number = number
+        # What the stage read before this step, of another text, is counted already.
+        self._counted_from = first_step
         self._batches = Batches(
             self.shards,
             self.vocabulary,
