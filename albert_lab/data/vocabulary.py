@@ -28,7 +28,6 @@ TOKENIZER_VERSION = 2
 
 MODEL_FILE = "spiece.model"
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
-_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}  # of no token: -1
 _SEED = 149
 _LONGEST_BYTES = 4192  # SentencePiece leaves longer lines out, without a word
 
@@ -161,7 +160,10 @@ def train(sentences: Iterable[str], settings: TokenizerConfig, file: Path) -> No
             model_type="unigram",
             vocab_size=settings.vocab_size,
             character_coverage=settings.character_coverage,
-            **_IDS,  # pyright: ignore[reportArgumentType]
+            pad_id=0,
+            unk_id=1,
+            bos_id=-1,  # of no token: -1
+            eos_id=-1,
             control_symbols=list(CONTROL_SYMBOLS),
             user_defined_symbols=list(USER_DEFINED_SYMBOLS),
             shuffle_input_sentence=True,
