@@ -157,16 +157,14 @@ def toy_finetuning(
     n: int = 200,
     last: float = 49.0,
     floor: float = 40.0,
-    interval: tuple[float, float] | None = None,
     parts: Mapping[str, float] | None = None,
     examples: Sequence[float] | None = None,
 ) -> FinetuningRecord:
     """A fine-tuning on a task of the project; parts are its further scores, by name."""
     task = _task(name)
-    low, high = interval or (None, None)
 
     def evaluation(step: int, value: float) -> Evaluation:
-        main = Score(value=value, n=n, low=low, high=high, floor=floor, by="fine-tuned")
+        main = Score(value=value, n=n, floor=floor, by="fine-tuned")
         scores = {
             part: main.model_copy(update={"value": value}) for part, value in (parts or {}).items()
         }

@@ -12,7 +12,6 @@ from records import toy_column, toy_curve_point, toy_finetuning, toy_layer, toy_
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
 from albert_lab.runs.reported import CurvePoint, ReportedRun
-from albert_lab.score import wilson
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study, StudyPoint
@@ -139,9 +138,8 @@ def _config(*overrides: str) -> RunConfig:
 def _finetuning(run: str, task: TaskConfig, height: int, third: int) -> FinetuningRecord:
     """Downstream scores: rows differ by more than seeds do, and some do not differ."""
     value = 50.0 + height % 11 + 0.5 * (third % 3)
-    interval = wilson(value / 100 * DEV_EXAMPLES, DEV_EXAMPLES)
     parts = dict(zip(task.main, (value + 3, value - 3), strict=False))
-    return toy_finetuning(run, task.name, value, n=DEV_EXAMPLES, interval=interval, parts=parts)
+    return toy_finetuning(run, task.name, value, n=DEV_EXAMPLES, parts=parts)
 
 
 def _layers(row: int, seed: int) -> tuple[Layer, ...]:

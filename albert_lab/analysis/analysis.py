@@ -17,12 +17,12 @@ from albert_lab.analysis.neighbours import neighbours
 from albert_lab.analysis.verdict import Verdict
 from albert_lab.analysis.verdicts import verdicts
 from albert_lab.measures.catalog import labels, probes
-from albert_lab.runs.reported import AVERAGE
+from albert_lab.runs.reported import AVERAGE, ReportedRun
 from albert_lab.score import LINEAR_PROBE, loss_name
 from albert_lab.studies import study as studies
 from albert_lab.studies.claims import AXIS_NAMES
 from albert_lab.studies.experiment import INTRINSIC, Experiment
-from albert_lab.studies.study import Study
+from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.tasks.task import load_task, task_names
 
 QUANTITIES = {
@@ -80,6 +80,16 @@ class Analysis:
         """Each column of the frame's rows, by the name of the row."""
         rows: Any = self.frame.rows.set_index("row")
         return rows.to_dict()
+
+    @cached_property
+    def runs(self) -> dict[str, ReportedRun]:
+        """The runs by their names."""
+        return {run.name: run for run in self.study.runs}
+
+    @property
+    def points(self) -> list[tuple[str, StudyPoint]]:
+        """Each point of the study with the name of its row."""
+        return list(zip(self.frame.of_points, self.study.points, strict=True))
 
     @property
     def axes(self) -> str:
@@ -149,14 +159,12 @@ class Analysis:
         """The metrics and rows whose scores come from a linear probe, since the model has no head
         for them.
         """
-        runs = {run.name: run for run in self.study.runs}
-        numbers: Any = self.frame.numbers
-        scored = numbers.loc[numbers["metric"].isin([*labels()]), ["metric", "row", "run"]]
-        return {
-            (metric, row)
-            for metric, row, run in scored.itertuples(index=False)
-            if metric not in probes() and runs[run].scores[metric].by == LINEAR_PROBE
-        }
+        found = set[tuple[str, str]]()
+        for metric in labels().keys() - probes().keys():
+            for row, sample in self.frame.samples(metric).items():
+                if any(self.runs[run].scores[metric].by == LINEAR_PROBE for run in sample.runs):
+                    found.add((metric, row))
+        return found
 
     @property
     def held_out(self) -> set[str | bytes]:
@@ -221,9 +229,17 @@ def summary(frame: Frame) -> pd.DataFrame:
         says_something, of_paper = counts(frame, metric), cells.get(PAPER + metric, {})
         for row, own in column.groupby("row", sort=False):
             interval = contrast(frame, metric, {row: 1.0})
-            line = {"metric": metric, "row": row, "mean": own["value"].mean()}
-            line |= {"sd": own["value"].std(), "seeds": len(own), "paper": of_paper.get(row, "")}
-            line |= {"low": interval.low, "high": interval.high, "counts": says_something}
+            line = {
+                "metric": metric,
+                "row": row,
+                "mean": own["value"].mean(),
+                "sd": own["value"].std(),
+                "seeds": len(own),
+                "low": interval.low,
+                "high": interval.high,
+                "paper": of_paper.get(row, ""),
+                "counts": says_something,
+            }
             lines.append(line | own[["n", "floor", "segments", "words"]].mean().to_dict())
     return pd.DataFrame(lines, columns=pd.Index(["metric", "row", *SUMMARY])).set_index(
         ["metric", "row"]

@@ -1,6 +1,7 @@
 """Weighted sums of row means, with intervals and tests over seeds and held-out documents."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -151,18 +152,15 @@ def _groups(samples: Mapping[str, Sample], weights: Mapping[str, float]) -> list
     first: dict[tuple[str, ...], str] = {}
     for row, sample in samples.items():
         first.setdefault(sample.runs, row)
-    merged: dict[str, float] = {}
+    merged = defaultdict[str, float](float)
     for row, weight in weights.items():
-        place = first[samples[row].runs]
-        merged[place] = merged.get(place, 0.0) + weight
-    by_trunks: dict[tuple[str, ...], list[str]] = {}
+        merged[first[samples[row].runs]] += weight
+    by_trunks = defaultdict[tuple[str, ...], list[str]](list)
     for row in merged:
         trunks = samples[row].trunks
         # Runs that all start from one trunk are not told apart by it: they are paired with nothing.
         is_pairable = len(set(trunks)) == len(trunks)
-        by_trunks.setdefault(
-            tuple(sorted(trunks)) if is_pairable else samples[row].runs, []
-        ).append(row)
+        by_trunks[tuple(sorted(trunks)) if is_pairable else samples[row].runs].append(row)
     return [
         _Group(
             {row: merged[row] for row in rows},

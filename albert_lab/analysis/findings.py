@@ -3,6 +3,7 @@ claim.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,16 +37,16 @@ def tested(
         name: the row of some labels, as the contrast calls it.
         contrast_of: contrasts.contrast() of a metric, or exact() of numbers without a spread.
     """
-    weights = dict[str, float]()
+    weights = defaultdict[str, float](float)
     for weight, labels in comparison.weights:  # an interaction may have one row twice
-        row = name(labels)
-        weights[row] = weights.get(row, 0.0) + weight
+        weights[name(labels)] += weight
     bounds = [bound for bound in (comparison.low, comparison.high) if math.isfinite(bound)]
     # A comparison that is shown beside another one has no bound, and is tested against nothing.
-    contrasts = [contrast_of(weights, bound, log=comparison.is_log) for bound in bounds or [0.0]]
+    bounds = bounds or [0.0]
+    contrasts = [contrast_of(weights, bound, log=comparison.is_log) for bound in bounds]
     # The p-values of the effect being on the wrong side of each bound.
     outside = []
-    for bound, contrast in zip(bounds or [0.0], contrasts, strict=True):
+    for bound, contrast in zip(bounds, contrasts, strict=True):
         outside.append(contrast.p if bound == comparison.low else contrast.p_against)
     support = min(1.0, 2 * max(outside))
     denial = min(1.0, 2 * min(1 - p for p in outside))

@@ -234,8 +234,7 @@ def _having(analysis: Analysis, metrics: Sequence[str]) -> set[str]:
 
 def _missing(analysis: Analysis, having: set[str]) -> list[str]:
     """The rows that a figure lacks, each with the reason."""
-    points = zip(analysis.frame.of_points, analysis.study.points, strict=True)
-    reasons = {row: point.reason for row, point in points}
+    reasons = {row: point.reason for row, point in analysis.points}
     return [
         f"{row}, {reasons.get(row) or 'no run has it'}"
         for row in analysis.rows

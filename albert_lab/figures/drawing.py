@@ -181,9 +181,12 @@ def finish(
     return figure
 
 
-def write(draw: Callable[[], Figure | None], file: Path, *others: Path) -> Figure | None:
-    """Write a figure into a PNG file of few colours, and others by their ending; None if there is
-    none.
+def png_and_svg(folder: Path, name: str) -> list[Path]:
+    return [folder / f"{name}.png", folder / f"{name}.svg"]
+
+
+def write(draw: Callable[[], Figure | None], *files: Path) -> Figure | None:
+    """Write a figure into files by their ending, PNG of few colours; None if there is none.
 
     The PNG file keeps the label of the figure, which may be the data that it shows, as its
     description.
@@ -194,7 +197,7 @@ def write(draw: Callable[[], Figure | None], file: Path, *others: Path) -> Figur
             return None
         # the layout that is saved starts from the ticks of a first one
         figure.draw_without_rendering()
-        for path in (file, *others):
+        for path in files:
             content = io.BytesIO()
             figure.savefig(content, format=path.suffix[1:])
             label = str(figure.get_label())

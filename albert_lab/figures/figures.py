@@ -50,7 +50,8 @@ def draw(folder: Path, name: str, out: Path, title_of: Callable[[Analysis], str]
     Raises:
         ConfigError: the folder is no report, or the report has no data for the figure.
     """
-    files, analysis = [out / f"{name}.{kind}" for kind in ("png", "svg")], read(folder)
+    analysis = read(folder)
+    files = drawing.png_and_svg(out, name)
     if not drawing.write(lambda: FIGURES[name](analysis, title_of(analysis)), *files):
         raise ConfigError(f"{folder} has no data for the figure {name}: name another report")
     return files
@@ -119,7 +120,7 @@ def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) ->
     lines = [{"row": row, **layer.model_dump()} for row, layers in rows.items() for layer in layers]
     table, paper = pd.DataFrame(lines), experiments.named(LAYERS).paper_figure
     write_atomically(out / LAYERS_TABLE, as_csv(table))
-    files = [out / f"{LAYERS}.{kind}" for kind in ("png", "svg")]
+    files = drawing.png_and_svg(out, LAYERS)
     looks = {row: (place, place) for place, row in enumerate(rows)}
     drawing.write(
         lambda: charts.draw_layers(table, "What each layer changes", looks, paper), *files

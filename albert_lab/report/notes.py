@@ -49,11 +49,11 @@ def others(analysis: Analysis) -> list[str]:
 
 def _conversions(analysis: Analysis) -> str:
     """Which rows start from weights of another shape, and what was changed; empty if none does."""
-    records = {run.name: run.record for run in analysis.study.runs}
     rows, steps = dict[str, str](), set[int]()
-    for row, point in zip(analysis.frame.of_points, analysis.study.points, strict=True):
-        record = records.get(point.run)
-        if record and record.conversion:
+    for row, point in analysis.points:
+        run = analysis.runs.get(point.run)
+        if run and run.record.conversion:
+            record = run.record
             rows[row] = record.conversion.as_text(record.config.conversion)
             steps.add(record.training.steps)
     if not rows:
@@ -83,9 +83,8 @@ def _floors(analysis: Analysis) -> str:
 
 
 def _seeds(analysis: Analysis) -> str:
-    done = {run.name for run in analysis.study.runs}
-    places = zip(analysis.frame.of_points, analysis.study.points, strict=True)
-    seeds = {*Counter(row for row, point in places if point.run in done).values()}
+    finished = Counter(row for row, point in analysis.points if point.run in analysis.runs)
+    seeds = {*finished.values()}
     if seeds == {1}:
         return "One seed a row: no spread, so no interval and no verdict."
     line = (
@@ -155,11 +154,10 @@ def _missing(analysis: Analysis) -> str:
     asked |= dict(analysis.experiment.paper.columns) if analysis.experiment.paper else {}
     columns = [title for name, title in asked.items() if name not in analysis.metrics]
     said = [f"{', '.join(columns)} (not measured here)"] if columns else []
-    known = {run.name for run in analysis.study.runs}
     reasons: dict[str, list[str]] = {}
-    for row, point in zip(analysis.frame.of_points, analysis.study.points, strict=True):
+    for row, point in analysis.points:
         reason = point.failed_tasks
-        if point.run not in known:
+        if point.run not in analysis.runs:
             reason = point.reason or "no record in this report"
         if reason:
             reasons.setdefault(reason, []).append(f"{row}, seed {point.seed}")

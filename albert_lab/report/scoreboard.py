@@ -201,7 +201,7 @@ def draw(root: Path, out: Path) -> list[Path]:
             "draws it"
         )
         raise MissingDataError(f"no report in {root} tests a sentence of the paper: {remedy}")
-    files = [out / f"claims.{kind}" for kind in ("png", "svg")]
+    files = drawing.png_and_svg(out, "claims")
     drawing.write(lambda: claims.claims(drawn(found), wording.of_sentences(lines)), *files)
     return files
 

@@ -27,7 +27,6 @@ WORDS = {
     Outcome.NOT_RUN: "not run",
 }
 KINDS = {Kind.LOSS: "by loss", Kind.TASKS: "by tasks", Kind.NUMBER: "by number"}
-TELLS = {Tells.YES: "yes", Tells.NO: "no", Tells.NOT_KNOWN: "not known"}
 OTHER_SETS = "with one text, vocabulary, length and masking they could be compared"
 SETTINGS = {"model.num_layers": "layers"}
 REASONS = {
@@ -71,7 +70,7 @@ class Words:
     word: str
     evidence: str
     number: str = ""
-    tells: str = TELLS[Tells.NO]
+    tells: str = Tells.NO.value
     reason: str = ""
 
 
@@ -79,7 +78,7 @@ def words(analysis: Analysis, verdict: Verdict) -> Words:
     measured = verdict.effect
     number = numbers.effect(measured, analysis.unit(measured.metric)) if measured else ""
     said = (KINDS[verdict.kind], WORDS[verdict.outcome], _evidence(analysis, verdict), number)
-    return Words(*said, tells=TELLS[verdict.tells], reason=_reason(analysis, verdict))
+    return Words(*said, tells=verdict.tells.value, reason=_reason(analysis, verdict))
 
 
 def words_of(sentence: Sentence) -> dict[Kind, Words]:

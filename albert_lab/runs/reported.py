@@ -45,11 +45,7 @@ class FilledColumn(Record, extra="ignore"):  # records from before say more of t
 
     @cached_property
     def score(self) -> Score:
-        """The median over fine-tuning seeds, of the best checkpoint on dev.
-
-        The interval is Wilson's for a share of n answers: too wide for F1, where an answer scores
-        between 0 and 1; correlations have none.
-        """
+        """The median over fine-tuning seeds, of the best checkpoint on dev."""
         return summarize(self.finetunings)
 
     @cached_property

@@ -13,7 +13,7 @@ from albert_lab import files
 from albert_lab.config.schema import RunConfig, digest
 from albert_lab.data.files import digest_path
 from albert_lab.files import Record, Signed
-from albert_lab.score import Documents, Score, wilson
+from albert_lab.score import Documents, Score
 from albert_lab.tasks.task import KINDS, SPLITS, TaskConfig, TaskSettings, load_start
 
 FOLDER = "finetuning"
@@ -92,17 +92,13 @@ class FinetuningRecord(Signed, extra="ignore"):
 
 
 def summarize(records: Sequence[FinetuningRecord]) -> Score:
-    """The median over seeds of the best main score (section 4.1 of the paper); its interval is over
-    examples. Number of examples and floors are those of the first record: all have the same ones.
+    """The median over seeds of the best main score (section 4.1 of the paper), without an interval.
+    Number of examples and floors are those of the first record: all have the same ones.
     """
-    first = records[0].best.main
     value = median(record.best.main.value for record in records)
-    # A correlation, or the F1 of two classes, has no interval.
-    low, high = (None, None) if first.low is None else wilson(value / 100 * first.n, first.n)
-    by = f"{len(records)} fine-tuned"
-    # Older records have a loss, which is that of one fine-tuning.
-    changed = {"value": value, "low": low, "high": high, "by": by, "loss": None}
-    return first.model_copy(update=changed)
+    # Interval and loss are those of one fine-tuning.
+    changed = {"value": value, "low": None, "high": None, "loss": None}
+    return records[0].best.main.model_copy(update=changed)
 
 
 def identity_of(run: str, config: RunConfig, task: TaskConfig, seed: int) -> str:
