@@ -18,6 +18,7 @@ from albert_lab.analysis.verdict import Verdict
 from albert_lab.analysis.verdicts import verdicts
 from albert_lab.measures.catalog import labels, probes
 from albert_lab.runs.reported import AVERAGE, ReportedRun
+from albert_lab.runs.results import RunRecord
 from albert_lab.score import LINEAR_PROBE, loss_name
 from albert_lab.studies import study as studies
 from albert_lab.studies.claims import AXIS_NAMES
@@ -87,6 +88,10 @@ class Analysis:
         return {run.name: run for run in self.study.runs}
 
     @property
+    def records(self) -> list[RunRecord]:
+        return [run.record for run in self.study.runs]
+
+    @property
     def points(self) -> list[tuple[str, StudyPoint]]:
         """Each point of the study with the name of its row."""
         return list(zip(self.frame.of_points, self.study.points, strict=True))
@@ -102,8 +107,7 @@ class Analysis:
     @cached_property
     def own_code(self) -> list[str]:
         """The names of the files of own code that its runs were made or scored with."""
-        records = [run.record for run in self.study.runs]
-        of_runs = (name for record in records for name in record.own_code | record.scored_with)
+        of_runs = (name for record in self.records for name in record.own_code | record.scored_with)
         return list(
             dict.fromkeys([*(Path(file).name for file in self.experiment.include), *of_runs])
         )

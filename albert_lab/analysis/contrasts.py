@@ -92,22 +92,17 @@ def contrast(
     Args:
         weights: by the names of rows that have values of the metric.
         bound: what the p-values are about.
-        log: sum the logarithms of values, so that the effect is that of a ratio; NaN if a value is
-            not above 0.
+        log: sum the logarithms of values, so that the effect is that of a ratio; NaN if a row has
+            no value, or one that is not above 0.
         alone: where no row has several seeds, give the interval over documents: that of these
             models alone.
 
     Raises:
-        KeyError: a row without a value of the metric.
+        KeyError: a row without a value of the metric, unless log.
     """
-    samples = frame.samples(metric)
-    levels = {row: samples[row].values for row in weights}
-    if log:
-        if any((values <= 0).any() for values in levels.values()):
-            return Contrast(math.nan)
-        samples = {
-            row: sample.logarithms() for row, sample in samples.items() if (sample.values > 0).all()
-        }
+    samples = frame.samples(metric, log=log)
+    if log and not weights.keys() <= samples.keys():
+        return Contrast(math.nan)
     groups = _groups(samples, weights)
     # no -0.0 for equal means
     effect = round(sum(float(group.sums.mean()) for group in groups), 9) + 0.0
@@ -127,7 +122,7 @@ def contrast(
         max(0.0, part.value - twice) for part, twice in zip(over_seeds, chance, strict=False)
     ]
     total = sum(beyond_chance) + of_documents
-    scale = 1.0 if log else max(float(np.abs(values).max()) for values in levels.values())
+    scale = 1.0 if log else max(float(np.abs(samples[row].values).max()) for row in weights)
     if math.sqrt(total) <= 1e-9 * scale:  # exact, as parameters are
         return Contrast(effect, effect, effect, float(effect <= bound), float(effect >= bound), 0.0)
     df = total**2 / sum(part.value**2 / part.df for part in [*over_seeds, *documents] if part.value)

@@ -3,7 +3,7 @@ document.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -53,9 +53,6 @@ class Sample:
         runs = tuple(self.runs[place] for place in order)
         return Sample(runs, tuple(sorted(self.trunks)), self.values[order])
 
-    def logarithms(self) -> "Sample":
-        return replace(self, values=np.log(self.values))
-
 
 @dataclass(frozen=True)
 class Frame:
@@ -103,17 +100,24 @@ class Frame:
         """The lines of numbers of one metric."""
         return self.numbers.loc[self.numbers["metric"] == metric]
 
-    def samples(self, metric: str) -> Mapping[str, Sample]:
-        """The runs of each row that has a metric."""
-        return self._samples.get(metric, {})
+    def samples(self, metric: str, *, log: bool = False) -> Mapping[str, Sample]:
+        """The runs of each row that has a metric; with its logarithms those of rows above 0."""
+        samples = self._samples.get(metric, {})
+        if not log:
+            return samples
+        return {
+            row: replace(sample, values=np.log(sample.values))
+            for row, sample in samples.items()
+            if (sample.values > 0).all()
+        }
 
     @cached_property
     def _samples(self) -> dict[str, dict[str, Sample]]:
-        lines: dict[tuple[str, str], list[tuple[str, str, float]]] = {}
+        lines = defaultdict[tuple[str, str], list[tuple[str, str, float]]](list)
         for metric, row, *line in self.numbers[
             ["metric", "row", "run", "trunk", "value"]
         ].itertuples(index=False):
-            lines.setdefault((metric, row), []).append(tuple(line))
+            lines[metric, row].append(tuple(line))
         samples: dict[str, dict[str, Sample]] = {}
         for (metric, row), of_row in lines.items():
             runs, trunks, values = zip(*of_row, strict=True)
@@ -125,14 +129,10 @@ class Frame:
         logarithm.
         """
         if (metric, log) not in self._priors:
-            samples = [
-                item
-                for table in (self, *self.neighbours)
-                for item in table.samples(metric).values()
-            ]
-            if log:
-                samples = [item.logarithms() for item in samples if (item.values > 0).all()]
-            distinct = {item.runs: item.values for item in samples}
+            distinct = {}
+            for table in (self, *self.neighbours):
+                for sample in table.samples(metric, log=log).values():
+                    distinct[sample.runs] = sample.values
             self._priors[metric, log] = prior(map(variance_of, distinct.values()))
         return self._priors[metric, log]
 
@@ -272,17 +272,14 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     }
     shown = [axis for axis in study.axes if len(known[axis]) > 1] or study.axes
     names, taken = {}, Counter[str]()
+    lines: list[dict[str, str]] = []
     for key, point in points.items():
         name = _name(point, shown)
         taken[name] += 1
         # Other labels of one value, or a comma in a label where another row has two labels.
         names[key] = f"{name} ({taken[name]})" if taken[name] > 1 else name
-    lines: list[dict[str, str]] = []
-    for key, point in points.items():
         here = {HERE + axis: value for axis, value in point.values.items()}
-        paper = {
-            PAPER + metric: cell for metric, cell in _paper(study.experiment, point.labels).items()
-        }
+        paper = _paper(study.experiment, point.labels)
         lines.append({"row": names[key], **point.labels, **here, **paper})
     return pd.DataFrame(lines).fillna(""), [names[key] for key in keys]
 
@@ -307,11 +304,13 @@ def _is_bare(label: str) -> bool:
 
 
 def _paper(experiment: Experiment, labels: Mapping[str, str]) -> dict[str, str]:
-    """The paper's cells in the row of these labels; empty if it has none."""
+    """The columns of the paper's cells in the row of these labels; empty if it has none."""
     table = experiment.paper
-    for cells in table.rows if table else ():
+    if table is None:
+        return {}
+    for cells in table.rows:
         if all(labels.get(axis) == cells[axis] for axis in experiment.axes):
-            return {metric: cells.get(metric, "") for metric in (table.columns if table else ())}
+            return {PAPER + metric: cells.get(metric, "") for metric in table.columns}
     return {}
 
 
@@ -321,9 +320,11 @@ def _numbers(run: ReportedRun, trunk: str, row: str, seed: int) -> Iterator[dict
         yield {**place, "metric": metric, "value": value, **_columns(run.scores.get(metric))}
     for column in (column for column in run.columns if column.is_random):
         name = column.finetunings[0].run  # that of its shape
-        of_random = {"run": name, "trunk": name, "row": row + RANDOM, "seed": seed}
         yield {
-            **of_random,
+            "run": name,
+            "trunk": name,
+            "row": row + RANDOM,
+            "seed": seed,
             "metric": column.task,
             "value": column.score.value,
             **_columns(column.score),

@@ -65,10 +65,8 @@ def _most_flops(analysis: Analysis) -> float:
     """The most FLOPs that one run of a study was trained with, by which reports are sorted; 0
     without runs.
     """
-    records = [run.record for run in analysis.study.runs]
-    return max(
-        (record.train_flops_per_token * record.training.tokens for record in records), default=0.0
-    )
+    flops = [record.train_flops_per_token * record.training.tokens for record in analysis.records]
+    return max(flops, default=0.0)
 
 
 def sentences(found: Mapping[Path, Analysis]) -> list[Sentence]:

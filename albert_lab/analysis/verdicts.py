@@ -252,12 +252,10 @@ def _by_arithmetic(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
 
 
 def _contrast_of(metric: str, rows: Collection[str], frame: Frame) -> Callable[..., Contrast]:
-    """What computes contrasts of a metric: exact numbers, if all seeds of the rows agree, have no
-    spread.
-    """
-    values = {row: sample.values for row, sample in frame.samples(metric).items()}
-    if metric in EXACT and all(len({*values[row]}) == 1 for row in rows):
-        return partial(exact, {row: float(values[row][0]) for row in rows})
+    """What computes contrasts of a metric: exact numbers have no spread."""
+    if metric in EXACT:
+        samples = frame.samples(metric)
+        return partial(exact, {row: float(samples[row].values[0]) for row in rows})
     return partial(contrast, frame, metric)
 
 

@@ -37,7 +37,7 @@ def learning_curves(analysis: Analysis, title: str) -> Figure | None:
     ).reset_index()
     x, x_label = "step", "optimizer steps"
     # Runs of as much time have different steps.
-    if any(run.record.config.budget.unit == "seconds" for run in analysis.study.runs):
+    if any(record.config.budget.unit == "seconds" for record in analysis.records):
         x, x_label = "training_seconds", "training time (seconds)"
     paper = analysis.experiment.paper_figure
     has_paper = paper is not None and any(curve.panel == shown[0] for curve in paper.curves)

@@ -30,7 +30,7 @@ def first(analysis: Analysis) -> list[str]:
     """What changes the reading: what needs no model, how much was trained, and what differs from
     the paper.
     """
-    records = [run.record for run in analysis.study.runs]
+    records = analysis.records
     lines = [_conversions(analysis), _floors(analysis)] if records else []
     if any(record.training.steps for record in records):
         lines += [_cost(records), _departures(records)]
@@ -39,7 +39,7 @@ def first(analysis: Analysis) -> list[str]:
 
 def others(analysis: Analysis) -> list[str]:
     """The other lines; one on what does not concern this study is left out."""
-    records = [run.record for run in analysis.study.runs]
+    records = analysis.records
     lines = [_seeds(analysis), _data(records)] if records else []
     lines.append(_missing(analysis))
     if analysis.own_code:
@@ -53,9 +53,8 @@ def _conversions(analysis: Analysis) -> str:
     for row, point in analysis.points:
         run = analysis.runs.get(point.run)
         if run and run.record.conversion:
-            record = run.record
-            rows[row] = record.conversion.as_text(record.config.conversion)
-            steps.add(record.training.steps)
+            rows[row] = run.record.conversion.as_text(run.record.config.conversion)
+            steps.add(run.record.training.steps)
     if not rows:
         return ""
     lines = "; ".join(f"{row}: {text}" for row, text in rows.items())
@@ -181,7 +180,7 @@ def versions(analysis: Analysis) -> str:
     """The version of the records of a study, on which its scores depend (CHANGELOG.md)."""
     return (
         "records of version "
-        f"{_distinct(str(run.record.results_version) for run in analysis.study.runs)}"
+        f"{_distinct(str(record.results_version) for record in analysis.records)}"
     )
 
 
@@ -189,7 +188,7 @@ def provenance(analysis: Analysis) -> list[str]:
     """Where the numbers come from: software, machine, text and held-out set, each by its
     fingerprint.
     """
-    records = [run.record for run in analysis.study.runs]
+    records = analysis.records
     if not records:
         return []
     origins = [record.provenance for record in records]

@@ -76,7 +76,9 @@ def publish(folder: Path, root: Path) -> Path:
             f"{target} is a link, and a report is published into a folder of its own: remove it"
         )
     # A damaged report there is found before anything is written.
-    reports(root, {file.parent for file in root.glob(f"*/*/{EXPERIMENT}")} - {target})
+    for file in root.glob(f"*/*/{EXPERIMENT}"):
+        if file.parent != target:
+            studies.read(file.parent)
     written = report.write(target, analyse(study, target))
     # After that, since its rows say how far those of other reports vary.
     write(root)
@@ -135,11 +137,11 @@ def render(found: Mapping[Path, Analysis], root: Path) -> str:
 def _sizes(found: Mapping[Path, Analysis]) -> str:
     """The sizes of the models that are trained from scratch: a NO is about these."""
     sizes = [
-        run.record.parameters["total"]
+        record.parameters["total"]
         for analysis in found.values()
         if not analysis.study.is_of_encoder
-        for run in analysis.study.runs
-        if run.record.config.scale.name != "paper"
+        for record in analysis.records
+        if record.config.scale.name != "paper"
     ]
     if not sizes:
         return ""
