@@ -89,7 +89,7 @@ def test_the_message_names_the_best_row_only_if_the_difference_is_clear(tmp_path
     first = first.model_copy(
         update={"record": first.record.model_copy(update={"evaluation_set": "other"})}
     )
-    mixed = replace(result, study=replace(result.study, runs=[first, *others]))
+    mixed = replace(result, study=result.study.model_copy(update={"runs": [first, *others]}))
     assert "different held-out sets" in extremes(mixed, "mlm_accuracy")
 
 

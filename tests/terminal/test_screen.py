@@ -55,6 +55,6 @@ def test_two_reports_are_compared_in_units_on_a_screen_whatever_their_texts_are_
         for run in result.study.runs
     ]
     known = replace(result, frame=replace(result.frame, documents=pd.DataFrame(documents)))
-    renamed = replace(known, study=replace(result.study, runs=other_name))
+    renamed = replace(known, study=result.study.model_copy(update={"runs": other_name}))
     assert len(known.held_out) == 1
     assert renamed.held_out == known.held_out
