@@ -22,7 +22,7 @@ app.add_typer(config_app, name="config", rich_help_panel=MODELS)
         "albert-lab params sharing=not-shared",
     )
 )
-def params(overrides: Overrides = None, as_json: Json = False) -> None:
+def params(overrides: Overrides, as_json: Json = False) -> None:
     """Show parameters, and FLOPs per token, of a configuration or of each of a sweep.
 
     layers counts each shared block once; heads are those of pre-training.
@@ -32,7 +32,7 @@ def params(overrides: Overrides = None, as_json: Json = False) -> None:
     from albert_lab.config.compose import axes, compose, expand
     from albert_lab.model.counts import count
 
-    values_of = axes(overrides or [])
+    values_of = axes(overrides)
     swept = [key for key, values in values_of.items() if len(values) > 1]
     rows = []
     for point in expand(values_of):
@@ -62,14 +62,14 @@ def _in_digits(number: float) -> str:
     "show",
     **shown(MODELS, "albert-lab config show", "albert-lab config show scale=paper model=large"),
 )
-def config_show(overrides: Overrides = None) -> None:
+def config_show(overrides: Overrides) -> None:
     """Show the resolved configuration of one run."""
     from omegaconf import OmegaConf
 
     from albert_lab.config.compose import load
     from albert_lab.config.section import complete
 
-    to_stdout(OmegaConf.to_yaml(complete(load(overrides or []))).rstrip())
+    to_stdout(OmegaConf.to_yaml(complete(load(overrides))).rstrip())
 
 
 @config_app.command("list", **shown(MODELS, "albert-lab config list"))
@@ -116,7 +116,7 @@ def import_(
             metavar="DIR", help="Folder of an ALBERT or BERT in the Hugging Face layout."
         ),
     ],
-    overrides: Overrides = None,
+    overrides: Overrides,
     name: Annotated[
         str | None, option("The model's name in that of the run; by default the folder's.")
     ] = None,
@@ -124,4 +124,4 @@ def import_(
     """Import a published or exported model as a run."""
     from albert_lab.interop.loading import import_folder
 
-    to_stdout(str(import_folder(source, overrides or [], name, to_stderr)))
+    to_stdout(str(import_folder(source, overrides, name, to_stderr)))

@@ -33,7 +33,7 @@ def shown(panel: str, *lines: str) -> Any:
 
 def settings(metavar: str = "[KEY=VALUE]...", text: str = _OF_STUDY) -> Any:
     """The argument of a command that takes KEY=VALUE, with a help text for them."""
-    return typer.Argument(metavar=metavar, help=text)
+    return typer.Argument(metavar=metavar, help=text, default_factory=list, show_default=False)
 
 
 def _jobs(text: str | int) -> int:
@@ -54,7 +54,7 @@ def flag(name: str, help: str) -> Any:
     return typer.Option(name, help=help)
 
 
-Overrides = Annotated[list[str] | None, settings(text=_OF_RUN)]
+Overrides = Annotated[list[str], settings(text=_OF_RUN)]
 Json = Annotated[bool, flag("--json", "Print the result as one JSON document.")]
 _RUN = "A run by its name, that of its folder in lab/runs/, or a folder."
 RunOrFolder = Annotated[str, typer.Argument(metavar="RUN", help=_RUN)]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from albert_lab import paths
-from albert_lab.cli.options import START, STUDIES, Json, flag, option, shown
+from albert_lab.cli.options import START, STUDIES, Json, flag, option, settings, shown
 from albert_lab.errors import ConfigError
 from albert_lab.messages import to_stderr, to_stdout, visible
 
@@ -123,14 +123,14 @@ def plot(
         ),
     ],
     sources: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="REPORT|RUN",
-            help="A report; by default the newest with this figure. For claims, a folder of "
+        list[str],
+        settings(
+            "REPORT|RUN",
+            "A report; by default the newest with this figure. For claims, a folder of "
             "reports. For"
             " layer-similarity also runs, imported ones too.",
         ),
-    ] = None,
+    ],
     out: Annotated[
         Path | None,
         option("Draw into this folder; by default the report that you name, or else lab/figures/."),
@@ -143,12 +143,11 @@ def plot(
         raise ConfigError(
             f"{figure} is no figure (allowed: {', '.join((*figures.FIGURES, CLAIMS))})"
         )
-    named = sources or []
-    if figure != LAYERS and len(named) > 1:
-        raise ConfigError(f"{figure} takes one folder, not {len(named)}: {' '.join(named)}")
-    folder = Path(named[0]) if named else None
+    if figure != LAYERS and len(sources) > 1:
+        raise ConfigError(f"{figure} takes one folder, not {len(sources)}: {' '.join(sources)}")
+    folder = Path(sources[0]) if sources else None
     if figure == LAYERS:
-        files = _layers(named, out)
+        files = _layers(sources, out)
     elif figure == CLAIMS:
         from albert_lab.report import scoreboard
 

@@ -57,8 +57,8 @@ def run_study(name: str, overrides: list[str], options: "Options") -> None:
     from albert_lab.studies.plan import plan_study
     from albert_lab.terminal import plans
 
-    file = Path(overrides[0]) if name == "run" and overrides else None
     experiment, rest = _experiment(name, overrides)
+    file = Path(overrides[0]) if name == "run" else None
     plan = plan_study(experiment, rest, task_names(options.tasks), file=file)
     if note := plans.too_wide(plan):
         to_stderr(note)
@@ -161,7 +161,7 @@ def _add(
     """Add the command of a study, with its help, examples, and its line in the list of commands."""
 
     def command(
-        overrides: Annotated[list[str] | None, settings(metavar)] = None,
+        overrides: Annotated[list[str], settings(metavar)],
         *,
         tasks: of.Tasks = None,
         jobs: of.Jobs = None,
@@ -172,7 +172,7 @@ def _add(
         from albert_lab.studies.jobs import Options
 
         options = Options(jobs, slurm, tasks, dry_run, as_json)
-        (run_paper if name == "paper" else run_study)(name, overrides or [], options)
+        (run_paper if name == "paper" else run_study)(name, overrides, options)
 
     app.command(
         name, help=f"{help}\n\n{_WRITES}", short_help=listed or help, **shown(panel, *lines)

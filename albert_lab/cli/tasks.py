@@ -66,11 +66,11 @@ def _read_seeds(text: str) -> tuple[int, ...]:
         "albert-lab data prepare corpus=files corpus.path=my-texts",
     ),
 )
-def data_prepare(overrides: Overrides = None) -> None:
+def data_prepare(overrides: Overrides) -> None:
     """Clean and tokenize a corpus into shards on disk, and print their folder; finished work is
     reused.
     """
     from albert_lab.config.compose import load
     from albert_lab.data.prepare import prepare
 
-    to_stdout(str(prepare(load(overrides or []), to_stderr)))
+    to_stdout(str(prepare(load(overrides), to_stderr)))

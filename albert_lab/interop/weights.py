@@ -68,8 +68,9 @@ def _instead(folder: Path) -> str:
             "model.merge_and_unload().save_pretrained(DIR) writes a model that can be imported"
         )
     # Checkpoints of a trainer, the folder of a sentence-transformer, snapshots of a hub's cache.
-    names = [f"{below}/{name}*" for below in ("*", "*/*") for name in (WEIGHTS, PICKLED)]
-    inside = sorted({str(file.parent) for name in names for file in folder.glob(name)})
+    below = [*folder.glob("*/*"), *folder.glob("*/*/*")]
+    weights = [file for file in below if file.name.startswith((WEIGHTS, PICKLED))]
+    inside = sorted({str(file.parent) for file in weights})
     if inside:
         return f": the weights are below it, so import one of {', '.join(inside[:5])}"
     if any(folder.glob("*.ckpt*.index")):

@@ -61,7 +61,7 @@ def convert(
     Raises:
         ConfigError: the shapes differ in what cannot be converted.
     """
-    changes(source, target)
+    changed = changes(source, target)
     converted = {
         name: tensor for name, tensor in tensors.items() if not name.startswith(_OF_LAYERS)
     }
@@ -71,10 +71,9 @@ def convert(
         table = converted[POSITIONS]
         copies = table[-1:].expand(target.max_position_embeddings - len(table), -1)
         converted[POSITIONS] = torch.cat([table, copies])
-    before, after = ((shape.embedding_size, shape.projection) for shape in (source, target))
-    if before == after:
-        return Converted(converted)
-    return _convert_embeddings(converted, source, target, tokens)
+    if "embedding_size" in changed or "projection" in changed:
+        return _convert_embeddings(converted, source, target, tokens)
+    return Converted(converted)
 
 
 def _convert_blocks(

@@ -71,11 +71,10 @@ class Encoder(nn.Module):
         self.shape = shape
         self.layers = list(zip(shape.attention_blocks, shape.ffn_blocks, strict=True))
         self.embeddings = Embeddings(shape)
-        attention, ffn = ATTENTION_BLOCKS[shape.attention_block], FFN_BLOCKS[shape.ffn_block]
-        self.attention_blocks = nn.ModuleList(
-            attention(shape) for _ in sorted(set(shape.attention_blocks))
-        )
-        self.ffn_blocks = nn.ModuleList(ffn(shape) for _ in sorted(set(shape.ffn_blocks)))
+        attention = ATTENTION_BLOCKS[shape.attention_block]
+        ffn = FFN_BLOCKS[shape.ffn_block]
+        self.attention_blocks = nn.ModuleList(attention(shape) for _ in set(shape.attention_blocks))
+        self.ffn_blocks = nn.ModuleList(ffn(shape) for _ in set(shape.ffn_blocks))
         scale = LayerScale if shape.layer_scales == "learned" else nn.Identity
         self.attention_scales = nn.ModuleList(scale(shape) for _ in self.layers)
         self.ffn_scales = nn.ModuleList(scale(shape) for _ in self.layers)

@@ -363,8 +363,9 @@ class SquadFormat(Section):
         asked: list[tuple[str, Any]] = []
         for article in files.check(file, rows, list[_Article], SQUAD):
             for paragraph in article.paragraphs:
-                shared = (article.title, paragraph.context)
-                asked += [(question.id, (*shared, question)) for question in paragraph.qas]
+                for question in paragraph.qas:
+                    parts = (article.title, paragraph.context, question)
+                    asked.append((question.id, parts))
         issues: Issues = defaultdict(list)
 
         def example(_: int, parts: tuple[str, str, _Question]) -> SpanExample:

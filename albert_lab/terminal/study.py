@@ -5,7 +5,7 @@ report at the end.
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, redirect_stderr
+from contextlib import contextmanager, redirect_stderr
 from datetime import datetime
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
     Returns the exit code, and the analysis of the study; None if no run is done, or if it was
     stopped.
     """
-    with _shown(plan) if options.is_here else nullcontext() as watch:
+    with _shown(plan, options) as watch:
 
         def on_timed() -> None:
             if watch:
@@ -58,14 +58,14 @@ def train_study(plan: Plan, options: Options) -> tuple[int, Analysis | None]:
 
 
 @contextmanager
-def _shown(plan: Plan) -> Iterator[live.Watch | None]:
+def _shown(plan: Plan, options: Options) -> Iterator[live.Watch | None]:
     """Shows the runs of a plan within this context, while all other lines go to the log of the
     yielded watch.
 
-    Warnings of the log are repeated at the end. Without anything to train, nothing is shown and
-    there is no watch.
+    Warnings of the log are repeated at the end. Without anything to train here, nothing is shown
+    and there is no watch.
     """
-    if not plan.to_train:
+    if not (plan.to_train and options.is_here):
         yield None
         return
     rows = {point.row for point in plan.points}

@@ -113,12 +113,10 @@ def set_weights(model: nn.Module, tensors: NamedTensors, origin: str) -> None:
         ConfigError: names, shapes or types of the tensors are not those of the model.
     """
     own = weights_of(model)
-    here = {name: f"{tensor.dtype} {list(tensor.shape)}" for name, tensor in own.items()}
-    there = {name: f"{tensor.dtype} {list(tensor.shape)}" for name, tensor in tensors.items()}
     # All are compared before the first is copied: a model that is refused stays as it is.
-    for name in sorted(here.keys() | there.keys()):
-        in_model = here.get(name, "missing")
-        in_file = there.get(name, "missing")
+    for name in sorted(own.keys() | tensors.keys()):
+        in_model = _form(own.get(name))
+        in_file = _form(tensors.get(name))
         if in_model != in_file:
             raise ConfigError(
                 f"{origin} does not fit the model: {name} is {in_file} there, {in_model} in the "
@@ -126,6 +124,11 @@ def set_weights(model: nn.Module, tensors: NamedTensors, origin: str) -> None:
             )
     for name, tensor in own.items():
         tensor.copy_(tensors[name])
+
+
+def _form(tensor: Tensor | None) -> str:
+    """The type and shape of a tensor, or that there is none."""
+    return "missing" if tensor is None else f"{tensor.dtype} {list(tensor.shape)}"
 
 
 def save_weights(path: Path, model: nn.Module) -> None:

@@ -49,7 +49,7 @@ _LARGEST_SHARE = 1 / 3
 
 def total(sums: Sums) -> Tensor:
     """The loss to minimise; its terms have equal weights, as released."""
-    return sums["mlm_loss"] + sums["pair_loss"] if "pair_loss" in sums else sums["mlm_loss"]
+    return sums["mlm_loss"] + sums.get("pair_loss", 0)
 
 
 @dataclass(frozen=True)
