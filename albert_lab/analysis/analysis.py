@@ -77,12 +77,6 @@ class Analysis:
         return list(self.frame.rows["row"])
 
     @cached_property
-    def rows_by_name(self) -> dict[str, dict[str, str]]:
-        """Each column of the frame's rows, by the name of the row."""
-        rows: Any = self.frame.rows.set_index("row")
-        return rows.to_dict()
-
-    @cached_property
     def runs(self) -> dict[str, ReportedRun]:
         """The runs by their names."""
         return {run.name: run for run in self.study.runs}
@@ -153,10 +147,13 @@ class Analysis:
         """The scores in percent that figures show first: those that count, on held-out text before
         tasks, and those that claims are about.
         """
+
+        def place(metric: str) -> tuple[bool, bool, bool]:
+            says_nothing = not counts(self.frame, metric)
+            return says_nothing, metric in self.frame.tasks, metric not in self.claimed
+
         scores = [metric for metric in self.main if self.unit(metric) == "%"]
-        scores.sort(key=lambda name: name not in self.claimed)
-        scores.sort(key=lambda name: name in self.frame.tasks)
-        return sorted(scores, key=lambda name: not counts(self.frame, name))
+        return sorted(scores, key=place)
 
     @cached_property
     def by_probe(self) -> set[tuple[str, str]]:
@@ -226,11 +223,11 @@ def summary(frame: Frame) -> pd.DataFrame:
     without one); counts, whether the metric says something about pre-training here
     (contrasts.counts).
     """
-    cells: dict[str, dict[str, str]] = frame.rows.set_index("row").to_dict()
     numbers: Any = frame.numbers
     lines = []
     for metric, column in numbers.groupby("metric", sort=False):
-        says_something, of_paper = counts(frame, metric), cells.get(PAPER + metric, {})
+        says_something = counts(frame, metric)
+        of_paper = frame.cells.get(PAPER + metric, {})
         for row, own in column.groupby("row", sort=False):
             interval = contrast(frame, metric, {row: 1.0})
             line = {

@@ -185,6 +185,12 @@ class Frame:
             )
         return found
 
+    @cached_property
+    def cells(self) -> dict[str, dict[str, str]]:
+        """Each column of the rows, by the name of the row."""
+        rows: Any = self.rows.set_index("row")
+        return rows.to_dict()
+
     def row(self, labels: Mapping[str, str]) -> str | None:
         """The name of the only row with these labels of axes; None if there is none, or several."""
         lines: list[dict[Any, str]] = self.rows.to_dict("records")

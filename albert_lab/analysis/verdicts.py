@@ -290,10 +290,10 @@ def _paper(comparison: Comparison, metric: str, table: _Table) -> float:
 
 
 def _papers_number(labels: Labels, metric: str, table: _Table) -> float:
-    rows, figure = table.frame.rows, table.study.experiment.paper_figure
-    if PAPER + metric in rows:
-        cells = dict(zip(rows["row"], rows[PAPER + metric], strict=True))
-        return printed(str(cells[table.name(labels)]))
+    cells = table.frame.cells.get(PAPER + metric)
+    if cells:
+        return printed(cells[table.name(labels)])
+    figure = table.study.experiment.paper_figure
     read_off = figure.numbers.get(metric, {}) if figure else {}
     return next((read_off[label] for label in labels.values() if label in read_off), math.nan)
 

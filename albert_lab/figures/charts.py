@@ -192,7 +192,7 @@ def _of(analysis: Analysis, metric: str, rows: Sequence[str], part: str) -> list
 
 def _papers(analysis: Analysis, metric: str) -> list[float]:
     """The paper's numbers of the rows; NaN where it has none."""
-    cells = analysis.rows_by_name.get(PAPER + metric, {})
+    cells = analysis.frame.cells.get(PAPER + metric, {})
     return [printed(cells.get(row, "")) for row in analysis.rows]
 
 
@@ -222,8 +222,8 @@ def _numbers(analysis: Analysis, axis: str) -> list[float | None]:
     """The number of each row on an axis; that of its label, if it stands for several settings."""
     numbers = []
     for row in analysis.rows:
-        value = number_in(analysis.rows_by_name[HERE + axis][row])
-        label = analysis.rows_by_name[axis][row]
+        value = number_in(analysis.frame.cells[HERE + axis][row])
+        label = analysis.frame.cells[axis][row]
         numbers.append(number_in(label) if value is None else value)
     return numbers
 

@@ -72,9 +72,9 @@ def newest(name: str) -> Path:
     """
     if found := _find(name, paths.reports()) or _find(name, paths.published()):
         return found
-    makers = [file.stem for file in experiments.files()]
-    makers = [maker for maker in makers if name in experiments.named(maker).figures]
-    commands = " or ".join(f"`albert-lab {maker}`" for maker in makers)
+    known = map(experiments.named, (file.stem for file in experiments.files()))
+    makers = [f"`albert-lab {maker.name}`" for maker in known if name in maker.figures]
+    commands = " or ".join(makers)
     raise MissingDataError(
         f"no report in {paths.reports()} has the figure {name}: {commands} makes one"
     )

@@ -31,7 +31,7 @@ def cell(analysis: Analysis, metric: str, row: str, *, spread: bool = True) -> s
     brackets.
     """
     table = analysis.summary
-    printed = analysis.rows_by_name.get(PAPER + metric, {}).get(row)
+    printed = analysis.frame.cells.get(PAPER + metric, {}).get(row)
     brackets = f" ({printed})" if printed else ""
     if (metric, row) not in table.index:
         return MISSING + brackets
