@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from albert_lab import files, own_code
 from albert_lab.config.section import Seed, default
-from albert_lab.errors import ConfigError, DamagedFileError
+from albert_lab.errors import ConfigError
 from albert_lab.files import Name, Record
 from albert_lab.measures.catalog import own_measures
 from albert_lab.messages import Say
@@ -46,15 +46,6 @@ class StudyPoint(Record, extra="ignore"):  # older files say more, here and belo
     corpus: Name
     command: str
 
-    @model_validator(mode="after")
-    def _has_an_axis_for_each_value(self) -> "StudyPoint":
-        if self.values.keys() != self.labels.keys():
-            raise ValueError(
-                f"values of {', '.join(self.values) or 'no axis'}, labels of "
-                f"{', '.join(self.labels)}"
-            )
-        return self
-
 
 class OwnMeasure(Record):
     """How a measure of own code is shown, so that a report is read without that code."""
@@ -82,6 +73,17 @@ class Study(StudyFile):
 
     experiment: Experiment
     runs: tuple[ReportedRun, ...]
+
+    @model_validator(mode="after")
+    def _has_one_table(self) -> "Study":
+        axes = {*self.axes}
+        seeds = {run.name: run.seed for run in self.runs}
+        for point in self.points:
+            if not {*self.experiment.axes} <= axes == {*point.labels} == {*point.values}:
+                raise ValueError(f"the point of {point.run} has other axes than the table")
+            if seeds.get(point.run, point.seed) != point.seed:
+                raise ValueError(f"{point.run} has not the seed {point.seed}")
+        return self
 
     @property
     def late_seeds(self) -> list[int]:
@@ -192,22 +194,13 @@ def read(folder: Path) -> Study:
     cannot be read.
     """
     content = read_points(folder)
-    if len({(*point.labels,) for point in content.points}) > 1:
-        raise DamagedFileError(folder / STUDY, "its points have different axes", REMEDY)
-    experiment = read_experiment(folder / EXPERIMENT)
-    if lacking := [axis for axis in experiment.axes if axis not in content.points[0].labels]:
-        raise DamagedFileError(
-            folder / STUDY, f"its points have no {lacking[0]}, an axis of {EXPERIMENT}", REMEDY
-        )
     done = dict.fromkeys(point.run for point in content.points if not point.reason)
-    runs = tuple(reported.read(folder, name) for name in done)
-    seeds = {run.name: run.seed for run in runs}
-    for point in content.points:
-        if seeds.get(point.run, point.seed) != point.seed:
-            raise DamagedFileError(
-                folder / STUDY, f"{point.run} has not the seed {point.seed}", REMEDY
-            )
-    return Study(experiment=experiment, runs=runs, **dict(content))
+    parts = {
+        **dict(content),
+        "experiment": read_experiment(folder / EXPERIMENT),
+        "runs": [reported.read(folder, name) for name in done],
+    }
+    return files.check(folder / STUDY, parts, Study, REMEDY)
 
 
 def read_points(folder: Path) -> StudyFile:

@@ -100,8 +100,8 @@ def test_text_in_a_table_of_numbers_is_no_formula():
     [
         ({"seed": 10**30}, "seed"),
         ({"seed": 5}, "seed"),
-        ({"labels": {}}, "values of"),
-        ({"values": {"sharing": "all-shared"}}, "values of"),
+        ({"labels": {}}, "axes"),
+        ({"values": {"sharing": "all-shared"}}, "axes"),
         ({"labels": {"a": "b"}, "values": {"a": "b"}}, "axes"),
         ({"run": "gone"}, "gone"),
     ],
