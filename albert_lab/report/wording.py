@@ -40,7 +40,8 @@ REASONS = {
     "words alone",
     Reason.NOT_LEARNT: "not learnt: no row is clearly above the floor",
     Reason.OWN_TASK_NOT_LEARNT: "not learnt: its row is at the floor of its own task, {0}",
-    Reason.SEGMENTS_AS_HIGH: "it needs no relation of two segments: single ones tell {0} %",
+    Reason.SEGMENTS_AS_HIGH: "it needs no relation of two segments: a classifier that sees one has "
+    "{0} %",
     Reason.BASELINE_NOT_MEASURED: "its baselines were not measured: it may need nothing that the "
     "model learnt",
     Reason.BASELINE_AS_HIGH: "it needs nothing that the model learnt: {0} is as high",
@@ -117,7 +118,8 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
         parts.append(f"{analysis.heading(beside.metric)} {effect}")
     if verdict.claim.at_scale:
         parts.append(f"by arithmetic at scale={verdict.claim.at_scale}")
-    if measured and measured.form is Form.LEVEL:
+    is_told = verdict.reason is Reason.SEGMENTS_AS_HIGH  # with the same number
+    if measured and measured.form is Form.LEVEL and not is_told:
         parts += _baselines(analysis, measured)
     if reason := _reason(analysis, verdict):
         parts.append(reason)
