@@ -118,8 +118,9 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
         parts.append(f"{analysis.heading(beside.metric)} {effect}")
     if verdict.claim.at_scale:
         parts.append(f"by arithmetic at scale={verdict.claim.at_scale}")
-    is_told = verdict.reason is Reason.SEGMENTS_AS_HIGH  # with the same number
-    if measured and measured.form is Form.LEVEL and not is_told:
+    # That reason has the number of single segments itself.
+    reason_has_it = verdict.reason is Reason.SEGMENTS_AS_HIGH
+    if measured and measured.form is Form.LEVEL and not reason_has_it:
         parts += _baselines(analysis, measured)
     if reason := _reason(analysis, verdict):
         parts.append(reason)
@@ -127,7 +128,9 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
 
 
 def _compared(measured: Effect) -> str:
-    """What a number is of: of a; , a − b; , a / b; , slope a step from a to b."""
+    """The rows that a number is of, to stand after the name of its score: " of row a", ", a − b",
+    ", a / b", or ", slope a row from a to b".
+    """
     names = [name for _, name in measured.rows]
     if measured.form is Form.LEVEL:
         return f" of row {names[0]}"
@@ -146,12 +149,18 @@ def _asked(measured: Effect, unit: str) -> str:
     """
     low, high = measured.low_bound, measured.high_bound
     is_difference = measured.form in (Form.DIFFERENCE, Form.SLOPE)
-    if math.isinf(high):
-        return "" if is_difference else f" (asked: above {low:g})"
+    if is_difference and math.isinf(high):
+        return ""
     if is_difference:
         points = unit.replace("%", "points")
-        return f" (asked: within {high:g} {points}".rstrip() + ")"
-    return f" (asked: {low:g} to {high:g})" if low > 0 else f" (asked: below {high:g})"
+        bounds = f"within {high:g} {points}".strip()
+    elif math.isinf(high):
+        bounds = f"above {low:g}"
+    elif low > 0:
+        bounds = f"{low:g} to {high:g}"
+    else:
+        bounds = f"below {high:g}"
+    return f" (asked: {bounds})"
 
 
 def _baselines(analysis: Analysis, measured: Effect) -> list[str]:
@@ -215,7 +224,8 @@ def answer(analysis: Analysis) -> str:
             return f"{REASONS[Reason.NOT_COUNTED].format(heading=analysis.heading(metric))}."
         return f"{extremes(analysis, metric)}."
     decided = _decided(analysis)
-    hold = [name for name, it in decided.items() if it.outcome is Outcome.SUPPORTED]
+    supported = Outcome.SUPPORTED
+    hold = [name for name, verdict in decided.items() if verdict.outcome is supported]
     fail = [name for name in decided if name not in hold]
     for known in analysis.experiment.answers:
         if {*known.holds} <= {*hold} and {*known.fails} <= {*fail}:
