@@ -125,8 +125,9 @@ def suspected(error: BaseException) -> str | None:
     """An error in one line that own code may have made, itself or by what it put into a dict; None
     for any other.
     """
-    # plain: wrong shapes
-    of_machine = type(error) is not RuntimeError and isinstance(error, (RuntimeError, OSError))
+    # Others than these are of the machine: memory, files, lost processes.
+    of_code = type(error) in (RuntimeError, NotImplementedError, RecursionError)
+    of_machine = isinstance(error, RuntimeError | OSError) and not of_code
     if (
         not _included
         or not isinstance(error, Exception)

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parent
 _SHIPPED = PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent
 CONF, EXPERIMENTS = _SHIPPED / "conf", _SHIPPED / "experiments"
 own_conf: list[Path] = []  # the user's folders
-_forget: list[Callable[[], None]] = []
+_cache_clears: list[Callable[[], None]] = []
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -24,15 +24,15 @@ def cache_until_use_conf(read: F) -> F:
     anew.
     """
     cached = lru_cache(maxsize=None)(read)
-    _forget.append(cached.cache_clear)
+    _cache_clears.append(cached.cache_clear)
     return cast(F, cached)
 
 
 def use_conf(folders: Iterable[Path]) -> None:
     """Add the options in these folders, and in no others, to those of conf/; or ConfigError."""
     own_conf[:] = dict.fromkeys(folder.absolute() for folder in folders)
-    for forget in _forget:
-        forget()
+    for clear_cache in _cache_clears:
+        clear_cache()
     groups = sorted(place.name for place in CONF.iterdir() if place.is_dir())
     for folder in own_conf:
         if not folder.is_dir():

@@ -200,8 +200,10 @@ def _over_documents(
         for text, by_trunk in _errors(frame, members, group, log=log).items():
             errors[text] = errors.get(text, 0.0) + by_trunk.mean(0)
             if group.size > 1:
-                chance[place] += _clustered(text, by_trunk.std(0, ddof=1)).value / group.size
-    variances = [_clustered(text, error) for text, error in errors.items()]
+                chance[place] += (
+                    _variance_over_documents(text, by_trunk.std(0, ddof=1)).value / group.size
+                )
+    variances = [_variance_over_documents(text, error) for text, error in errors.items()]
     return [part for part in variances if part.df > 0], chance
 
 
@@ -225,14 +227,17 @@ def _errors(frame: Frame, members: Sequence[str], group: _Group, *, log: bool) -
     return errors
 
 
-def _clustered(text: _Text, errors: np.ndarray) -> Variance:
-    """The variance of the sum of some errors by document, of a text whose n by document are the
-    bytes.
+def _variance_over_documents(text: _Text, errors: np.ndarray) -> Variance:
+    """The variance of the sum of errors [documents], with documents as clusters; 0 with 0 degrees
+    of freedom, since variances are added, if fewer than two have answers.
+
+    Args:
+        text: the metric, and the number of answers by document as bytes of float64.
     """
-    count = np.count_nonzero(np.frombuffer(text[1]))
+    answered = np.count_nonzero(np.frombuffer(text[1]))
     return (
-        Variance(count / (count - 1) * float((errors**2).sum()), count - 1.0)
-        if count > 1
+        Variance(answered / (answered - 1) * float((errors**2).sum()), answered - 1.0)
+        if answered > 1
         else Variance(0.0)
     )
 

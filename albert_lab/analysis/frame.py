@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from albert_lab.analysis.spread import Variance, prior, variance_of
+from albert_lab.analysis.spread import Variance, prior_of, variance_of
 from albert_lab.measures.catalog import units
 from albert_lab.runs.reported import AVERAGE, ReportedRun
 from albert_lab.score import Score
@@ -125,15 +125,16 @@ class Frame:
         return samples
 
     def prior(self, metric: str, *, log: bool = False) -> Variance:
-        """The variance over seeds that a row of this scale and text has of a metric, or of its
-        logarithm.
+        """The variance over seeds that one more row of this scale and text is expected to have of a
+        metric, or of its logarithm: a mean over the rows of this table and its neighbours, rows of
+        the same runs counted once. NaN with 0 degrees of freedom if no row has several runs.
         """
         if (metric, log) not in self._priors:
             distinct = {}
             for table in (self, *self.neighbours):
                 for sample in table.samples(metric, log=log).values():
                     distinct[sample.runs] = sample.values
-            self._priors[metric, log] = prior(map(variance_of, distinct.values()))
+            self._priors[metric, log] = prior_of(map(variance_of, distinct.values()))
         return self._priors[metric, log]
 
     @cached_property
@@ -199,16 +200,18 @@ class Frame:
 
 
 def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
-    """The tables of a study. Rows of which no run is finished have a line in rows, and no
-    numbers.
+    """The tables of a study. Rows of which no run is finished have a line in rows, and no numbers.
+
+    Args:
+        neighbours: the frames of the other reports of this scale and text.
     """
     rows, of_points = _rows(study)
     known = {run.name: run for run in study.runs}
     places = zip(study.points, of_points, strict=True)
-    having = {(row, point.seed, point.run) for point, row in places if point.run in known}
+    finished = {(row, point.seed, point.run) for point, row in places if point.run in known}
     order = {row: place for place, row in enumerate(rows["row"])}
     numbers, curves, layers = [], [], []
-    for row, seed, name in sorted(having, key=lambda place: (order[place[0]], *place[1:])):
+    for row, seed, name in sorted(finished, key=lambda place: (order[place[0]], *place[1:])):
         run = known[name]
         numbers += _numbers(run, _trunk(name, known), row, seed)
         curves += _curve(run, row, seed)
@@ -321,6 +324,9 @@ def _paper(experiment: Experiment, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def _numbers(run: ReportedRun, trunk: str, row: str, seed: int) -> Iterator[dict[str, Any]]:
+    """The lines of Frame.numbers of a run in a row. A task that was fine-tuned from random weights
+    has a line in the row + RANDOM, whose run is the name of those weights, one for a shape.
+    """
     place = {"run": run.name, "trunk": trunk, "row": row, "seed": seed}
     for metric, value in run.numbers.items():
         yield {**place, "metric": metric, "value": value, **_columns(run.scores.get(metric))}

@@ -27,7 +27,7 @@ class Variance:
     df: float = 0.0
 
 
-def prior(variances: Iterable[Variance]) -> Variance:
+def prior_of(variances: Iterable[Variance]) -> Variance:
     """What the variances of some rows say of that of one more row, which is scaled inverse
     chi-square around theirs.
 

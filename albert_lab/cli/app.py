@@ -25,7 +25,7 @@ EXIT_CODES = (
     "when you run it again."
 )
 # lines of options, and file names that are no valid text
-_TEXT_ONLY = re.compile("[\n\t\ud800-\udfff]")
+_ALLOWED_UNSEEN = re.compile("[\n\t\ud800-\udfff]")
 _MOST_DIGITS = 4  # of the columns and lines of a terminal
 OPTIONS = "--include FILE.py, --conf FOLDER, --version, -h"
 
@@ -74,7 +74,7 @@ def _root(version: Annotated[bool, flag("--version", "Print the version.")] = Fa
         raise typer.Exit
 
 
-def _with_own_options(words: list[str]) -> list[str]:
+def _take_own_options(words: list[str]) -> list[str]:
     """The words of a command without --include FILE.py and --conf FOLDER, which stand anywhere in
     it, after these files are executed and these folders have joined those of options.
     """
@@ -89,15 +89,21 @@ def _with_own_options(words: list[str]) -> list[str]:
 
 
 def run() -> None:
+    """Run the command in sys.argv: --include and --conf take effect here, Typer has the other
+    words.
+
+    Raises:
+        ConfigError: an argument has characters that cannot be seen.
+    """
     _settle_streams()
     words = sys.argv[1:]
     for word in words:
-        text = _TEXT_ONLY.sub(" ", word)
+        text = _ALLOWED_UNSEEN.sub(" ", word)
         if visible(text) != text:
             raise ConfigError(
                 f"{word}: an argument has characters that cannot be seen; rename what it names"
             )
-    app(_with_own_options(words) or ["--help"])
+    app(_take_own_options(words) or ["--help"])
 
 
 def _settle_streams() -> None:

@@ -17,7 +17,7 @@ def end(error: BaseException) -> NoReturn:
     After a signal, the exit code is that of the signal for any error, since the signal may have
     caused it.
     """
-    message = _message_of(error)
+    message = _message_instead(error)
     code = signals.exit_code()
     if code is not None:
         if not isinstance(error, SystemExit):
@@ -39,9 +39,10 @@ def end(error: BaseException) -> NoReturn:
     sys.exit(2 if message or isinstance(error, ConfigError) else 1)
 
 
-def _message_of(error: BaseException) -> str | None:
-    """What is wrong, for an error that is not ours but that a user can cause; None for any
-    other.
+def _message_instead(error: BaseException) -> str | None:
+    """What to print in place of an error's own text, if it is none of ours but a user can cause it.
+
+    None for any other: end() prints the text of ours and of the machine's, and raises the rest.
     """
     if isinstance(error, OSError):
         is_in_proc = str(error.filename).startswith("/proc/")  # ENOENT: nothing can be made there

@@ -213,8 +213,8 @@ class RunConfig(Section):
 
     @property
     def stage_starts(self) -> tuple[float, ...]:
-        """The share of the budget at which each stage of the length schedule begins, the last one
-        included.
+        """The share of the budget at which each stage begins [stages + 1]; the last stage, of full
+        length, is not listed in length_schedule.stages.
         """
         return tuple(
             itertools.accumulate(

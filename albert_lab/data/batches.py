@@ -71,13 +71,13 @@ class Batches:
     vocabulary: Tokenizer
     config: RunConfig  # at its stage
     first_step: int = 0
-    first_epoch: int = 0
+    first_epoch: int = 0  # of its stage of the length schedule: stages share no draws
 
     def __post_init__(self) -> None:
         self._planned: dict[int, Pairs] = {}  # the last epoch that was planned, by its number
         # Number of examples before each epoch planned so far and before the next one; statistics of
         # the first epoch.
-        self._starts = [0]
+        self._epoch_starts = [0]
         self._first_stats: dict[str, Any] | None = None
         self._lock = threading.Lock()
 
@@ -105,21 +105,23 @@ class Batches:
         """The first example of each epoch planned so far, for a checkpoint: a resumed run need not
         plan them again.
         """
-        starts = list(self._starts)  # the thread that makes batches may add to them
+        starts = list(self._epoch_starts)  # the thread that makes batches may add to them
         return {"of": self._identity(), "starts": starts, "stats": self._first_stats}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> bool:
-        """Restores the state; False, and nothing is restored, if it is of other text or other
-        pairs.
+        """Restores the epochs planned so far; False, and nothing is restored, if the state is of
+        other text, pairs, seed or stage.
         """
         if state["of"] != self._identity():
             return False
-        self._starts, self._first_stats = list(state["starts"]), state["stats"]
+        self._epoch_starts, self._first_stats = list(state["starts"]), state["stats"]
         return True
 
     def _identity(self) -> str:
-        """Hash of everything that the plans depend on; checkpoints keep it, so its form must not
-        change.
+        """Hash of what the pairs of an epoch depend on; a checkpoint's epochs are used again only
+        if it is the same.
+
+        Its form must not change, since checkpoints keep it: first_epoch is left out where it is 0.
         """
         config = self.config
         content = {
@@ -137,10 +139,10 @@ class Batches:
         with self._lock:  # stats() may plan in another thread
             while first < end:
                 # How many pairs an epoch has is known once it is planned.
-                while self._starts[-1] <= first:
-                    self._plan(len(self._starts) - 1)
-                epoch = bisect.bisect_right(self._starts, first) - 1
-                start = first - self._starts[epoch]
+                while self._epoch_starts[-1] <= first:
+                    self._plan(len(self._epoch_starts) - 1)
+                epoch = bisect.bisect_right(self._epoch_starts, first) - 1
+                start = first - self._epoch_starts[epoch]
                 parts.append(self._plan(epoch).take(slice(start, start + end - first)))
                 first += len(parts[-1])
         return Pairs.join(parts)
@@ -155,8 +157,8 @@ class Batches:
             self._planned[epoch] = pairs
             if epoch == 0:
                 self._first_stats = pairs.stats
-            if epoch == len(self._starts) - 1:
-                self._starts.append(self._starts[-1] + len(pairs))
+            if epoch == len(self._epoch_starts) - 1:
+                self._epoch_starts.append(self._epoch_starts[-1] + len(pairs))
         return self._planned[epoch]
 
 
@@ -233,27 +235,31 @@ class StagedBatches:
         return (*self._passed, self._data(steps))
 
     def state_dict(self) -> dict[str, Any]:
+        """For a checkpoint: the number of the current stage, its first step, the step from which
+        its data are counted (later than the first if the text changed), what was read before, and
+        the plans of its epochs.
+        """
         return {
             "number": self._number,
             "first_step": self._batches.first_step,
-            "counted_from": self._counted_from,
+            "counted_from": self._same_text_from,
             "passed": [asdict(stage) for stage in self._passed],
             "current": self._batches.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any], step: int) -> None:
-        """Restores the state before a step, of the same schedule; ignores plans of other text or
-        other pairs.
+        """Restores the state before a step, of the same schedule.
 
-        What the stage has read of another text is counted as that.
+        If it is of other text or other pairs, the stage goes on at the same number of example, in
+        epochs that are planned anew; its steps so far become a StageData of their own.
         """
         self._passed = [StageData(**stage) for stage in state["passed"]]
         self._enter(state["number"], state["first_step"])
-        self._counted_from = state["counted_from"]
+        self._same_text_from = state["counted_from"]
         is_restored = self._batches.load_state_dict(state["current"])
-        if not is_restored and state["current"]["stats"] and step > self._counted_from:
+        if not is_restored and state["current"]["stats"] and step > self._same_text_from:
             self._passed.append(self._data(step, state["current"]["stats"]))
-            self._counted_from = step
+            self._same_text_from = step
 
     def _enter_stage(self, step: int, share: float) -> Batches:
         """The batches at a step; if it is the first of a stage, notes the one before and enters
@@ -272,7 +278,7 @@ class StagedBatches:
     def _enter(self, number: int, first_step: int) -> None:
         self._number = number
         # What the stage read before this step, of another text, is counted already.
-        self._counted_from = first_step
+        self._same_text_from = first_step
         self._batches = Batches(
             self.shards,
             self.vocabulary,
@@ -286,8 +292,8 @@ class StagedBatches:
         return StageData(
             max_sequence_length=config.max_sequence_length,
             batch_size=config.batch_size,
-            first_step=self._counted_from,
-            steps=end - self._counted_from,
+            first_step=self._same_text_from,
+            steps=end - self._same_text_from,
             stats=stats or self._batches.stats(),
         )
 

@@ -66,10 +66,11 @@ class Chunks(Rows):
 
 
 def blocks_of(shards: Shards, most: int | None = None) -> list[tuple[int, int, int]]:
-    """The blocks of a split: number, first document and the one after the last; at most `most`,
-    spread over the text.
+    """The blocks of a split: number, first document and the one after the last; at most `most`
+    (None: all), spread over the text.
 
-    They are of about equal sizes, so that none is too small to exchange.
+    They are of about equal sizes, so that none is too small for its documents to exchange segments,
+    of which negative pairs of NSP are made.
     """
     num_sentences = int(shards.document_offsets[-1])
     num_blocks = -(-num_sentences // BLOCK_SENTENCES)

@@ -34,9 +34,11 @@ _segment: Callable[[str, str], list[str]] = sentencex.segment  # pyright: ignore
 
 
 def iterate(corpus: CorpusConfig, skipped: list[str]) -> Iterator[Document]:
-    """Source documents: each is held out or trained on as a whole; documents_of() splits them.
+    """Source documents, each a list of its blocks, which are the text between blank lines: a file,
+    a block, a line or a record, by corpus.source_documents. Each is held out or trained on as a
+    whole; documents_of() splits it.
 
-    They are neither cleaned nor split, but at blank lines where these may end a document. Files
+    They are not cleaned. Files
     come in the order of their names; repetitions are included. The largest source document bounds
     the memory.
 
@@ -113,7 +115,9 @@ def _blocks(file: Path) -> Iterator[Iterator[str]]:
 
 
 def _of_text(file: Path, by_file: bool, corpus: CorpusConfig) -> Iterator[Document]:
-    """A file, or the text up to each blank line."""
+    """The file as one document of all its blocks, or each block as a document; a block is the text
+    between blank lines. An empty file has no document.
+    """
     line_end = " " if corpus.lines == "wrapped" else "\n"
     blocks = map(line_end.join, _blocks(file))
     sources: Iterable[list[str]] = [list(blocks)] if by_file else ([block] for block in blocks)
@@ -147,7 +151,9 @@ def doubts(corpus: CorpusConfig) -> list[str]:
 
 
 def _are_hard_wrapped(lines: Sequence[str]) -> bool:
-    """Whether most lines have about the same length and do not end as sentences do."""
+    """Whether lines look cut at one width, of at most 120 characters: 40 % of them have about that
+    width and do not end as sentences do. False of fewer than 20 lines.
+    """
     if len(lines) < 20:
         return False
     width = sorted(map(len, lines))[int(0.95 * len(lines))]

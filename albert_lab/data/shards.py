@@ -123,7 +123,8 @@ class ShardWriter:
             file.write_bytes(b"" if part == "tokens" else np.zeros(1, OFFSET).tobytes())
 
     def append(self, tokens: np.ndarray, *lengths: np.ndarray) -> None:
-        """Adds documents; their lengths become offsets.
+        """Adds documents; their lengths become the offsets of their ends, after the 0 that the file
+        begins with.
 
         Args:
             tokens: Token ids, in the dtype of the shards [tokens].

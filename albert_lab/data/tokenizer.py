@@ -25,7 +25,7 @@ _OF_BERT = {"<pad>": "[PAD]", "<unk>": "[UNK]"}
 # From _is_start_piece_sp of the release: the ASCII punctuation that it lists (not all) and the
 # letters.
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
-_JOINING = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
+_LETTERS_AND_PUNCTUATION = _PUNCTUATION | frozenset("abcdefghijklmnopqrstuvwxyz")
 # What str.split() or the rules of SentencePiece (nmt_nfkc) take for a space and Unicode's normal
 # forms do not turn into one. In its form of these rules, transformers loses an accent after U+200C.
 _SPACES = (
@@ -164,11 +164,14 @@ class Tokenizer:
 
 
 def starts_word(token: str) -> bool:
-    """Whether a token of a SentencePiece model starts a word; see word_starts."""
+    """Whether a token of a SentencePiece model starts a word: by ▁, as a punctuation mark by
+    itself, or by any character but English letters and punctuation (a digit, é, 中). All others
+    continue the word of the token before them.
+    """
     return (
         token.startswith(("▁", "<"))
         or token in _PUNCTUATION
-        or not _JOINING.issuperset(token.lower())
+        or not _LETTERS_AND_PUNCTUATION.issuperset(token.lower())
     )
 
 
@@ -198,7 +201,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def __init__(self, model: bytes, origin: str, cleaning: Cleaning = Cleaning()) -> None:
         """Takes a serialized SentencePiece model, which origin names in errors; ConfigError if it
-        cannot be used.
+        is none, lacks a special token, or is no unigram model that a tokenizer.json can express.
         """
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
@@ -207,7 +210,7 @@ class SentencePieceTokenizer(Tokenizer):
             raise ConfigError(f"{origin} is not a SentencePiece model") from error
         self.model = model
         self.fingerprint = digest_of(model)
-        _plain(model, origin)
+        _parsed_unigram(model, origin)
         self._clean = cleaning
         self.vocab_size = self._processor.GetPieceSize()
         # A piece of the same name that is no control symbol could come from text.
@@ -245,7 +248,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [self._processor.IdToPiece(token) for token in range(self.vocab_size)]
 
 
-def _plain(model: bytes, origin: str) -> Any:
+def _parsed_unigram(model: bytes, origin: str) -> Any:
     """The content of a SentencePiece model; ConfigError unless it has the rules that _unigram()
     has.
     """
@@ -308,7 +311,7 @@ def as_json(model: bytes, cleaning: Cleaning) -> dict[str, Any]:
     In transformers, the name of a special token in a text is that token, unless
     split_special_tokens=True.
     """
-    tokenizer = _unigram(_plain(model, "the model"), cleaning)
+    tokenizer = _unigram(_parsed_unigram(model, "the model"), cleaning)
     tokenizer.pre_tokenizer = _specials_apart(tokenizer.pre_tokenizer)
     tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in _SPECIAL])
     ends = [(token, tokenizer.token_to_id(token)) for token in CONTROL_SYMBOLS[:2]]

@@ -93,6 +93,12 @@ def find_or_train(config: RunConfig, say: Say) -> Path:
 
 
 def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
+    """Trains on a uniform sample of the sentences of the distinct training documents, and writes
+    the model into file.
+
+    Raises:
+        ConfigError: the train split is empty, or the settings do not fit the text.
+    """
     corpus = config.corpus
     settings = config.tokenizer
     if settings.training_sentences is None or settings.character_coverage is None:
@@ -105,10 +111,10 @@ def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
         f"{settings.training_sentences:,} sentences"
     )
     counts = Counter[str]()
-    skipped: list[str] = []
+    skipped_records: list[str] = []
 
     def sentences() -> Iterator[str]:
-        for document in texts.distinct(texts.iterate(corpus, skipped), counts, set()):
+        for document in texts.distinct(texts.iterate(corpus, skipped_records), counts, set()):
             text = "\n".join(document)
             if texts.split_of(text, corpus.dev_share, corpus.split_seed) == "train":
                 yield from texts.raw_sentences(text, corpus)
@@ -116,19 +122,19 @@ def _train_on_corpus(config: RunConfig, file: Path, say: Say) -> None:
     sampled = sample(sentences(), settings.training_sentences)
     if not sampled:
         num_documents = counts["documents"] - counts[texts.DUPLICATES]
-        raise texts.empty_split("train", num_documents, corpus, skipped, counts)
+        raise texts.empty_split("train", num_documents, corpus, skipped_records, counts)
     train(_cleaned(sampled, cleaning_of(corpus)), settings, file)
 
 
 def _cleaned(sentences: list[str], clean: Cleaning) -> Iterator[str]:
-    """The cleaned sentences, from the last one on; they are taken out of the list, which may be
-    large.
+    """The cleaned sentences, from the last one on, cut where they are too long for the trainer;
+    they are taken out of the list, which may be large.
     """
     while sentences:
-        yield from short_lines(clean(sentences.pop()))
+        yield from cut_to_lines(clean(sentences.pop()))
 
 
-def short_lines(sentence: str) -> Iterator[str]:
+def cut_to_lines(sentence: str) -> Iterator[str]:
     """The sentence, cut at spaces (in a part without any, between characters) where it is too long
     for the trainer.
     """

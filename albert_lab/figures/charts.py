@@ -197,7 +197,9 @@ def _papers(analysis: Analysis, metric: str) -> list[float]:
 
 
 def _draw_floors(panel: Axes, analysis: Analysis, metric: str) -> None:
-    """A constant answer, dotted, and single segments, dashed, as means over the rows."""
+    """A constant answer, dotted, and single segments, dashed, as means over the rows; left out
+    where the panel's lines would become too flat to read (see draw_floor()).
+    """
     if not panel.lines:
         return
     table: Any = analysis.summary.loc[metric]

@@ -288,8 +288,12 @@ def write(
     It is a BERT if no layer is shared, E = H and there are no more than two pair labels, else an
     ALBERT.
 
+    Args:
+        missing: parts that the model lacks or has with random weights; they are not written.
+
     Raises:
         ConfigError: transformers cannot compute the model; names the part.
+        MissingDataError: transformers is not installed.
     """
     transformers = package("export")
     shape = model.encoder.shape

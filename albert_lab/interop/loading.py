@@ -61,11 +61,12 @@ def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
     """The model of a folder in evaluation mode, and its tokenizer.
 
     The folder is a run (also by its name), an export of `albert-lab export`, or an ALBERT or BERT
-    in the Hugging Face layout. A missing part gets random weights, and a warning names it. The
-    model computes hidden states by `model.encoder(input_ids, token_type_ids, attention_mask,
-    output_hidden_states=True)`: `last_hidden_state` [batch, sequence, hidden] and `hidden_states`,
-    the input of the first layer and then the output of each. `model.pooler` and `model.mlm_head`
-    are its heads, and `model.pair_head` is None if it has none.
+    in the Hugging Face layout. A missing pooler or MLM head, and a pair head that nobody trained,
+    has random weights, and a warning names it. The model computes hidden states by
+    `model.encoder(input_ids, token_type_ids, attention_mask, output_hidden_states=True)`:
+    `last_hidden_state` [batch, sequence, hidden] and `hidden_states`, the input of the first layer
+    and then the output of each. `model.pooler` and `model.mlm_head` are its heads, and
+    `model.pair_head` is None if it has none.
 
     Raises:
         ConfigError: the folder does not exist or cannot be used; names the file.
@@ -73,7 +74,7 @@ def load(folder: str | Path) -> tuple[PretrainingModel, Tokenizer]:
             folders.
     """
     opened = open_folder(str(folder))
-    random = [part for part in opened.missing if part != "pair_head"]
+    random = [part for part in opened.missing if getattr(opened.model, part) is not None]
     if random:
         warnings.warn(
             f"{folder} has no {' and no '.join(random)}: random weights are used instead",
@@ -86,7 +87,7 @@ def open_folder(text: str) -> Opened:
     """The model of a run by its name, or of a folder.
 
     Raises:
-        ConfigError, MissingDataError: see load.
+        ConfigError, MissingDataError: see load().
     """
     path = runs.find(text)
     return open_run(path) if (path / runs.RUN_FILE).is_file() else open_transformers(path)
@@ -176,7 +177,7 @@ def find_tokenizer_file(folder: Path) -> Path:
     is alone.
 
     Raises:
-        MissingDataError: neither exists. ConfigError: both do, and one of them cannot be read.
+        MissingDataError: neither exists. ConfigError: one that exists cannot be read.
     """
     found = [file for file in (folder / MODEL_FILE, folder / TOKENIZER) if file.is_file()]
     if not found:
@@ -185,7 +186,7 @@ def find_tokenizer_file(folder: Path) -> Path:
             "BertTokenizerFast.from_pretrained(DIR).save_pretrained(DIR) makes one of a vocab.txt"
         )
     # Tokens that were added to a SentencePiece model, and have rows in the embeddings, are only in
-    # the other file. Of equal sizes, max() takes the first.
+    # the other file. Of equal sizes, max() takes the first. None, of no file, does not occur.
     return max(found, key=lambda file: vocabulary_size(str(file)) or 0)
 
 

@@ -32,8 +32,8 @@ def read(folder: Path) -> Tensors:
 
     Raises:
         MissingDataError: there is no such folder.
-        ConfigError: no weights in it, a damaged file, or what is no dense tensor; no code of a file
-            is executed.
+        ConfigError: no weights in it, a damaged file, or what is no dense tensor of finite numbers;
+            no code of a file is executed.
     """
     tensors: Tensors = {}
     for file in _files(folder):

@@ -59,7 +59,9 @@ class Products:
 
     @classmethod
     def of_standard(cls, shape: EncoderShape, num_labels: int) -> "Products":
-        """Those of an encoder with the blocks of ALBERT and BERT, without building it."""
+        """FLOPs of one position by part, of an encoder with the blocks of ALBERT and BERT, without
+        building it; those of attention scores, which depend on the length, are not in it.
+        """
         hidden, embedding = shape.hidden_size, shape.embedding_size
         attention, ffn = 4 * hidden**2, 2 * hidden * shape.intermediate_size
         return cls(

@@ -27,8 +27,8 @@ OF_PAPER = (
 
 
 def first(analysis: Analysis) -> list[str]:
-    """What changes the reading: what needs no model, how much was trained, and what differs from
-    the paper.
+    """What changes the reading: converted weights, what a constant answer and single segments
+    score, how much was trained, and what differs from the paper; empty without records.
     """
     records = analysis.records
     lines = [_conversions(analysis), _floors(analysis)] if records else []

@@ -27,8 +27,9 @@ def value(number: float, unit: str) -> str:
 
 
 def cell(analysis: Analysis, metric: str, row: str, *, spread: bool = True) -> str:
-    """A cell of a table: the mean over seeds, its standard deviation, and the paper's number in
-    brackets.
+    """A cell of a table: the mean over seeds, its standard deviation, `*` if a linear probe
+    answered for a head that the model lacks, and the paper's number in brackets; a dash without
+    runs.
     """
     table = analysis.summary
     printed = analysis.frame.cells.get(PAPER + metric, {}).get(row)

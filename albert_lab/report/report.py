@@ -33,7 +33,7 @@ def write(folder: Path, analysis: Analysis) -> Path:
     with TemporaryDirectory() as made:
         studies.write(Path(made), analysis.study)
         files = [*_write(Path(made), analysis), *studies.records(Path(made))]
-        former = _shown(folder)
+        former = _picture_shown(folder)
         with suppress(ConfigError):  # there is none, or a damaged one, whose files are not known
             former += studies.records(folder)
         _install(Path(made), folder, files, former)
@@ -59,7 +59,7 @@ def rebuild(folder: Path) -> Path:
     """
     analysis = read(folder)
     with TemporaryDirectory() as made:
-        _install(Path(made), folder, _write(Path(made), analysis), _shown(folder))
+        _install(Path(made), folder, _write(Path(made), analysis), _picture_shown(folder))
     return folder / REPORT
 
 
@@ -75,7 +75,7 @@ def _write(folder: Path, analysis: Analysis) -> list[Path]:
     return [folder / name for name in (*contents, picture) if name]
 
 
-def _shown(folder: Path) -> list[Path]:
+def _picture_shown(folder: Path) -> list[Path]:
     """The picture that the text in a folder shows; empty without one."""
     text = folder / REPORT
     names = _PICTURE.findall(text.read_text(errors="replace")) if text.is_file() else []

@@ -13,7 +13,9 @@ if TYPE_CHECKING:  # plans of finished runs need none of them
 
 
 class Data(NamedTuple):
-    """The open data of a run; fitted_on is train without added text."""
+    """The open data of a run; fitted_on is train without added text: linear probes and floors of
+    single segments are fitted on it, so that the rows of a table share them.
+    """
 
     train: "Shards"
     dev: "Shards"

@@ -315,6 +315,10 @@ class Ordered(BaseClaim):
         check_distinct([tuple(sorted(row.items())) for row in self.order])
 
     def comparisons(self, grid: Grid) -> list[Comparison]:
+        """The peak against each other row, or each row against the next lower one: all must be
+        above 0. With a direction and three rows or more, the slope must be, and a step can only
+        contradict.
+        """
         rows = self.rows(grid)
         if self.axis and self.peak:
             best = self.where | {self.axis: self.peak}

@@ -163,7 +163,7 @@ def choose(experiment: Experiment, overrides: Sequence[str]) -> Grid:
 
 def fixed_settings(experiment: Experiment, overrides: Sequence[str]) -> dict[str, Value]:
     """What all rows of a command have: what the experiment fixes, and the single values of the
-    command.
+    command, but for keys of the experiment's grid, where a value chooses a row.
     """
     single = {
         key: next(iter(values.values()))
@@ -274,7 +274,9 @@ def _composed(grid: Grid, labels: Mapping[str, str], seed: Value) -> RunConfig:
 
 
 def _in_role(value: Value, scale: ScaleConfig) -> Value:
-    """The value of a setting: that of the scale, if it names one of the paper by its role."""
+    """The value of a setting; ${scale.roles.KEY.VALUE}, a value of the paper, is replaced by that
+    of this scale.
+    """
     role = _ROLE.fullmatch(value) if isinstance(value, str) else None
     if role is None:
         return value
@@ -287,21 +289,24 @@ def _in_role(value: Value, scale: ScaleConfig) -> Value:
     return settings_of([f"{key}={roles[paper]}"])[key]
 
 
-def _link(grid: Grid, labels: Mapping[str, str], row: str) -> Link | None:
-    """The link to the parent of a row, if it has one; ConfigError if it needs one that the table
-    does not name.
+def _link(grid: Grid, labels: Mapping[str, str], title: str) -> Link | None:
+    """The first link whose labels a row has; None if it has no parent, as a trunk.
+
+    Raises:
+        ConfigError: the row differs from a link only in values that are new in the command, so that
+            its parent is not in the table.
     """
     if not labels.keys() <= grid.asked.keys():
         return None  # a trunk: a key of it is no axis
-    unknown = None
+    axis_of_new = None
     for link in grid.links:
         differing = [axis for axis, label in link.row.items() if labels[axis] != label]
         if not differing:
             return link
-        is_new = all(labels[axis] not in grid.table[axis] for axis in differing)
-        if is_new and len(differing) < len(link.row):
-            unknown = differing[0]
-    if unknown:
-        known = ", ".join(grid.table[unknown])
-        raise ConfigError(f"{row}: no run is named that it starts from: give one of {known}")
+        are_new = all(labels[axis] not in grid.table[axis] for axis in differing)
+        if are_new and len(differing) < len(link.row):
+            axis_of_new = differing[0]
+    if axis_of_new:
+        known = ", ".join(grid.table[axis_of_new])
+        raise ConfigError(f"{title}: no run is named that it starts from: give one of {known}")
     return None

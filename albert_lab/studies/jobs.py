@@ -44,14 +44,14 @@ class Job(NamedTuple):
 
 def jobs_of(points: Sequence[Point]) -> list[Job]:
     """The jobs that train runs and then fine-tune them."""
-    trained = {point.run.folder for point in points}
+    to_train = {point.run.folder for point in points}
     jobs = []
     for point in points:
         parent = point.parent and point.parent.run.folder
         processes = point.config.machine.processes if point.lacks_pretraining else 1
         command = _command(point, processes)
         jobs.append(
-            Job(point.run.folder, command, parent if parent in trained else None, processes)
+            Job(point.run.folder, command, parent if parent in to_train else None, processes)
         )
     return jobs
 

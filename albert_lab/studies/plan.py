@@ -250,6 +250,7 @@ def plan_all(
     plans = []
     for experiment in experiments:
         has_task = bool(known.keys() & {*experiment.columns})
+        # A table of tasks alone is one that has seeds of fine-tuning (glue, squad-race).
         if tasks is None and experiment.finetuning_seeds and not has_task:
             to_stderr(f"{experiment.name}: left out, for none of its tasks has its files")
         else:

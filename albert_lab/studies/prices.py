@@ -74,14 +74,14 @@ def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
             seconds += training / _ASSUMED_SPEED
         else:
             todo += training
-            flops += training * _width(point.config)
+            flops += training * _flops_per_work(point.config)
     tuned: set[tuple[str, str, int]] = set()
     for point in to_train:
         for key, done in tunings(point).items():
             if key not in tuned:  # that of random weights is one for several runs
                 tuned.add(key)
                 todo += TUNING_PACE[device] * done
-                flops += done * _width(point.config)
+                flops += done * _flops_per_work(point.config)
     speed_of = None
     speeds = _speeds().get(device)
     if to_train and speeds:
@@ -180,8 +180,10 @@ def _evaluations(config: RunConfig) -> float:
 
 
 def tunings(item: Point) -> dict[tuple[str, str, int], float]:
-    """The work of each missing fine-tuning at the full length of its examples, by start, task and
-    seed; it takes TUNING_PACE times as long as work of training.
+    """The work of each fine-tuning without a record, by the names of its start and task and its
+    seed.
+
+    All examples count at the full length. Callers multiply it by TUNING_PACE to get the time.
     """
     found = {}
     for start, task, seed in item.missing:
@@ -194,23 +196,23 @@ def tunings(item: Point) -> dict[tuple[str, str, int], float]:
 
 
 def _training(config: RunConfig) -> float:
-    """Work of pre-training on a token."""
+    """Work of pre-training per token, at the full length: a forward and a backward pass."""
     length = config.max_sequence_length
     shape, num_labels = EncoderShape.from_config(config), len(config.inter_sentence.labels)
     masked = config.masking.most_predictions(length)
     products = Products.of_standard(shape, num_labels)
-    return products.training_flops(shape, length, masked) / _width(config)
+    return products.training_flops(shape, length, masked) / _flops_per_work(config)
 
 
 def _forward(config: RunConfig) -> float:
-    """Work of a forward pass of the encoder on a token."""
+    """Work of a forward pass of the encoder and its pooler, per token."""
     shape = EncoderShape.from_config(config)
     products = Products.of_standard(shape, 0)
-    return products.inference_flops(shape, config.max_sequence_length) / _width(config)
+    return products.inference_flops(shape, config.max_sequence_length) / _flops_per_work(config)
 
 
-def _width(config: RunConfig) -> int:
-    """FLOPs over work, which takes as long at any width: less where products are too small to be
-    fast.
+def _flops_per_work(config: RunConfig) -> int:
+    """FLOPs in one unit of work: H, at most _WIDEST. A unit takes about the same time at any H,
+    since small products are slow.
     """
     return min(config.model.hidden_size, _WIDEST)

@@ -143,17 +143,20 @@ def _submit_arrays(arrays: Sequence[Script], numbers: dict[Path, str], options: 
         to_stderr(f"job {earlier}: {len(array.jobs)} runs ({array.file})")
 
 
-def _sbatch(script: Script, after: Sequence[str]) -> str:
-    """The number of the job that sbatch makes of a script; ConfigError if it refuses."""
-    # sbatch passes it on; in the shell of a job, that one's own variables would reach the new job.
+def _sbatch(script: Script, dependencies: Sequence[str]) -> str:
+    """The number of the job that sbatch makes of a script, which waits for the dependencies, such
+    as `afterany:123`; ConfigError if sbatch refuses.
+    """
+    # sbatch passes its environment on: where this command itself runs in a job, the variables of
+    # that job must not reach the new one.
     environment = {
         key: value
         for key, value in os.environ.items()
         if not key.startswith("SLURM_") or key == "SLURM_CONF"
     }
     command = ["sbatch", "--parsable"]
-    if after:
-        command.append(f"--dependency={','.join(after)}")
+    if dependencies:
+        command.append(f"--dependency={','.join(dependencies)}")
     command.append(str(script.file))
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=ALLOCATOR | environment

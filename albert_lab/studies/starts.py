@@ -97,8 +97,8 @@ def check_start(run: runs.Run, parent: runs.Run, keep: Keep) -> None:
 
 
 def sizes_of(encoder: RunConfig) -> dict[str, Value]:
-    """The sizes of an encoder as settings: so that what refers to one of them is in proportion to
-    the encoder.
+    """The sizes of an encoder as settings model.KEY. Settings that are given in terms of them, such
+    as ${model.num_layers}, are then in proportion to the encoder and not to the scale's model.
     """
     return {
         f"model.{key}": size for key, size in encoder.model.model_dump(exclude={"name"}).items()

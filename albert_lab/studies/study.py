@@ -212,8 +212,9 @@ def read_points(folder: Path) -> StudyFile:
 
 
 def places_of_runs(reports: Path) -> dict[str, tuple[str, str]]:
-    """The report of each run, and its row and seed there, by its name: of the reports of tables
-    below a folder, but of damaged ones.
+    """The report of each run, and its row and seed there, by the run's name.
+
+    Damaged reports below the folder are left out, and so are those without axes, as of `pretrain`.
     """
     places = {}
     for file in reports.glob(f"*/*/{STUDY}"):

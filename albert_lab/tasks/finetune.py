@@ -139,8 +139,8 @@ def build_optimizer(model: nn.Module, name: str, learning_rate: float) -> Optimi
         name: adamw, or adam-release, which has no bias correction of the moments: its first steps
             are up to 6.6 times as long.
     """
-    adapted, excluded = split_parameters(model)
-    groups = [{"params": adapted}, {"params": excluded, "weight_decay": 0.0}]
+    decayed, undecayed = split_parameters(model)
+    groups = [{"params": decayed}, {"params": undecayed, "weight_decay": 0.0}]
     released: dict[str, Any] = {"betas": BETAS, "eps": EPS, "weight_decay": WEIGHT_DECAY}
     if name == "adam-release":
         return Lamb(groups, lr=learning_rate, trust_ratio=False, **released)

@@ -197,6 +197,11 @@ class GlueFormat(TableFormat):
         return collect(read_rows(file, wanted, self.columns), self._make)
 
     def _make(self, number: int, cells: dict[str, Any]) -> TextExample:
+        """The example of a row; its label is a name of labels, or a number without them.
+
+        Raises:
+            ValueError: the row cannot be used; collect() leaves it out and names this reason.
+        """
         text_a = _text(cells, self.text_a)
         text_b = _text(cells, self.text_b) if self.text_b else None
         label: str | float = _text(cells, self.label)
@@ -235,6 +240,11 @@ class ChoicesFormat(TableFormat):
         return self.options.removesuffix(".text") if isinstance(self.options, str) else None
 
     def _make(self, number: int, cells: dict[str, Any]) -> ChoiceExample:
+        """The question of a row; empty options at its end are left out.
+
+        Raises:
+            ValueError: the row cannot be used; collect() leaves it out and names this reason.
+        """
         passage = _text(cells, self.passage) if self.passage else ""
         question = _text(cells, self.question) if self.question else ""
         labels: Sequence[str] = LETTERS

@@ -68,7 +68,7 @@ class Evaluator:
         is_stopped: called before every forward pass; if true, StoppedError ends the evaluation.
         pairs: the held-out pairs of each measure; pair measures of which the text has none are left
             out.
-        probes: pairs of training documents, by measure, on which its linear probe is fitted.
+        probe_pairs: pairs of training documents, by measure, on which its linear probe is fitted.
         kinds: the kinds of pair that the model's head separates, in the order of its logits; empty
             without a head.
     """
@@ -92,7 +92,7 @@ class Evaluator:
             for measure in catalog.of_kind(PairMeasure)
             if measure.probe and measure.name in self.pairs
         ]
-        self.probes = self._made(self.train, probed, config.evaluation.num_probe_pairs)
+        self.probe_pairs = self._made(self.train, probed, config.evaluation.num_probe_pairs)
         self._masked_once: dict[str, Batch] = {}
 
     def _made(
@@ -118,7 +118,7 @@ class Evaluator:
 
     def probe(self, measure: PairMeasure) -> Batch:
         """The training examples of the linear probe of a measure."""
-        return self._masked(self.train, self.probes[measure.name])
+        return self._masked(self.train, self.probe_pairs[measure.name])
 
     def _masked(self, shards: Shards, pairs: Pairs) -> Batch:
         """Pairs, held out or of a probe's training, with the same masks at every evaluation."""
@@ -130,7 +130,7 @@ class Evaluator:
 
     def along_the_way(self, model: PretrainingModel, num_pairs: int) -> dict[str, Score]:
         """The scores for learning curves, on the first num_pairs pairs: those of the model's own
-        heads.
+        heads, without probes, so that a model without a pair head has none of pairs.
 
         Raises:
             DivergedError: a loss that is not a finite number.
@@ -154,12 +154,12 @@ class Evaluator:
             self.kinds = []
         measures = [measure for measure in catalog.measures() if type(measure) not in unscored]
         model.eval()
-        probes = {
+        fitted = {
             measure.name: self._fit_probe(model, measure)
             for measure in measures
-            if isinstance(measure, PairMeasure) and measure.name in self.probes
+            if isinstance(measure, PairMeasure) and measure.name in self.probe_pairs
         }
-        return self._evaluate(model, measures, probes)
+        return self._evaluate(model, measures, fitted)
 
     def tokens_per_second(self, model: PretrainingModel, seconds: float) -> float:
         """Tokens (without padding) per second of forward passes of encoder and heads, measured for
@@ -183,11 +183,13 @@ class Evaluator:
         self,
         model: PretrainingModel,
         measures: Sequence[Measure],
-        probes: "Mapping[str, Pipeline]",
+        fitted: "Mapping[str, Pipeline]",
         num_pairs: int | None = None,
     ) -> Evaluation:
-        """The scores of a model in some measures, on the first num_pairs pairs of each, or on
-        all.
+        """The scores of a model in some measures, on the first num_pairs pairs of each, or on all.
+
+        A measure has no score if the text has no pairs of it, or if it has neither a head nor a
+        fitted probe.
         """
         result = Evaluation()
         for measure in measures:  # differences come after what they are of
@@ -200,20 +202,26 @@ class Evaluator:
                 case TokenMeasure():
                     self._take_tokens(result, model, measure, self.batch(measure, num_pairs))
                 case PairMeasure() if name in self.pairs:
-                    probe = probes.get(measure.fitted_as or name)
+                    probe = fitted.get(measure.fitted_as or name)
                     if probe or self.kinds:
                         self._take_pairs(
                             result, model, measure, self.batch(measure, num_pairs), probe
                         )
                 case Difference() if {measure.of, measure.minus} <= result.right.keys():
                     self._take_difference(result, measure)
-                case Baseline() if measure.pairs_of in self.probes:
+                case Baseline() if measure.pairs_of in self.probe_pairs:
                     self._take_baseline(result, model, measure)
         return result
 
     def _take_tokens(
         self, result: Evaluation, model: PretrainingModel, measure: TokenMeasure, batch: Batch
     ) -> None:
+        """Adds the accuracy in percent and the loss in nats per token of the MLM head on the masked
+        tokens of a measure, and their sums by document.
+
+        Raises:
+            DivergedError: the loss is not a finite number.
+        """
         correct, losses = [], []
         for part, output in self._outputs(model, batch, mlm=True):
             labels = tensor_on(part.masked_labels, self.device)
@@ -226,7 +234,11 @@ class Evaluator:
         n = len(right)
         most_frequent = 100 * float(np.bincount(batch.masked_labels).max()) / n
         result.scores[measure.name] = share(
-            int(right.sum()), n, floor=most_frequent, by=HEAD, loss=_finite(float(loss.sum()) / n)
+            int(right.sum()),
+            n,
+            floor=most_frequent,
+            by=HEAD,
+            loss=_finite_or_raise(float(loss.sum()) / n),
         )
         source = self._sources(measure.name)[batch.masked_positions // batch.input_ids.shape[1]]
         result.documents[measure.name] = by_document(source, right)
@@ -240,12 +252,14 @@ class Evaluator:
         batch: Batch,
         probe: "Pipeline | None",
     ) -> None:
-        """Scores the answers of the head, or else of a probe, and those of a probe apart."""
+        """Adds the scores of the head's answers, of a probe's if there is no head, and of a probe
+        apart. A head that was trained on other kinds of pairs answers, too: see margin().
+        """
         log_odds, pooled = self._read(model, batch, measure.negative)
         by_head = None if log_odds is None else (log_odds, HEAD)
         by_probe = None if probe is None else (probe.decision_function(pooled), LINEAR_PROBE)
-        # Changed pairs belong to the documents of those that they were made of, if they are as
-        # many.
+        # Changed pairs belong to the documents of the pairs that they were made of, if there are as
+        # many of both; else they have no sums by document.
         made_of = measure.fitted_as if measure.changed and measure.fitted_as in self.pairs else None
         source = self._sources(made_of or measure.name)
         for name, answers in ((measure.name, by_head or by_probe), (measure.probe, by_probe)):
@@ -257,13 +271,17 @@ class Evaluator:
                     result.scores[name] = result.scores[name].model_copy(update=update)
 
     def _take_difference(self, result: Evaluation, measure: Difference) -> None:
-        """The difference of two measures; its floor is that of the floors' answers."""
+        """Adds the score of measure.of minus measure.minus over the same pairs, in points, and
+        their sums by document where both have them.
+
+        A constant answer has a difference of 0 (floor); segments_floor is that of single segments.
+        """
         minuend = result.right[measure.of]
         value, low, high = paired(minuend, result.right[measure.minus])
-        segments = None
+        segments_floor = None
         if {measure.of, measure.minus} <= self.floors.keys():
-            floors = np.mean(self.floors[measure.of]) - np.mean(self.floors[measure.minus])
-            segments = 100 * float(floors)
+            difference = np.mean(self.floors[measure.of]) - np.mean(self.floors[measure.minus])
+            segments_floor = 100 * float(difference)
         result.scores[measure.name] = Score(
             value=value,
             n=len(minuend),
@@ -271,7 +289,7 @@ class Evaluator:
             high=high,
             floor=0,
             by=result.scores[measure.of].by,
-            segments_floor=segments,
+            segments_floor=segments_floor,
         )
         if {measure.of, measure.minus} <= result.documents.keys():
             subtrahend = result.documents[measure.minus]
@@ -290,7 +308,7 @@ class Evaluator:
             log_odds = self._fit_probe(random, compared).decision_function(pooled)
         else:
             log_odds = word_overlap.log_odds(
-                self.train, self.probes[compared.name], self.dev, held_out
+                self.train, self.probe_pairs[compared.name], self.dev, held_out
             )
         source = self._sources(compared.name)
         _add_pairs(result, measure.name, log_odds, measure.by, held_out.label, source)
@@ -355,7 +373,7 @@ def margin(logits: Tensor, kinds: Sequence[str], negative: str) -> Tensor:
     return chosen - logits[:, kinds.index(CONSECUTIVE)]
 
 
-def _finite(loss: float) -> float:
+def _finite_or_raise(loss: float) -> float:
     if not math.isfinite(loss):
         raise DivergedError(
             f"the loss is {loss} on held-out documents; a lower learning rate may help"
@@ -377,7 +395,7 @@ def _add_pairs(
     right = (log_odds > 0) == labels
     positive = float(np.mean(labels))
     signed = np.where(labels == 1, log_odds, -log_odds).astype(np.float64)
-    loss = _finite(float(np.mean(np.logaddexp(0, -signed))))
+    loss = _finite_or_raise(float(np.mean(np.logaddexp(0, -signed))))
     constant = 100 * max(positive, 1 - positive)
     result.scores[name] = share(int(right.sum()), len(right), floor=constant, by=by, loss=loss)
     result.right[name] = right

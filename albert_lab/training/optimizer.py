@@ -204,8 +204,8 @@ def _options(config: OptimizerConfig, learning_rate: float) -> dict[str, Any]:
 
 
 def _lamb(groups: Sequence[Group], config: OptimizerConfig, learning_rate: float) -> Optimizer:
-    *adapted, excluded = groups
-    return Lamb([*adapted, excluded | {"trust_ratio": False}], **_options(config, learning_rate))
+    *decayed, undecayed = groups
+    return Lamb([*decayed, undecayed | {"trust_ratio": False}], **_options(config, learning_rate))
 
 
 def _adamw(groups: Sequence[Group], config: OptimizerConfig, learning_rate: float) -> Optimizer:
@@ -226,17 +226,17 @@ def build_optimizer(model: nn.Module, config: OptimizerConfig, learning_rate: fl
     """The optimizer of a configuration over a model's trainable parameters; set_learning_rate()
     changes its rate, and needs its groups as they are given.
     """
-    adapted, excluded = split_parameters(model)
+    decayed, undecayed = split_parameters(model)
     blocks = [module for module in model.modules() if isinstance(module, Block)]
     # Own blocks can have parameters of other shapes.
     in_blocks = {id(p) for block in blocks for p in block.parameters() if p.ndim == 2}
     groups = (
-        {"params": [p for p in adapted if id(p) in in_blocks], "ratio": config.muon_ratio or 1.0},
+        {"params": [p for p in decayed if id(p) in in_blocks], "ratio": config.muon_ratio or 1.0},
         {
-            "params": [p for p in adapted if id(p) not in in_blocks],
+            "params": [p for p in decayed if id(p) not in in_blocks],
             "ratio": config.embedding_ratio or 1.0,
         },
-        {"params": excluded, "ratio": 1.0, "weight_decay": 0.0},
+        {"params": undecayed, "ratio": 1.0, "weight_decay": 0.0},
     )
     optimizer = OPTIMIZERS[config.name](groups, config, learning_rate)
     set_learning_rate(optimizer, learning_rate)
@@ -282,10 +282,10 @@ def split_parameters(model: nn.Module) -> tuple[list[Parameter], list[Parameter]
     """
     norms = [module for module in model.modules() if isinstance(module, _NORMS)]
     in_norms = {id(parameter) for norm in norms for parameter in norm.parameters()}
-    adapted: list[Parameter] = []
-    excluded: list[Parameter] = []
+    decayed: list[Parameter] = []
+    undecayed: list[Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             is_excluded = name.endswith("bias") or id(parameter) in in_norms
-            (excluded if is_excluded else adapted).append(parameter)
-    return adapted, excluded
+            (undecayed if is_excluded else decayed).append(parameter)
+    return decayed, undecayed

@@ -20,8 +20,8 @@ _TIMEOUT = timedelta(days=7)
 
 
 class Decision(NamedTuple):
-    """The common decision of all processes: whether any was asked to stop, and the time of the
-    leader's clock.
+    """The common decision of all processes: whether any was asked to stop, whether the leader's
+    checkpoint is due, and the seconds of the leader's clock.
     """
 
     is_stopped: bool

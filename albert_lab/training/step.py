@@ -75,11 +75,11 @@ class Step:
         share = self.config.batch_size // self.processes.total
         return min(self.config.machine.micro_batch_size or share, share)
 
-    def take(self, batch: Batch, number: int = 0) -> Sums:
+    def take(self, batch: Batch, step_number: int = 0) -> Sums:
         """Update the weights by one batch, in micro-batches; returns its losses and gradient norm.
 
         Each process computes its share of the micro-batches, and returns the results of the whole
-        batch.
+        batch. step_number seeds dropout.
 
         Raises:
             LostProcessError: another process ended.
@@ -91,7 +91,7 @@ class Step:
         for index, part in parts[self.processes.number :: self.processes.total]:
             # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no
             # generator state, and any process can compute a micro-batch.
-            entropy = np.random.SeedSequence([self.config.seed, number, index])
+            entropy = np.random.SeedSequence([self.config.seed, step_number, index])
             torch.manual_seed(int(entropy.generate_state(1)[0]))
             inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
             own = self.backward(inputs, labels, max(1, len(batch.masked_labels)), len(batch))
@@ -180,8 +180,8 @@ class GraphedStep:
         for group in step.optimizer.param_groups:
             group["lr"] = torch.full((), float(group["lr"]), device=self._device)
 
-    def take(self, batch: Batch, number: int = 0) -> Sums:
-        """See Step.take()."""
+    def take(self, batch: Batch, step_number: int = 0) -> Sums:
+        """See Step.take(); a recorded step needs no step_number, since it has no dropout."""
         if batch.input_ids.shape != self._shape:
             self._shape, self._num_warm, self._replay = batch.input_ids.shape, 0, None
         if self._num_warm < WARM_UP:
@@ -189,11 +189,11 @@ class GraphedStep:
             synchronize(self._device)
             # that of the recording, as torch asks for the steps before it
             with torch.cuda.stream(self._stream):
-                sums = self._step.take(batch, number)
+                sums = self._step.take(batch, step_number)
             synchronize(self._device)
             return sums
         if self._replay is None and self._stream and not has_room(self._device):
-            return self._step.take(batch, number)
+            return self._step.take(batch, step_number)
         # The number of masked tokens differs from step to step; that of predictions must not.
         fixed = batch.with_masked(
             len(batch) * self._step.config.masking.most_predictions(batch.input_ids.shape[1])

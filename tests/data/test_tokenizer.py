@@ -22,9 +22,9 @@ from albert_lab.data.files import known_digests
 from albert_lab.data.tokenizer import Cleaning
 from albert_lab.data.tokenizer import load as load_model
 from albert_lab.data.vocabulary import (
+    cut_to_lines,
     find_or_train,
     sample,
-    short_lines,
     tokenizer_fingerprint,
     train,
 )
@@ -213,7 +213,7 @@ def test_the_fingerprint_follows_text_and_settings_and_needs_no_training(run, tm
 @pytest.mark.parametrize("unit", ["so many words ", "ภาษาไทย", "字"])
 def test_a_line_that_is_too_long_for_the_trainer_is_cut_and_nothing_is_lost(unit):
     text = (unit * (20_000 // len(unit))).strip()
-    lines = list(short_lines(text))
+    lines = list(cut_to_lines(text))
     assert max(len(line.encode()) for line in lines) <= 4192
     assert "".join("".join(lines).split()) == "".join(text.split())
     assert not any(line.endswith("man") for line in lines), "words stay whole"

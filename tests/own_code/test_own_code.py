@@ -62,7 +62,7 @@ def test_an_error_that_own_code_or_a_wrong_value_may_have_caused_names_the_inclu
 ):
     assert own_code.suspected(TypeError()) is None
     own("x = 1\n")
-    for error in (TypeError(), RuntimeError()):
+    for error in (TypeError(), RuntimeError(), NotImplementedError(), RecursionError()):
         assert "own.py" in str(own_code.suspected(error))
     for error in (ConfigError(), OSError(), OutOfMemoryError(), KeyboardInterrupt()):
         assert own_code.suspected(error) is None
