@@ -91,12 +91,6 @@ def _place(line: Sentence) -> tuple[bool, int]:
     return line.where.startswith("Figure"), int(numbers[0])
 
 
-def of_report(folder: Path, analysis: Analysis) -> list[Sentence]:
-    """A line for each claim of one report."""
-    experiment = analysis.experiment
-    return [_sentence(claim, experiment, {folder: analysis}) for claim in experiment.claims]
-
-
 def of_encoders(found: Mapping[Path, Analysis]) -> list[Sentence]:
     """A line for each claim of the reports that start from a trained encoder.
 
@@ -105,7 +99,10 @@ def of_encoders(found: Mapping[Path, Analysis]) -> list[Sentence]:
     lines = []
     for folder, analysis in found.items():
         if analysis.study.is_of_encoder:
-            lines += of_report(folder, analysis)
+            experiment = analysis.experiment
+            lines += [
+                _sentence(claim, experiment, {folder: analysis}) for claim in experiment.claims
+            ]
     return lines
 
 

@@ -6,12 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.findings import ALPHA
-from albert_lab.analysis.sentences import Sentence, of_report
+from albert_lab.analysis.sentences import Sentence
 from albert_lab.analysis.verdict import Effect, Form, Outcome, Reason, Tells, Verdict
 from albert_lab.analysis.verdicts import baselines_of, is_of_one_set
 from albert_lab.messages import counted
@@ -259,24 +258,27 @@ def _decided(analysis: Analysis) -> dict[str, Verdict]:
 
 def claims_counted(analysis: Analysis) -> str:
     """How many of a study's claims hold, by each kind of evidence; empty without claims."""
-    lines = of_report(Path(), analysis)
+    said = [said for _, said in claims_of(analysis)]
     whose = " of the paper" * analysis.experiment.is_of_paper
-    return of_sentences(lines, whose) if lines else ""
+    return _in_numbers(said, whose) if said else ""
 
 
 def of_sentences(lines: Sequence[Sentence], whose: str = " of the paper") -> str:
-    """How many claims hold, by each kind of evidence: by loss 3 yes, 1 NO; by tasks 2 cannot
-    tell.
-    """
+    """How many claims hold over all reports, by each kind of evidence; see claims_counted()."""
+    return _in_numbers([words_of(line) for line in lines], whose)
+
+
+def _in_numbers(claims: Sequence[dict[Kind, Words]], whose: str) -> str:
+    """Of 3 claims of the paper: by loss 3 yes; by tasks 1 yes, 2 cannot tell."""
     found = Counter[tuple[Kind, str]]()
-    for line in lines:
-        found.update((kind, said.word) for kind, said in words_of(line).items())
+    for said in claims:
+        found.update((kind, line.word) for kind, line in said.items())
     parts = []
     for kind, name in KINDS.items():
         counts = [f"{found[kind, word]} {word}" for word in WORDS.values() if found[kind, word]]
         if counts:
             parts.append(f"{name} {', '.join(counts)}")
-    return f"Of {counted(len(lines), 'claim')}{whose}: {'; '.join(parts)}."
+    return f"Of {counted(len(claims), 'claim')}{whose}: {'; '.join(parts)}."
 
 
 def extremes(analysis: Analysis, metric: str) -> str:
@@ -305,4 +307,9 @@ def extremes(analysis: Analysis, metric: str) -> str:
 
 def claims_of(analysis: Analysis) -> list[tuple[BaseClaim, dict[Kind, Words]]]:
     """The claims of a study, each with what it says of it by each kind of evidence."""
-    return [(line.claim, words_of(line)) for line in of_report(Path(), analysis)]
+    found = []
+    for claim in analysis.experiment.claims:
+        verdicts = [verdict for verdict in analysis.verdicts if verdict.claim is claim]
+        said = {verdict.kind: words(analysis, verdict) for verdict in verdicts}
+        found.append((claim, said))
+    return found
