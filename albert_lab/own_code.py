@@ -28,6 +28,7 @@ DICTS = {
 }
 # Of these, what no training depends on: what scores finished runs, and what decides claims.
 _MEASURES, _CHECKS = DICTS["columns"], DICTS["check"]
+_AFTER_TRAINING = frozenset((_MEASURES, _CHECKS))
 # what this process executed, by the names of the files
 _included: dict[str, tuple[Path, bytes]] = {}
 
@@ -67,17 +68,16 @@ def of_training() -> dict[str, str]:
     return {
         name: digest
         for name, digest in included().items()
-        if not _used(name) or _used(name) - {_MEASURES, _CHECKS}
+        if not _used(name) or not _used(name) <= _AFTER_TRAINING
     }
 
 
 def of_measures() -> dict[str, str]:
     """The digests of the files that finished runs are scored with, by name."""
-    training = of_training()
     return {
         name: digest
         for name, digest in included().items()
-        if name not in training and _MEASURES in _used(name)
+        if _MEASURES in _used(name) and _used(name) <= _AFTER_TRAINING
     }
 
 
@@ -96,12 +96,12 @@ def names(key: str) -> list[str]:
 
 
 def missing_option(key: str, name: str, file: str) -> str:
-    """That a name which own code adds to a dict also needs a file of options; empty if none
-    does.
+    """That a name which own code adds to a dict also needs a file of options; empty if own code
+    adds no such name, or the key has no dict.
     """
-    return f"; own code has {name}: write its settings to FOLDER/{file}, and give --conf FOLDER" * (
-        name in names(key)
-    )
+    if key not in DICTS or name not in names(key):
+        return ""
+    return f"; own code has {name}: write its settings to FOLDER/{file}, and give --conf FOLDER"
 
 
 def check(digests: Mapping[str, str], what: str) -> None:
@@ -128,12 +128,8 @@ def suspected(error: BaseException) -> str | None:
     # Others than these are of the machine: memory, files, lost processes.
     of_code = type(error) in (RuntimeError, NotImplementedError, RecursionError)
     of_machine = isinstance(error, RuntimeError | OSError) and not of_code
-    if (
-        not _included
-        or not isinstance(error, Exception)
-        or isinstance(error, FIXABLE)
-        or of_machine
-    ):
+    is_known = isinstance(error, FIXABLE) or not isinstance(error, Exception)
+    if not _included or is_known or of_machine:
         return None
     place = "ALBERT_LAB_TRACEBACK=1 or the run's folder has the place"
     return (

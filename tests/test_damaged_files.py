@@ -109,7 +109,6 @@ SPLIT = {"tokens": 3, "sentences": 2, "documents": 1, "sources": 1}
 META = {
     "model_fingerprint": "abc",
     "vocab_size": 56,
-    "disk_bytes": 100,
     "train": SPLIT,
     "dev": SPLIT,
 }

@@ -1,6 +1,6 @@
 """Toy report folders of any experiment: fixed records, made from the experiment's grid alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import product
 from math import ceil
@@ -11,6 +11,7 @@ from records import toy_column, toy_curve_point, toy_finetuning, toy_layer, toy_
 
 from albert_lab.config.compose import load
 from albert_lab.config.schema import RunConfig
+from albert_lab.figures.drawing import PNG_AND_SVG
 from albert_lab.runs.reported import CurvePoint, ReportedRun
 from albert_lab.studies import study as studies
 from albert_lab.studies.experiment import Experiment
@@ -88,15 +89,17 @@ def _curve(mlm: float) -> tuple[CurvePoint, ...]:
     return tuple(points)
 
 
-def compose_figure(draw: Callable[[], Figure | None], *files: Path) -> Figure | None:
+def compose_figure(
+    draw: Callable[[], Figure | None], folder: Path, name: str, kinds: Sequence[str] = PNG_AND_SVG
+) -> list[Path]:
     """In the place of drawing.write: the figure is composed, and its files are empty, for drawing
     takes a second.
     """
-    figure = draw()
-    for file in files if figure else ():
+    files = [folder / f"{name}.{kind}" for kind in kinds] if draw() else []
+    for file in files:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"")
-    return figure
+    return files
 
 
 def toy_points(asked: Experiment, seeds: int) -> list[StudyPoint]:

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from statistics import fmean
 from typing import Any
 
@@ -211,12 +212,15 @@ def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
     finished = {(row, point.seed, point.run) for point, row in places if point.run in known}
     order = {row: place for place, row in enumerate(rows["row"])}
     numbers, curves, layers = [], [], []
+    tasks = dict[str, str]()
     for row, seed, name in sorted(finished, key=lambda place: (order[place[0]], *place[1:])):
         run = known[name]
         numbers += _numbers(run, _trunk(name, known), row, seed)
         curves += _curve(run, row, seed)
         place = {"run": name, "row": row, "seed": seed}
         layers += [place | layer.model_dump() for layer in run.layers]
+    for column in chain.from_iterable(run.columns for run in study.runs):
+        tasks |= dict.fromkeys((column.task, *column.parts), column.task)
     documents = pd.DataFrame(
         [line for run in known.values() for line in _documents(run)], columns=pd.Index(DOCUMENTS)
     )
@@ -227,12 +231,7 @@ def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
         documents.drop_duplicates(["run", "metric", "document"], keep="last"),
         pd.DataFrame(curves, columns=pd.Index(CURVES)),
         pd.DataFrame(layers),
-        {
-            metric: column.task
-            for run in known.values()
-            for column in run.columns
-            for metric in (column.task, *column.parts)
-        },
+        tasks,
         {name: measure.unit for name, measure in study.own_measures.items()},
         neighbours,
         of_points,
@@ -272,25 +271,27 @@ def printed(cell: str) -> float:
 
 def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     """The table of rows, and the row of each point."""
-    keys = [(*point.values.values(), *point.labels.values()) for point in study.points]
-    points = dict(zip(keys, study.points, strict=True))
-    grid = study.experiment.grid
-    known = {
-        axis: {*grid.get(axis, ()), *(point.labels[axis] for point in study.points)}
-        for axis in study.axes
-    }
-    shown = [axis for axis in study.axes if len(known[axis]) > 1] or study.axes
-    names, taken = {}, Counter[str]()
-    lines: list[dict[str, str]] = []
-    for key, point in points.items():
-        name = _name(point, shown)
-        taken[name] += 1
-        # Other labels of one value, or a comma in a label where another row has two labels.
-        names[key] = f"{name} ({taken[name]})" if taken[name] > 1 else name
-        here = {HERE + axis: value for axis, value in point.values.items()}
-        paper = _paper(study.experiment, point.labels)
-        lines.append({"row": names[key], **point.labels, **here, **paper})
-    return pd.DataFrame(lines).fillna(""), [names[key] for key in keys]
+
+    def varies(axis: str) -> bool:
+        labels = {point.labels[axis] for point in study.points}
+        return len(labels.union(study.experiment.grid.get(axis, ()))) > 1
+
+    shown = list(filter(varies, study.axes)) or study.axes
+    names = dict[tuple[str, ...], str]()  # by the values and labels of a row
+    taken = Counter[str]()
+    lines, of_points = [], []
+    for point in study.points:
+        key = (*point.values.values(), *point.labels.values())
+        if key not in names:
+            name = _name(point, shown)
+            taken[name] += 1
+            # Other labels of one value, or a comma in a label where another row has two labels.
+            names[key] = f"{name} ({taken[name]})" if taken[name] > 1 else name
+            here = {HERE + axis: value for axis, value in point.values.items()}
+            paper = _paper(study.experiment, point.labels)
+            lines.append({"row": names[key], **point.labels, **here, **paper})
+        of_points.append(names[key])
+    return pd.DataFrame(lines).fillna(""), of_points
 
 
 def _name(point: StudyPoint, axes: Iterable[str]) -> str:
@@ -330,17 +331,12 @@ def _numbers(run: ReportedRun, trunk: str, row: str, seed: int) -> Iterator[dict
     place = {"run": run.name, "trunk": trunk, "row": row, "seed": seed}
     for metric, value in run.numbers.items():
         yield {**place, "metric": metric, "value": value, **_columns(run.scores.get(metric))}
-    for column in (column for column in run.columns if column.is_random):
-        name = column.finetunings[0].run  # that of its shape
-        yield {
-            "run": name,
-            "trunk": name,
-            "row": row + RANDOM,
-            "seed": seed,
-            "metric": column.task,
-            "value": column.score.value,
-            **_columns(column.score),
-        }
+    for column in run.columns:
+        if column.is_random:
+            name = column.finetunings[0].run  # that of its shape
+            place = {"run": name, "trunk": name, "row": row + RANDOM, "seed": seed}
+            score = {"metric": column.task, "value": column.score.value}
+            yield {**place, **score, **_columns(column.score)}
 
 
 def _columns(score: Score | None) -> dict[str, float | None]:

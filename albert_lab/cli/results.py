@@ -182,15 +182,11 @@ def _layers(sources: list[str], out: Path | None) -> list[Path]:
     from albert_lab.runs import run as runs
 
     folders = list(dict.fromkeys(runs.find(source).resolve() for source in sources))
-    if not folders or (len(folders) == 1 and figures.is_report(folders[0])):
-        return _of_report(LAYERS, folders[0] if folders else None, out)
+    if not folders:
+        return _of_report(LAYERS, None, out)
+    if len(folders) == 1 and figures.is_report(folders[0]):
+        return _of_report(LAYERS, folders[0], out)
     measured = []
     for folder in folders:
-        of_runs = figures.layers_of(folder, to_stderr)
-        if not of_runs:
-            raise ConfigError(
-                f"{folder} is no run, nor a report with layers: `albert-lab import` makes runs of "
-                "models"
-            )
-        measured += of_runs
+        measured += figures.layers_of(folder, to_stderr)
     return figures.compare_layers(measured, out or paths.home() / "figures")

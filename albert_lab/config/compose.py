@@ -169,7 +169,7 @@ def _options_and_values(settings: Settings) -> tuple[dict[str, str], dict[str, V
             options[key] = str(value)
         else:
             file = f"{key}/{value}.yaml"
-            remedy = own_code.missing_option(key, str(value), file) if key in own_code.DICTS else ""
+            remedy = own_code.missing_option(key, str(value), file)
             raise ConfigError(f"{key}={value} is unknown (allowed: {', '.join(allowed)}){remedy}")
     return options, values
 

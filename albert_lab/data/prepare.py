@@ -115,7 +115,6 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
         "documents_found": counts["documents"],
         "dropped": {reason: counts[reason] for reason in _DROPPED if counts[reason]},
         "records_skipped": len(skipped),
-        "disk_bytes": sum(file.stat().st_size for file in folder.iterdir()),
     }
     (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n")
     _say_what_was_prepared(meta, corpus, skipped, say)
@@ -155,10 +154,8 @@ def _batches(
     """
     seen: set[int] = set()
     held_out: set[int] = set()
-    parts: list[tuple[Split, CorpusConfig]] = [("dev", corpora[0])]
-    parts.extend(("train", corpus) for corpus in corpora)
-    for split, corpus in parts:
-        batch: list[list[str]] = []
+
+    def sources_of(split: Split, corpus: CorpusConfig) -> Iterator[list[str]]:
         # Each record is read once for each split, and is counted once.
         for source in texts.iterate(corpus, skipped if split == "train" else []):
             text = "\n".join(source)
@@ -170,11 +167,13 @@ def _batches(
             else:
                 documents = texts.without_repeated(documents, held_out, counts)
             distinct = texts.distinct(documents, counts, seen)
-            batch.append(["\n".join(document) for document in distinct])
-            if len(batch) == _BATCH:
-                yield split, corpus, batch
-                batch = []
-        if batch:
+            yield ["\n".join(document) for document in distinct]
+
+    parts: list[tuple[Split, CorpusConfig]] = [("dev", corpora[0])]
+    parts.extend(("train", corpus) for corpus in corpora)
+    for split, corpus in parts:
+        sources = sources_of(split, corpus)
+        while batch := list(islice(sources, _BATCH)):
             yield split, corpus, batch
 
 

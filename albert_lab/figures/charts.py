@@ -21,6 +21,7 @@ from albert_lab.studies.experiment import PaperFigure
 
 MOST_PANELS = 3
 PARAMETERS = "parameters (millions)"
+Numbers = Sequence[float | None]
 LAYERS = {"l2_distance": "L2 distance", "degrees": "angle (degrees)"}
 
 
@@ -74,42 +75,41 @@ def scores_by_setting(analysis: Analysis, title: str) -> Figure | None:
     axis = _numeric_axis(analysis)
     if axis is None:
         return None
-    rows: Any = analysis.frame.rows
-    x = _numbers(analysis, axis)
     name = AXIS_NAMES.get(axis, axis.rpartition(".")[2].replace("_", " "))
-    return _draw_against(analysis, title, x, rows[axis].map(number_in), name)
+    in_paper = [number_in(analysis.frame.cells[axis][row]) for row in analysis.rows]
+    return _draw_against(analysis, title, _numbers(analysis, axis), in_paper, name)
 
 
 def sharing_tradeoff(analysis: Analysis, title: str) -> Figure | None:
     """The main scores against parameters, so that a line joins the sizes of a numeric axis."""
-    here = np.divide(_of(analysis, "parameters", analysis.rows, "mean"), 1e6)
-    in_paper = np.divide(_papers(analysis, "parameters"), 1e6)
+    means = analysis.summary["mean"].to_dict()
+    here = [means.get(("parameters", row), np.nan) / 1e6 for row in analysis.rows]
+    in_paper = [number / 1e6 for number in _papers(analysis, "parameters")]
     return _draw_against(analysis, title, here, in_paper, PARAMETERS)
 
 
 def _draw_against(
-    analysis: Analysis, title: str, here: Any, in_paper: Any, x_label: str
+    analysis: Analysis, title: str, here: Numbers, in_paper: Numbers, x_label: str
 ) -> Figure | None:
     """The main scores of the rows against a number of each, and the paper's average beside.
 
     Args:
-        here, in_paper: the numbers of the rows, ours and the paper's.
+        here, in_paper: the numbers of the rows, ours and the paper's; None or NaN without one.
     """
     shown = analysis.drawn[:MOST_PANELS]
     if not shown:
         return None
-    rows: Any = analysis.frame.rows
-    others = [axis for axis in analysis.study.axes if axis != _numeric_axis(analysis)]
-    table: Any = pd.DataFrame({"row": rows["row"], "x": here, "in_paper": in_paper})
+    numeric = _numeric_axis(analysis)
+    others = [axis for axis in analysis.study.axes if axis != numeric]
+    rows: Any = analysis.frame.rows.set_index("row")
+    table: Any = pd.DataFrame({"x": here, "in_paper": in_paper}, index=rows.index, dtype=float)
     table["line"] = rows[others].agg(", ".join, axis=1) if others else ""
     table["average"] = _papers(analysis, AVERAGE)
     table = table.dropna(subset=["x"])
     has_paper = table["average"].notna().any()
     figure, panels = drawing.sheet(len(shown) + has_paper)
     for panel, metric in zip(panels, shown, strict=False):
-        table["mean"] = _of(analysis, metric, table["row"], "mean")
-        table["sd"] = _of(analysis, metric, table["row"], "sd")
-        measured = table.dropna(subset=["mean"])
+        measured = table.join(analysis.summary.loc[metric, ["mean", "sd"]], how="inner")
         for place, (name, line) in enumerate(measured.groupby("line", sort=False)):
             drawing.draw_points(panel, line, str(name), (place, place))
         _draw_floors(panel, analysis, metric)
@@ -184,12 +184,6 @@ def draw_layers(
     return drawing.finish(figure, title, panels, missing)
 
 
-def _of(analysis: Analysis, metric: str, rows: Sequence[str], part: str) -> list[float]:
-    """A column of the summary for some rows; NaN where there is none."""
-    table: Any = analysis.summary[part]
-    return [float(table.get((metric, row), np.nan)) for row in rows]
-
-
 def _papers(analysis: Analysis, metric: str) -> list[float]:
     """The paper's numbers of the rows; NaN where it has none."""
     cells = analysis.frame.cells.get(PAPER + metric, {})
@@ -212,11 +206,13 @@ def _draw_floors(panel: Axes, analysis: Analysis, metric: str) -> None:
 
 
 def _labels(analysis: Analysis) -> dict[str, list[str]]:
-    rows: Any = analysis.frame.rows
-    return {row["row"]: [row[axis] for axis in analysis.study.axes] for _, row in rows.iterrows()}
+    """The labels of each row, in the order of the axes."""
+    rows: Any = analysis.frame.rows.set_index("row")
+    return rows[analysis.study.axes].T.to_dict("list")
 
 
 def _looks(analysis: Analysis) -> dict[str, Look]:
+    """The look of each row, the same in all figures of a study."""
     return drawing.looks(_labels(analysis))
 
 

@@ -43,6 +43,7 @@ MOST_INCHES = 10.0
 LEGEND_ROW_INCHES, TITLE_INCHES = 0.18, 0.3
 CHARACTERS_PER_INCH = 14
 COLOURS_OF_PNG = 64
+PNG_AND_SVG = ("png", "svg")
 DESCRIPTION = "Description"  # a keyword that the PNG specification names
 RC = {
     "font.family": "DejaVu Sans",
@@ -181,36 +182,38 @@ def finish(
     return figure
 
 
-def png_and_svg(folder: Path, name: str) -> list[Path]:
-    return [folder / f"{name}.png", folder / f"{name}.svg"]
-
-
-def write(draw: Callable[[], Figure | None], *files: Path) -> Figure | None:
-    """Write a figure into files by their ending, PNG of few colours; None if there is none.
+def write(
+    draw: Callable[[], Figure | None], folder: Path, name: str, kinds: Sequence[str] = PNG_AND_SVG
+) -> list[Path]:
+    """Write a figure into files of these kinds, PNG of few colours; return the files, none if draw
+    returns no figure.
 
     The PNG file keeps the label of the figure, which may be the data that it shows, as its
     description.
     """
+    files = []
     with matplotlib.style.context(["default", RC]):  # regardless of the user's settings
         figure = draw()
         if figure is None:
-            return None
+            return []
         # the layout that is saved starts from the ticks of a first one
         figure.draw_without_rendering()
-        for path in files:
+        for kind in kinds:
             content = io.BytesIO()
-            figure.savefig(content, format=path.suffix[1:])
-            label = str(figure.get_label())
-            write_atomically(
-                path, _few_colours(content, label) if path.suffix == ".png" else content.getvalue()
-            )
-    return figure
+            figure.savefig(content, format=kind)
+            if kind == "png":
+                content = _few_colours(content, str(figure.get_label()))
+            files.append(folder / f"{name}.{kind}")
+            write_atomically(files[-1], content.getvalue())
+    return files
 
 
-def _few_colours(content: io.BytesIO, label: str) -> bytes:
-    smaller, description = io.BytesIO(), PngInfo()
-    if label:
-        description.add_itxt(DESCRIPTION, label)
-    picture = Image.open(content).convert("RGB").quantize(COLOURS_OF_PNG)
-    picture.save(smaller, "PNG", optimize=True, pnginfo=description)
-    return smaller.getvalue()
+def _few_colours(png: io.BytesIO, description: str) -> io.BytesIO:
+    """A smaller PNG of a picture, with a description unless that is empty."""
+    smaller = io.BytesIO()
+    texts = PngInfo()
+    if description:
+        texts.add_itxt(DESCRIPTION, description)
+    picture = Image.open(png).convert("RGB").quantize(COLOURS_OF_PNG)
+    picture.save(smaller, "PNG", optimize=True, pnginfo=texts)
+    return smaller

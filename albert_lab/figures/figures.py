@@ -1,8 +1,8 @@
 """The figures by their names: drawn into a report's folder, or wherever the user says."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -38,9 +38,9 @@ def draw_first(folder: Path, analysis: Analysis, title: str) -> str | None:
     file.
     """
     for name in analysis.experiment.figures:
-        file = folder / f"{name}.png"
-        if drawing.write(lambda name=name: FIGURES[name](analysis, title), file):
-            return file.name
+        files = drawing.write(partial(FIGURES[name], analysis, title), folder, name, ["png"])
+        if files:
+            return files[0].name
     return None
 
 
@@ -51,8 +51,8 @@ def draw(folder: Path, name: str, out: Path, title_of: Callable[[Analysis], str]
         ConfigError: the folder is no report, or the report has no data for the figure.
     """
     analysis = read(folder)
-    files = drawing.png_and_svg(out, name)
-    if not drawing.write(lambda: FIGURES[name](analysis, title_of(analysis)), *files):
+    files = drawing.write(partial(FIGURES[name], analysis, title_of(analysis)), out, name)
+    if not files:
         raise ConfigError(f"{folder} has no data for the figure {name}: name another report")
     return files
 
@@ -84,45 +84,43 @@ def is_report(folder: Path) -> bool:
     return (folder / studies.STUDY).is_file()
 
 
-def layers_of(folder: Path, say: Say) -> list[tuple[str, Sequence[Layer]]]:
-    """The layers of a run, or of the runs of a report, by the names of runs; empty for a model of
-    another tool.
+def layers_of(folder: Path, say: Say) -> Sequence[tuple[str, Sequence[Layer]]]:
+    """The layers of a run, which may have to be measured, or of the runs of a report, by the names
+    of runs.
+
+    Raises:
+        ConfigError: the folder is neither, or a report without layers.
     """
-    if is_report(folder):
-        return [(run.name, run.layers) for run in studies.read(folder).runs if run.layers]
     if (folder / runs.RUN_FILE).is_file():
         return [(folder.name, from_weights.layers_of(folder, say))]
-    return []
+    reported = studies.read(folder).runs if is_report(folder) else ()
+    measured = [(run.name, run.layers) for run in reported if run.layers]
+    if not measured:
+        raise ConfigError(
+            f"{folder} is no run, nor a report with layers: `albert-lab import` makes runs of "
+            "models"
+        )
+    return measured
 
 
 def compare_layers(sources: Sequence[tuple[str, Sequence[Layer]]], out: Path) -> list[Path]:
-    """Layers of any encoders by their names in one figure, with their table: layers.csv, PNG and
-    SVG.
-
-    A run in a report has the name of its row and seed there, unless runs of several studies share
-    it.
+    """Layers of any encoders by the names of their runs in one figure, with their table:
+    layers.csv, PNG and SVG.
 
     Raises:
         ConfigError: two encoders have one name.
     """
-    places = studies.places_of_runs(paths.reports())
-    titles = {run: title for run, (_, title) in places.items()}
-    shared = Counter(titles.get(run) for run in dict(sources))
     rows: dict[str, Sequence[Layer]] = {}
-    for run, layers in sources:
-        name = titles[run] if run in titles and shared[titles[run]] == 1 else run
-        row = f"{name} (n = {layers[0].n:,} tokens of {layers[0].corpus})"
-        known = rows.setdefault(row, layers)
-        before, now = (sum(layer.degrees for layer in of) for of in (known, layers))
-        # A report has ten digits of its runs' numbers.
-        if not math.isclose(before, now, rel_tol=1e-6):
+    for name, layers in sources:
+        first = layers[0]
+        known = rows.setdefault(f"{name} (n = {first.n:,} tokens of {first.corpus})", layers)
+        # A run may be named twice, also in a report, which has ten digits of its numbers.
+        if not math.isclose(known[0].degrees, first.degrees, rel_tol=1e-6):
             raise ConfigError(f"two sources have the name {name}: rename one of their folders")
-    lines = [{"row": row, **layer.model_dump()} for row, layers in rows.items() for layer in layers]
-    table, paper = pd.DataFrame(lines), experiments.named(LAYERS).paper_figure
+    tables = {row: pd.DataFrame(map(dict, layers)) for row, layers in rows.items()}
+    table = pd.concat(tables, names=["row"]).reset_index(level="row")
     write_atomically(out / LAYERS_TABLE, as_csv(table))
-    files = drawing.png_and_svg(out, LAYERS)
     looks = {row: (place, place) for place, row in enumerate(rows)}
-    drawing.write(
-        lambda: charts.draw_layers(table, "What each layer changes", looks, paper), *files
-    )
-    return [out / LAYERS_TABLE, *files]
+    paper = experiments.named(LAYERS).paper_figure
+    draw = partial(charts.draw_layers, table, "What each layer changes", looks, paper)
+    return [out / LAYERS_TABLE, *drawing.write(draw, out, LAYERS)]

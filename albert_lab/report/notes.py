@@ -96,10 +96,9 @@ def _seeds(analysis: Analysis) -> str:
 
 
 def _cost(records: Sequence[RunRecord]) -> str:
-    tokens, seconds = (
-        _span(getattr(run.training, part) for run in records)
-        for part in ("tokens", "training_seconds")
-    )
+    """What a run took, and what all of them took together."""
+    tokens = _span(run.training.tokens for run in records)
+    seconds = _span(run.training.training_seconds for run in records)
     flops = _span(run.train_flops_per_token * run.training.tokens for run in records)
     passes = _span(run.data.passes for run in records)
     minutes = sum(run.training.total_seconds for run in records) / 60
@@ -118,10 +117,9 @@ def _departures(records: Sequence[RunRecord]) -> str:
 
 
 def _data(records: Sequence[RunRecord]) -> str:
-    documents, dev = (
-        _distinct(f"{getattr(run.data, part):,}" for run in records)
-        for part in ("train_documents", "dev_documents")
-    )
+    """How much text there was, and what of it was left out."""
+    documents = _distinct(f"{run.data.train_documents:,}" for run in records)
+    dev = _distinct(f"{run.data.dev_documents:,}" for run in records)
     dropped = fmean(run.data.dropped_text_share for run in records)
     is_cut = all(run.config.corpus.documents == "paragraph" for run in records)
     kind = "paragraphs" if is_cut else "documents"

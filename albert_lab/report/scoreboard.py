@@ -5,6 +5,7 @@ reports below.
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -203,9 +204,8 @@ def draw(root: Path, out: Path) -> list[Path]:
             "draws it"
         )
         raise MissingDataError(f"no report in {root} tests a sentence of the paper: {remedy}")
-    files = drawing.png_and_svg(out, "claims")
-    drawing.write(lambda: claims.claims(drawn(found), wording.of_sentences(lines)), *files)
-    return files
+    draw = partial(claims.claims, drawn(found), wording.of_sentences(lines))
+    return drawing.write(draw, out, "claims")
 
 
 def drawn(found: Mapping[Path, Analysis]) -> list[ClaimRow]:

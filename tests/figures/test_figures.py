@@ -148,8 +148,11 @@ def test_text_with_signs_of_markup_is_drawn_as_it_is_written(tmp_path):
         "\\frac{1}": "\\frac{1}",
     }
 
+    drawn = list[Figure]()
+
     def draw() -> Figure:
         figure, (panel,) = drawing.sheet(1)
+        drawn.append(figure)
         for place, label in enumerate(signs):
             drawing.draw_line(
                 panel,
@@ -160,7 +163,8 @@ def test_text_with_signs_of_markup_is_drawn_as_it_is_written(tmp_path):
         panel.set(ylabel="$A_$\x1b $B^$")
         return drawing.finish(figure, "$C_$ and $D^$", [panel])
 
-    drawn: Any = drawing.write(draw, tmp_path / "a.png", tmp_path / "a.svg")
-    assert [text.get_text().strip() for text in drawn.legends[0].get_texts()] == [*signs.values()]
-    assert drawn.get_suptitle() == "$C_$ and $D^$"
-    ElementTree.parse(tmp_path / "a.svg")
+    _, svg = drawing.write(draw, tmp_path, "a")
+    (figure,) = drawn
+    assert [text.get_text().strip() for text in figure.legends[0].get_texts()] == [*signs.values()]
+    assert figure.get_suptitle() == "$C_$ and $D^$"
+    ElementTree.parse(svg)
