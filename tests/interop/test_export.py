@@ -133,6 +133,15 @@ def test_nothing_is_written_if_transformers_computes_something_else(
     assert not (own_home / "out").exists()
 
 
+def test_a_text_that_can_be_cut_in_equally_likely_ways_is_exported_and_counted(
+    spiece, own_home, monkeypatch
+):
+    monkeypatch.setattr(exporting, "_sentences", lambda *_: ["a cat", "0" * 10])
+    said = []
+    assert export(str(toy_run(spiece, ALBERT)), own_home / "out", said.append)
+    assert "2 sentences (1 are cut otherwise there" in said[0]
+
+
 def test_without_transformers_the_package_is_named_before_anything_is_read(own_home, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingDataError, match=r"'\.\[transformers\]'"):
