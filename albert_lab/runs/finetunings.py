@@ -2,7 +2,6 @@
 is missing.
 """
 
-import shutil
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -30,7 +29,7 @@ from albert_lab.runs.run import (
     use_threads,
 )
 from albert_lab.runs.states import find_run
-from albert_lab.storage import write_atomically
+from albert_lab.storage import link, replacing, write_atomically
 from albert_lab.tasks.records import (
     FinetuningRecord,
     current,
@@ -266,8 +265,8 @@ def _maker(
 
 
 def _take_over(item: Finetuning, other: Run) -> None:
-    """Copy a fine-tuning, and the one that it starts from, of another run with the same weights;
-    nothing if it is there, or the other run has none of these settings and data.
+    """Take over a fine-tuning of another run with the same weights, and the one that it starts
+    from; nothing if it is there, or the other run has none of these settings and data.
     """
     start, task, seed = item
     record = item._replace(start=other).current
@@ -279,7 +278,8 @@ def _take_over(item: Finetuning, other: Run) -> None:
     weights = weights_file(other.folder, task.name, seed)
     if weights.exists():
         own_weights = weights_file(start.folder, task.name, seed)
-        shutil.copytree(weights.parent, own_weights.parent, dirs_exist_ok=True)
+        with replacing(own_weights) as partial:
+            link(weights, partial)
     identity = identity_of(start.name, start.config, task, seed)
     record = record.model_copy(update={"run": start.name, "identity": identity})
     write_atomically(

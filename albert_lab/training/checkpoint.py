@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 
 from albert_lab.errors import ConfigError, DamagedFileError, MissingDataError
 from albert_lab.files import read_bytes
-from albert_lab.storage import PARTIAL, remove, replacing
+from albert_lab.storage import PARTIAL, link, remove, replacing
 
 MODEL = "model.safetensors"
 OPTIMIZER = "optimizer.safetensors"
@@ -79,13 +79,15 @@ def load_latest(
 
 
 def copy_last(folder: Path, run_name: str, to: Path, new_name: str) -> None:
-    """Copy the last checkpoint of a finished run for another run of the same training; raises what
-    last_weights() raises.
+    """Give the last checkpoint of a finished run to another run of the same training, too; raises
+    what last_weights() raises.
     """
     last = last_weights(folder, run_name).parent
     with replacing(to / last.name) as partial:
-        shutil.copytree(last, partial)
-        _write_state(partial, _read_state(partial, run_name) | {"run_name": new_name})
+        partial.mkdir()
+        for name in (MODEL, OPTIMIZER):
+            link(last / name, partial / name)
+        _write_state(partial, _read_state(last, run_name) | {"run_name": new_name})
 
 
 def last_weights(folder: Path, run_name: str) -> Path:
