@@ -329,12 +329,8 @@ def axes(overrides: Sequence[str]) -> dict[str, dict[str, Value]]:
 def _listed(override: Override) -> dict[str, Value]:
     """The values of a sweep by their texts; ConfigError as axes()."""
     line = str(override.input_line)
-    file = line.partition("=")[2]
-    if os.path.exists(paths.expanded(file)):  # False for one that is too long
-        raise ConfigError(
-            f"{line} has several values, but {file} is one name; as one value: "
-            f"{_as_one_value(line)}"
-        )
+    key, _, file = line.partition("=")
+    is_one_name = os.path.exists(paths.expanded(file))  # False for one that is too long
     try:
         texts = list(itertools.islice(override.sweep_string_iterator(), MAX_POINTS + 1))
         check_distinct(texts)
@@ -345,7 +341,15 @@ def _listed(override: Override) -> dict[str, Value]:
         ) from error
     if not 0 < len(texts) <= MAX_POINTS:
         raise ConfigError(f"{line} must have from 1 to {MAX_POINTS:,} values")
-    elements = map(Override._convert_value, override.sweep_iterator())
+    elements = list(map(Override._convert_value, override.sweep_iterator()))
+    if key.endswith((".path", ".model_file")) and ", " in file:
+        # a name with a comma that is mistyped, or a list of files, which has no spaces
+        is_one_name |= not all(os.path.exists(paths.expanded(str(name))) for name in elements)
+    if is_one_name:
+        raise ConfigError(
+            f"{line} has several values; of several names, leave no space after commas; as one "
+            f"value: {_as_one_value(line)}"
+        )
     return {text: cast(Value, element) for text, element in zip(texts, elements, strict=True)}
 
 

@@ -91,7 +91,7 @@ def test_a_sweep_says_first_that_an_embedding_size_is_above_the_width(own_home):
     assert "embedding_size=128,256,768 above model.hidden_size=72: the layers read 72" in said
 
 
-def test_a_folder_with_a_comma_is_refused_as_two_rows_with_the_form_that_is_one(
+def test_a_name_with_a_comma_is_refused_as_two_rows_with_the_form_that_is_one(
     own_home, corpus, tmp_path
 ):
     (folder := tmp_path / "my texts, 2024").symlink_to(corpus)
@@ -100,6 +100,11 @@ def test_a_folder_with_a_comma_is_refused_as_two_rows_with_the_form_that_is_one(
     assert (refused.returncode, refused.stdout) == (2, "")
     (quoted,) = shlex.split(refused.stderr.partition("as one value: ")[2])
     assert here(*command, quoted).stdout.startswith("sweep: 1 run,")
+    folder.unlink()
+    refused = here(*command, f"corpus.path={folder}")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert shlex.split(refused.stderr.partition("as one value: ")[2]) == [quoted]
+    assert here(*command, quoted).returncode == 4, "it is one name, of which there is no text"
 
 
 def test_the_parameters_of_three_rows_of_the_paper_fit_a_hundred_columns():
