@@ -194,6 +194,8 @@ def read(folder: Path) -> Study:
     cannot be read.
     """
     content = read_points(folder)
+    if not (folder / EXPERIMENT).exists():
+        raise ConfigError(f"{folder} has no report yet: the command of its study makes one")
     done = dict.fromkeys(point.run for point in content.points if not point.reason)
     parts = {
         **dict(content),

@@ -34,6 +34,8 @@ def planned(corpus, *overrides, file=None):
 def test_a_report_is_replaced_by_the_same_question_alone(corpus, own_home, tmp_path):
     first = planned(corpus)
     study.begin(first)
+    with pytest.raises(ConfigError, match="no report yet"):
+        study.read(first.report_folder)
     more = [
         planned(corpus, "seed=0,1"),
         planned(corpus, "dropout=0"),
