@@ -234,7 +234,7 @@ def validate(content: Any) -> RunConfig:
         # JSON mode: lists become tuples, and numbers stay strict.
         return RunConfig.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        raise ConfigError("\n".join(map(describe, error.errors()))) from error
+        raise ConfigError("; ".join(map(describe, error.errors()))) from error
 
 
 def _nearest(key: str, composed: DictConfig) -> str:

@@ -1,7 +1,7 @@
 """The sections of the data: corpora, tokenizer, segment pairs and masking."""
 
 import math
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -90,6 +90,12 @@ class _Text(Section):
     sentences: Literal["split", "line"]
     text_field: str
     datasets: tuple[()] = ()  # in all records, and so in the names of runs
+
+    @model_validator(mode="after")
+    def _has_a_path(self) -> Self:
+        if self.source != "none" and self.path is None:
+            raise ValueError(f"path=null with source={self.source}: give a file or a folder")
+        return self
 
     @property
     def paths(self) -> tuple[str, ...]:

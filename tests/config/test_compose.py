@@ -114,6 +114,7 @@ def test_the_default_learning_rate_is_the_papers_scaled_by_the_root_of_the_batch
         ("hydra.run.dir=elsewhere", "unknown key hydra"),
         ("seed='1'", "seed=1"),
         ("dropout=nan", "dropout=NaN"),
+        ("corpus.path=null", "path=null with source=package"),
         ("model.num_attention_heads=7", "hidden_size=72"),
         ("embedding_size=${hidden_over:7}", "embedding_size"),
         ("inter_sentence.labels.0.share=0.4", "inter_sentence"),
