@@ -51,7 +51,7 @@ def include(path: Path) -> None:
     sys.modules[module.__name__] = module
     try:
         exec(compile(content, path, "exec"), module.__dict__)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise ConfigError(f"{path}: {error!r}; ALBERT_LAB_TRACEBACK=1 shows the place") from error
     _included[path.name] = path, content
 

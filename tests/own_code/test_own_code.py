@@ -48,7 +48,13 @@ def test_the_same_content_is_executed_once_and_two_files_of_one_name_are_refused
 
 
 @pytest.mark.parametrize(
-    "text", ["x = 1\ny = x +\n", "import numpy\n\nnumpy.nothing\n", "raise SystemExit\n"]
+    "text",
+    [
+        "x = 1\ny = x +\n",
+        "import numpy\n\nnumpy.nothing\n",
+        "raise SystemExit\n",
+        "raise BaseException\n",
+    ],
 )
 def test_an_error_in_a_file_names_it_each_time_and_the_file_never_counts_as_included(own, text):
     for _ in range(2):
