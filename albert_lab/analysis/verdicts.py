@@ -19,7 +19,15 @@ from albert_lab.measures.measure import Baseline
 from albert_lab.model.counts import count
 from albert_lab.runs.reported import AVERAGE, ReportedRun
 from albert_lab.score import LINEAR_PROBE, loss_name
-from albert_lab.studies.claims import AtChance, BaseClaim, Comparison, Kind, Labels, is_loss
+from albert_lab.studies.claims import (
+    AtChance,
+    BaseClaim,
+    Comparison,
+    Kind,
+    Labels,
+    is_loss,
+    number_in,
+)
 from albert_lab.studies.grid import variants
 from albert_lab.studies.study import Study
 from albert_lab.tasks.task import task_names
@@ -322,10 +330,9 @@ def _nothing_to_tell(
     """
     frame = table.frame
     for key, needed in claim.needs.items():
-        here = min(
-            (float(run.record.config.value(key) or "nan") for run in table.runs(metric, rows)),
-            default=needed,
-        )
+        sizes = [number_in(str(run.record.config.value(key))) for run in table.runs(metric, rows)]
+        known = [size for size in sizes if size is not None]
+        here = min(known, default=needed) if known == sizes else math.nan
         if not here >= needed:
             return Reason.TOO_SMALL, (key, f"{needed:g}", f"{here:g}")
     if not counts(frame, metric):

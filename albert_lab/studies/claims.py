@@ -102,6 +102,8 @@ class BaseClaim(Record):
     def _of_something(self) -> "BaseClaim":
         if bool(self.metric) == bool(self.by):
             raise ValueError("needs one of metric (a column) and by (loss, tasks)")
+        if self.at_scale and self.metric != "parameters":
+            raise ValueError("at_scale: without a run, metric: parameters alone is known")
         return self
 
     @property
@@ -241,6 +243,8 @@ class AtChance(BaseClaim):
 
     def fit(self, grid: Grid, metrics: Collection[str]) -> None:
         super().fit(grid, metrics)
+        if any(is_loss(metric) or metric == "mlm_accuracy" for metric in self.metrics):
+            raise ValueError("it is about an accuracy over two labels")
         check_known("trained_for", self.trained_for or self.metrics[0], metrics)
 
     @property

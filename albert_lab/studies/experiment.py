@@ -5,13 +5,14 @@ sweep.
 import re
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from albert_lab import own_code, paths
-from albert_lab.config.compose import axes, load
+from albert_lab.config.compose import axes, groups, load
 from albert_lab.config.schema import Keep
 from albert_lab.config.section import DistinctSeeds, default
 from albert_lab.errors import ConfigError
@@ -77,6 +78,8 @@ Choice = str | Texts
 
 def _choices(values: Any) -> Any:
     """A list of values as choices by label: each label is its own value."""
+    if isinstance(values, dict):
+        check_distinct([str(label).strip() for label in values])
     if not isinstance(values, list | tuple):
         return values
     labels = ["null" if value is None else str(value) for value in values]
@@ -191,6 +194,7 @@ class Experiment(Record):
                 claim.fit(grid, metrics)
             except ValueError as error:
                 raise ValueError(f"claim {number} ({claim.check}): {error}") from error
+        self._check_scales_and_settings()
         shorts = [claim.short for claim in self.claims if claim.short]
         check_distinct(shorts)
         for answer in self.answers:
@@ -199,6 +203,19 @@ class Experiment(Record):
             for short in OF_CLAIM.findall(answer.say):
                 check_known("answers: say", short, [*answer.holds, *answer.fails])
         return self
+
+    def _check_scales_and_settings(self) -> None:
+        """Check the names that are used after the training; ValueError for one that is unknown."""
+        if self.is_record:  # its own options may not be at hand
+            return
+        scales = [claim.at_scale for claim in self.claims if claim.at_scale]
+        for beyond in self.beyond_paper.values():
+            scales += beyond.scales
+        for scale in scales:
+            check_known("scale", scale, groups()["scale"])
+        for key in chain.from_iterable(claim.needs for claim in self.claims):
+            if number_in(str(load().value(key))) is None:
+                raise ValueError(f"needs: {key} is no setting with a number")
 
     @property
     def links(self) -> tuple[Link, ...]:

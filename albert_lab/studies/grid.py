@@ -188,7 +188,7 @@ def _rows_given(
     labels = {label.casefold(): label for label in reversed(settings)}
     for text, value in given.items():
         plain = value if isinstance(value, str) else text
-        label = labels.get(plain.casefold(), text)
+        label = plain if plain in settings else labels.get(plain.casefold(), text)
         if label not in settings and not is_key:
             raise ConfigError(
                 f"{axis}={text} is no row of the table (it has: {', '.join(settings)})"

@@ -192,11 +192,44 @@ def test_a_row_that_the_table_cannot_have_is_refused(name, override, says):
             "beyond_paper=sharing",
         ),
         ({"grid": {"state": {"a": ["dropout=0"]}}}, "grid: state"),
+        ({"grid": {"dropout": {"a": "0", " a ": "0.1"}}}, "a is given twice"),
     ],
 )
 def test_links_and_rows_must_name_axes(changes, key):
     with pytest.raises(ValidationError, match=key):
         toy(**changes)
+
+
+ROWS = {"row": {"dropout": "0"}, "than": {"dropout": "0.1"}}
+CLAIM = {"quote": "q", "check": "greater", "metric": "mlm_accuracy"} | ROWS
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"claims": [CLAIM | {"needs": {"model.layers": 1}}]}, "model.layers"),
+        ({"claims": [CLAIM | {"needs": {"sharing": 1}}]}, "sharing"),
+        ({"claims": [CLAIM | {"at_scale": "paper"}]}, "metric: parameters"),
+        ({"claims": [CLAIM | {"at_scale": "huge", "metric": "parameters"}]}, "scale=huge"),
+        ({"beyond_paper": {"dropout": {"values": ["0.2"], "scales": ["huge"]}}}, "scale=huge"),
+    ],
+)
+def test_what_is_looked_up_after_a_training_is_checked_before_it(changes, named):
+    grid = {"grid": {"dropout": ["0", "0.1"]}}
+    with pytest.raises(ValidationError, match=named):
+        toy(**grid, **changes)
+
+
+@pytest.mark.parametrize("metric", ["mlm_accuracy", "sop_loss"])
+def test_no_number_but_an_accuracy_over_two_labels_can_be_at_chance(metric):
+    claim = {"quote": "q", "check": "at-chance", "metric": metric, "row": {"dropout": "0"}}
+    with pytest.raises(ValidationError, match="two labels"):
+        toy(grid={"dropout": ["0", "0.1"]}, claims=[claim])
+
+
+def test_a_label_chooses_its_own_row_also_beside_one_with_other_capitals():
+    table = toy(grid={"dropout": {"A": "0", "a": "0.1"}})
+    assert [row.config.dropout for row in variants(table, ["dropout=a"])] == [0.1]
 
 
 @pytest.mark.parametrize(
