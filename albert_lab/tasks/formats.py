@@ -21,7 +21,7 @@ from albert_lab import files
 from albert_lab.config.section import Section
 from albert_lab.data.files import READERS, csv_rows, lines_of, suffixes
 from albert_lab.errors import ConfigError
-from albert_lab.files import Distinct
+from albert_lab.files import Distinct, check_distinct
 from albert_lab.tasks.examples import (
     Answer,
     ChoiceExample,
@@ -177,6 +177,7 @@ class GlueFormat(TableFormat):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "GlueFormat":
+        check_distinct([self.text_a, self.text_b or "", self.label])
         known = OF_CLASSES
         if self.labels is None:
             known = OF_NUMBERS

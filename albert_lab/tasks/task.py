@@ -144,7 +144,7 @@ class TaskConfig(Section):
     def _parts_fit(self) -> "TaskConfig":
         like = KINDS[self.kind].like
         train, dev = (self.data.get(split) for split in SPLITS)
-        if train is None or train == dev or (dev is None) == (self.split is None):
+        if train is None or Path(train) == Path(dev or "") or (dev is None) == (self.split is None):
             raise ValueError(
                 f"data={self.data}: train is needed, and dev in another file or instead of it "
                 "`split: 0.2`"

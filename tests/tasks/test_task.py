@@ -100,6 +100,8 @@ def test_lengths_never_exceed_the_pretraining_length():
         ("squad2", "settings.paper.beam_size=null", r"settings\.paper\.beam_size"),
         ("squad1", "settings.laptop.question_length=50", "question_length=50"),
         ("sst2", "format.labels=[0]", "labels"),
+        ("sst2", "format.text_b=label", "label is given twice"),
+        ("sst2", "data.dev=./glue/SST-2/train.tsv", "data="),
         ("sst2", "kind=[classification]", "kind="),
         ("sst2", "kind=other", "kind="),
     ],
