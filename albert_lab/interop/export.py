@@ -141,12 +141,10 @@ def _prove(opened: Opened, model_class: str, folder: Path) -> str:
     # Names of special tokens in a sentence are text here; a tokenizer of transformers is told so.
     ids = theirs(compared, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     ours = opened.tokenizer.encode(compared)
-    tokens = opened.tokenizer.tokens()
     tied = 0
     for sentence, expected, actual in zip(compared, ours, ids, strict=True):
-        # "0 00" and "00 0" are equally likely: each library takes one by its rounding.
-        cuts = [[tokens[number] for number in cut] for cut in (expected, actual)]
-        if sorted(cuts[0]) != sorted(cuts[1]) or "".join(cuts[0]) != "".join(cuts[1]):
+        # "0 00" and "00 0", the same tokens, are equally likely: rounding decides.
+        if sorted(expected) != sorted(actual):
             raise ConfigError(f"ids of {sentence!r} differ in transformers: {_PROBLEM}")
         tied += expected != actual
     loader = getattr(transformers, model_class)
