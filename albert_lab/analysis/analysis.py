@@ -101,10 +101,10 @@ class Analysis:
     @cached_property
     def own_code(self) -> list[str]:
         """The names of the files of own code that its runs were made or scored with."""
-        of_runs = (name for record in self.records for name in record.own_code | record.scored_with)
-        return list(
-            dict.fromkeys([*(Path(file).name for file in self.experiment.include), *of_runs])
-        )
+        names = [Path(file).name for file in self.experiment.include]
+        for record in self.records:
+            names += [*record.own_code, *record.scored_with]
+        return list(dict.fromkeys(names))
 
     @cached_property
     def metrics(self) -> list[str]:
@@ -113,11 +113,11 @@ class Analysis:
 
         Then the other columns of the experiment, and everything else in the order of the records.
         """
-        paper, asked = self.experiment.paper, self.experiment.columns
+        asked = self.experiment.columns
         order = [
             *(name for name in (*INTRINSIC, AVERAGE) if name in asked),
             *self.claimed,
-            *(paper.columns if paper else ()),
+            *self.paper_columns,
             *asked,
             *self.frame.numbers["metric"],
         ]
@@ -130,11 +130,18 @@ class Analysis:
 
         Beside the paper's columns there is room for the first scores on held-out text alone.
         """
-        asked, paper = [*self.experiment.columns], self.experiment.paper
-        if paper:
-            asked = [*paper.columns, *(name for name in asked if name in (*INTRINSIC, AVERAGE))]
+        asked = self.experiment.columns
+        if self.experiment.paper:
+            first = {*INTRINSIC, AVERAGE}.intersection(asked)
+            asked = [*self.paper_columns, *first]
         shown = {*asked, *self.claimed, *self.frame.tasks.values()} - {*probes()}
         return [metric for metric in self.metrics if metric in shown]
+
+    @property
+    def paper_columns(self) -> dict[str, str]:
+        """The headings of the paper's columns by their metrics; empty without the paper's table."""
+        paper = self.experiment.paper
+        return dict(paper.columns) if paper else {}
 
     @cached_property
     def claimed(self) -> list[str]:
@@ -161,11 +168,10 @@ class Analysis:
         for them.
         """
         found = set[tuple[str, str]]()
-        for metric in labels().keys() - probes().keys():
-            for row, sample in self.frame.samples(metric).items():
-                if any(self.runs[run].scores[metric].by == LINEAR_PROBE for run in sample.runs):
-                    found.add((metric, row))
-        return found
+        for row, point in self.points:
+            scores = self.runs[point.run].record.scores if point.run in self.runs else {}
+            found |= {(name, row) for name, score in scores.items() if score.by == LINEAR_PROBE}
+        return {(name, row) for name, row in found if name not in probes()}
 
     @property
     def held_out(self) -> set[str | bytes]:
@@ -184,7 +190,7 @@ class Analysis:
         named = {name: measure.label for name, measure in self.study.own_measures.items()}
         named |= dict(labels()) | {AVERAGE: "Avg"} | QUANTITIES
         named |= {column.task: column.title for run in self.study.runs for column in run.columns}
-        named |= dict(self.experiment.paper.columns) if self.experiment.paper else {}
+        named |= self.paper_columns
         named |= {loss_name(name): f"{label} loss" for name, label in named.items()}
         return named
 

@@ -3,7 +3,7 @@ document.
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,7 +28,7 @@ DOCUMENTS = ("run", "metric", "document", "n", "sum")
 CURVES = ("run", "row", "seed", "step", "metric", "value", "n")
 PAPER = "paper_"  # before a metric: the paper's printed cell
 HERE = "here_"  # before an axis: the value that the row was run with
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = r"^(?=[=+\-@\t\r])"
 ONLY = "run"  # the row of a study without axes
 _Arrays = tuple[np.ndarray, np.ndarray]  # n and the sum, by document
 RANDOM = ", random weights"  # after a row: fine-tuned from random weights of the same shape
@@ -114,14 +114,10 @@ class Frame:
 
     @cached_property
     def _samples(self) -> dict[str, dict[str, Sample]]:
-        lines = defaultdict[tuple[str, str], list[tuple[str, str, float]]](list)
-        for metric, row, *line in self.numbers[
-            ["metric", "row", "run", "trunk", "value"]
-        ].itertuples(index=False):
-            lines[metric, row].append(tuple(line))
+        rows: Any = self.numbers.groupby(["metric", "row"], sort=False)
         samples: dict[str, dict[str, Sample]] = {}
-        for (metric, row), of_row in lines.items():
-            runs, trunks, values = zip(*of_row, strict=True)
+        for (metric, row), *sample in rows[["run", "trunk", "value"]].agg(tuple).itertuples():
+            runs, trunks, values = sample
             samples.setdefault(metric, {})[row] = Sample(runs, trunks, np.array(values, float))
         return samples
 
@@ -242,11 +238,7 @@ def as_csv(table: pd.DataFrame) -> str:
     """A table as CSV, in which no text is a formula to a spreadsheet: before one stands an
     apostrophe.
     """
-
-    def as_text(cell: object) -> object:
-        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
-
-    return table.map(as_text).to_csv(index=False)
+    return table.replace(_FORMULA, "'", regex=True).to_csv(index=False)
 
 
 def _trunk(name: str, runs: Mapping[str, ReportedRun]) -> str:

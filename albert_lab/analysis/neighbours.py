@@ -23,13 +23,14 @@ def neighbours(folder: Path, study: Study) -> tuple[Frame, ...]:
     """
     tables = []
     for file in sorted(folder.resolve().parent.glob(f"*/{STUDY}")):
+        beside = file.parent
         # A study that runs has no experiment yet.
-        if file.parent == folder.resolve() or not (file.parent / EXPERIMENT).exists():
+        if beside == folder.resolve() or not (beside / EXPERIMENT).exists():
             continue
         try:
-            other, table = _read(file.parent, file.stat().st_mtime_ns)
+            other, table = _read(beside, file.stat().st_mtime_ns)
         except ConfigError as error:
-            to_stderr(f"intervals are computed without {file.parent}: {error}")
+            to_stderr(f"intervals are computed without {beside}: {error}")
             continue
         if _kind(other) == _kind(study):
             tables.append(table)

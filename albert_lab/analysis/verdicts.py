@@ -34,6 +34,7 @@ from albert_lab.tasks.task import task_names
 
 # of a configuration: the same for all seeds, so one is enough
 EXACT = ("parameters", "encoder_parameters")
+Why = tuple[Reason | None, tuple[str, ...]]  # the reason and the details of a Verdict
 
 
 @dataclass(frozen=True)
@@ -90,15 +91,11 @@ def verdicts(study: Study, frame: Frame) -> list[Verdict]:
         places = [place for place, verdict in enumerate(tested) if verdict.kind is kind]
         adjusted = holm([tested[place].p for place in places])
         for place, p in zip(places, adjusted, strict=True):
-            tested[place] = _corrected(tested[place], p)
+            outcome = tested[place].outcome
+            if p >= ALPHA and outcome in (Outcome.SUPPORTED, Outcome.NOT_SUPPORTED):
+                outcome = Outcome.UNDECIDED
+            tested[place] = replace(tested[place], p=p, outcome=outcome)
     return tested
-
-
-def _corrected(verdict: Verdict, p: float) -> Verdict:
-    is_decided = verdict.outcome in (Outcome.SUPPORTED, Outcome.NOT_SUPPORTED)
-    return replace(
-        verdict, p=p, outcome=Outcome.UNDECIDED if is_decided and p >= ALPHA else verdict.outcome
-    )
 
 
 def kinds(claim: BaseClaim, measured: Collection[str] = ()) -> list[Kind]:
@@ -270,19 +267,19 @@ def _contrast_of(metric: str, rows: Collection[str], frame: Frame) -> Callable[.
 def _effect(finding: Finding, metric: str, table: _Table) -> Effect:
     comparison, found = finding.comparison, finding.contrast
     rows = tuple((weight, table.name(labels)) for weight, labels in comparison.weights)
-    numbers = [found.effect, found.low, found.high, _paper(comparison, metric, table)]
-    bounds = [comparison.low, comparison.high]
-    if comparison.is_log:
-        numbers, bounds = [[math.exp(number) for number in of] for of in (numbers, bounds)]
-    form, segments = Form.DIFFERENCE, math.nan
+    # In the order of the fields of an Effect.
+    numbers = [comparison.low, comparison.high, found.effect, found.low, found.high]
+    numbers.append(_paper(comparison, metric, table))
+    segments = math.nan
     if comparison.is_log:
         form = Form.RATIO
+        numbers = [math.exp(number) for number in numbers]
     elif len(rows) == 1:
         form = Form.LEVEL
         segments = table.floors(metric, "segments")[rows[0][1]]
-    elif comparison.is_slope:
-        form = Form.SLOPE
-    return Effect(metric, form, rows, *bounds, *numbers, segments=segments)
+    else:
+        form = Form.SLOPE if comparison.is_slope else Form.DIFFERENCE
+    return Effect(metric, form, rows, *numbers, segments=segments)
 
 
 def _paper(comparison: Comparison, metric: str, table: _Table) -> float:
@@ -322,9 +319,7 @@ def _tells(verdict: Verdict, finding: Finding, table: _Table) -> Tells:
     )
 
 
-def _nothing_to_tell(
-    claim: BaseClaim, metric: str, rows: list[str], table: _Table
-) -> tuple[Reason | None, tuple[str, ...]]:
+def _nothing_to_tell(claim: BaseClaim, metric: str, rows: list[str], table: _Table) -> Why:
     """Why nothing can be told of a claim although its rows have the metric; None if something
     can.
     """
@@ -354,9 +349,7 @@ def _nothing_to_tell(
     return (None, ()) if is_learnt else (Reason.NOT_LEARNT, ())
 
 
-def _why_a_level_shows_nothing(
-    metric: str, row: str, low: float, table: _Table
-) -> tuple[Reason | None, tuple[str, ...]]:
+def _why_a_level_shows_nothing(metric: str, row: str, low: float, table: _Table) -> Why:
     """Why a score that is above its bar shows nothing that was learnt of two segments; None if it
     does.
 

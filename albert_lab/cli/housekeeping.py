@@ -95,13 +95,12 @@ def as_text(listed: list[dict[str, Any]]) -> str:
         return "no runs yet"
     shown = [_cells(row) for row in listed]
     used = [key for key in shown[0] if any(cells[key] for cells in shown)]
-    lines: list[list[str]] = []
-    report_before = None
+    by_report: dict[str, list[list[str]]] = {}
     for row, cells in zip(listed, shown, strict=True):
-        if row["report"] != report_before:
-            lines.append([f"{printable(row['report']) or 'in no table'}:"])
-        report_before = row["report"]
-        lines.append([cells[key] for key in used])
+        by_report.setdefault(row["report"], []).append([cells[key] for key in used])
+    lines = []
+    for report, rows in by_report.items():
+        lines += [[f"{printable(report) or 'in no table'}:"], *rows]
     table = tabulate(lines, used, tablefmt="simple", disable_numparse=True)
     reasons = "".join(
         f"{printable(row['title'])}: {visible(row['reason'])}\n" for row in listed if row["reason"]

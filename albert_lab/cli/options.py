@@ -79,6 +79,6 @@ DryRun = Annotated[bool, flag("--dry-run", _DRY_RUN)]
 
 def task_names(named: str | None) -> list[str] | None:
     """The tasks that --tasks names, an empty list for `none`; None if it was not given."""
-    return (
-        named if named is None else [] if named == "none" else list(dict.fromkeys(named.split(",")))
-    )
+    if named is None:
+        return None
+    return [] if named == "none" else list(dict.fromkeys(named.split(",")))

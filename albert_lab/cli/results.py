@@ -139,10 +139,9 @@ def plot(
     """Draw a figure of finished results as PNG and SVG, and print the paths. Nothing is trained."""
     from albert_lab.figures import figures
 
-    if figure not in (*figures.FIGURES, CLAIMS):
-        raise ConfigError(
-            f"{figure} is no figure (allowed: {', '.join((*figures.FIGURES, CLAIMS))})"
-        )
+    known = (*figures.FIGURES, CLAIMS)
+    if figure not in known:
+        raise ConfigError(f"{figure} is no figure (allowed: {', '.join(known)})")
     if figure != LAYERS and len(sources) > 1:
         raise ConfigError(f"{figure} takes one folder, not {len(sources)}: {' '.join(sources)}")
     folder = Path(sources[0]) if sources else None

@@ -8,8 +8,8 @@ import numpy as np
 
 from albert_lab.config.data import MaskingConfig
 
-# with the arguments and results of mask()
-Mask = Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]
+Three = tuple[np.ndarray, np.ndarray, np.ndarray]
+Mask = Callable[..., Three]  # with the arguments and results of mask()
 
 
 def mask(
@@ -20,7 +20,7 @@ def mask(
     masking: MaskingConfig,
     mask_id: int,
     rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> Three:
     """Masked ids [batch, sequence], positions [masked] in the flattened batch, ascending, and the
     original ids.
 
@@ -57,7 +57,7 @@ def mask(
 METHODS: dict[str, Mask] = {"n-gram": mask}
 
 
-def _words(starts: np.ndarray, can_mask: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _words(starts: np.ndarray, can_mask: np.ndarray) -> Three:
     """The flat positions of text [tokens]; the place among these of the first token of each word
     [words], and the number of its segment, from 1.
     """

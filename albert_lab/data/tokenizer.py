@@ -19,6 +19,7 @@ from albert_lab.errors import ConfigError
 from albert_lab.files import digest_of, read_bytes
 
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
+Located = tuple[list[int], list[tuple[int, int]]]  # token ids, and the range of each in the text
 _SPECIAL = ("<pad>", "<unk>", *CONTROL_SYMBOLS)
 # BERT's names of those that have another one in ALBERT.
 _OF_BERT = {"<pad>": "[PAD]", "<unk>": "[UNK]"}
@@ -135,7 +136,7 @@ class Tokenizer:
             for encoding in self._aligned.encode_batch(list(sentences), add_special_tokens=False)
         ]
 
-    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+    def encode_with_offsets(self, text: str) -> Located:
         """Token ids of a text and, for each token, its character range [start, end) in the text
         before cleaning.
 
@@ -235,7 +236,7 @@ class SentencePieceTokenizer(Tokenizer):
         aligned.encode_special_tokens = True
         return aligned
 
-    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+    def encode_with_offsets(self, text: str) -> Located:
         space = self._processor.PieceToId("▁")
         ids, offsets = super().encode_with_offsets(text)
         # A lone ▁ is the space before a word: it has no character of the word that begins there.

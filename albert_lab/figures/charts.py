@@ -121,7 +121,8 @@ def _draw_against(
             panels[-1].plot(line["in_paper"], line["average"], **look)
         panels[-1].set(title="paper, average of five tasks (%)")
         _scale(panels[-1], table["in_paper"], x_label)
-    return drawing.finish(figure, title, panels, _missing(analysis, _having(analysis, shown)))
+    having = {row for metric, row in analysis.summary.index if metric in shown}
+    return drawing.finish(figure, title, panels, _missing(analysis, having))
 
 
 def _numeric_axis(analysis: Analysis) -> str | None:
@@ -224,10 +225,6 @@ def _numbers(analysis: Analysis, axis: str) -> list[float | None]:
         label = analysis.frame.cells[axis][row]
         numbers.append(number_in(label) if value is None else value)
     return numbers
-
-
-def _having(analysis: Analysis, metrics: Sequence[str]) -> set[str]:
-    return {row for metric, row in analysis.summary.index if metric in metrics}
 
 
 def _missing(analysis: Analysis, having: set[str]) -> list[str]:

@@ -3,7 +3,7 @@ stands.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tabulate import tabulate
 
@@ -33,6 +33,8 @@ def code(text: str) -> str:
 
 def as_table(table: Table) -> str:
     """A table in Markdown; empty for one without lines."""
+    if not table.body:
+        return ""
     body = [[plain(cell) for cell in line] for line in table.body]
     align = ["left", *["right"] * (len(table.header) - 1)]
     # Numbers are text: 81.30 must not become 81.3.
@@ -41,7 +43,7 @@ def as_table(table: Table) -> str:
         headers=[*map(plain, table.header)],
         tablefmt="pipe",
         disable_numparse=True,
-        colalign=align if body else None,
+        colalign=align,
     )
 
 
@@ -55,7 +57,7 @@ def folded(summary: str, *parts: str) -> str:
     )
 
 
-def listed(lines: Sequence[str]) -> str:
+def listed(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
@@ -85,14 +87,14 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
         "## Results",
         as_table(main),
         plain(tables.legend(analysis, main)),
-        folded("Other measures", *(as_table(other) for other in others if other.body)),
+        folded("Other measures", *map(as_table, others)),
         "## What to know",
-        listed([plain(line) for line in notes.first(analysis)]),
-        folded("More on these numbers", listed([plain(line) for line in notes.others(analysis)])),
-        folded("How this study was made", listed([_note(note) for note in experiment.notes])),
+        listed(map(plain, notes.first(analysis))),
+        folded("More on these numbers", listed(map(plain, notes.others(analysis)))),
+        folded("How this study was made", listed(map(_note, experiment.notes))),
         "## Provenance",
         listed([f"Command: {code(command)}" for command in commands]),
-        listed([plain(line) for line in notes.provenance(analysis)]),
+        listed(map(plain, notes.provenance(analysis))),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

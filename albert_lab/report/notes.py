@@ -148,7 +148,7 @@ def _data(records: Sequence[RunRecord]) -> str:
 def _missing(analysis: Analysis) -> str:
     """The rows and the columns, those of the paper too, that have no numbers, and why."""
     asked = {name: analysis.heading(name) for name in analysis.experiment.columns}
-    asked |= dict(analysis.experiment.paper.columns) if analysis.experiment.paper else {}
+    asked |= analysis.paper_columns
     columns = [title for name, title in asked.items() if name not in analysis.metrics]
     said = [f"{', '.join(columns)} (not measured here)"] if columns else []
     reasons: dict[str, list[str]] = {}

@@ -5,7 +5,6 @@ network requests.
 import base64
 import re
 from html import escape
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,11 @@ NARROW = "\u00a0±\u00a0"  # a number and its spread stay on one line
 _FOLD = re.compile(r"^(?:<details><summary>([\w ]+)</summary>|(</details>))$", re.MULTILINE)
 
 
-def page(text: str, folder: Path) -> str:
-    """A whole page of Markdown that begins with a heading of the first level; tags in it are shown,
-    not followed.
+def page(title: str, text: str, folder: Path) -> str:
+    """A whole page of Markdown; tags in it are shown, not followed.
 
     Args:
+        title: of the window, as plain text.
         text: the Markdown; lines that open and close a folded part stay so.
         folder: of its pictures, which are embedded; one that is not there becomes its description.
     """
@@ -30,8 +29,6 @@ def page(text: str, folder: Path) -> str:
     rules["image"] = lambda tokens, place, *_: _image(tokens[place], folder)
     rules["table_open"] = lambda *_: '<div class="table"><table>\n'
     rules["table_close"] = lambda *_: "</table></div>\n"
-    heading = next(after for token, after in pairwise(parser.parse(text)) if token.tag == "h1")
-    title = escape("".join(part.content for part in heading.children or ()))
     parts = _FOLD.split(text)
     body = parser.render(parts[0])
     for summary, _, part in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
@@ -41,7 +38,7 @@ def page(text: str, folder: Path) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n"
         f"</head>\n<body>\n<main>\n{body.replace(' ± ', NARROW)}</main>\n</body>\n</html>\n"
     )
 

@@ -14,7 +14,7 @@ from albert_lab.analysis.analysis import Analysis, analyse, read
 from albert_lab.analysis.frame import as_csv
 from albert_lab.errors import ConfigError
 from albert_lab.figures import figures
-from albert_lab.messages import to_stderr
+from albert_lab.messages import printable, to_stderr
 from albert_lab.report import markdown, page, wording
 from albert_lab.storage import write_atomically
 from albert_lab.studies import study as studies
@@ -69,7 +69,7 @@ def _write(folder: Path, analysis: Analysis) -> list[Path]:
     picture = figures.draw_first(folder, analysis, title)
     text = markdown.render(analysis, (picture, title) if picture else None)
     contents = {NUMBERS: as_csv(analysis.frame.numbers), REPORT: text}
-    contents[PAGE] = page.page(text, folder)
+    contents[PAGE] = page.page(printable(analysis.experiment.title), text, folder)
     for name, content in contents.items():
         write_atomically(folder / name, content)
     return [folder / name for name in (*contents, picture) if name]

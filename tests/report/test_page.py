@@ -10,6 +10,7 @@ PNG = base64.b64decode(
 def test_a_page_is_one_file_without_scripts_and_has_its_pictures_in_it(tmp_path):
     (tmp_path / "curves.png").write_bytes(PNG)
     text = page(
+        "A <b> title",
         "# A \\<b\\> title\n\n![words](curves.png)\n\n![gone](absent.png)\n\n![out](../x.png)\n",
         tmp_path,
     )
@@ -22,6 +23,7 @@ def test_a_page_is_one_file_without_scripts_and_has_its_pictures_in_it(tmp_path)
 
 def test_folded_parts_fold_and_other_tags_are_shown(tmp_path):
     text = page(
+        "T",
         "# T\n\n<details><summary>More</summary>\n\n| a |\n|:--|\n| 1 "
         "|\n\n</details>\n\n<b>bold</b>\n",
         tmp_path,
