@@ -116,9 +116,9 @@ def check(digests: Mapping[str, str], what: str) -> None:
             )
 
 
-def options() -> list[str]:
-    """The options that include the same files in another process."""
-    return [f"--include={path}" for path, _ in _included.values()]
+def included_files() -> list[str]:
+    """The paths of the files that this process executed."""
+    return [str(path) for path, _ in _included.values()]
 
 
 def suspected(error: BaseException) -> str | None:

@@ -73,7 +73,7 @@ def launch_here(jobs: Sequence[Job], at_once: int, on_end: Callable[[Job, int], 
         for job in jobs:
             if job.parent and not is_trained(job.parent):
                 continue
-            code = worker.command(job.command[job.command.index("albert_lab.runs.worker") + 1 :])
+            code = worker.command(*job.command[job.command.index("albert_lab.runs.worker") + 1 :])
             if code in (STOPPED, INTERRUPTED, UNWRITTEN):
                 return code
             on_end(job, code)

@@ -1,5 +1,5 @@
 """Several processes that train one run: `python -m albert_lab.runs.together NUMBER FOLDER
-[TASK]...`.
+[ARGUMENTS]`.
 
 torchrun starts them. It ends with 1 whatever happened, and tells it in a block of its own; this
 ends with the exit code of the process that ended the others, which has said why (worker.py).

@@ -1,6 +1,6 @@
-"""The process that trains one run: `python -m albert_lab.runs.worker FOLDER [TASK]...`."""
+"""The process that trains one run: `python -m albert_lab.runs.worker FOLDER [ARGUMENTS]`."""
 
-import argparse
+import json
 import subprocess
 import sys
 import traceback
@@ -46,19 +46,21 @@ def main(
     folder: Path,
     tasks: Sequence[str] = (),
     seeds: Seeds = None,
-    include: Sequence[Path] = (),
+    include: Sequence[str] = (),
     *,
     with_random: bool = False,
-    time: bool = False,
+    only_time: bool = False,
 ) -> int:
     """Train or resume one run and its fine-tunings on tasks, and return the exit code.
 
     Of several processes that torchrun started, all but the first only help to pre-train.
 
     Args:
+        tasks: by name or file.
+        seeds: of the fine-tunings; None: those of each task.
         include: files of own code, of run and tasks.
         with_random: also fine-tune random weights of its shape.
-        time: only print the seconds of its training on a token.
+        only_time: train nothing, and print the seconds of its training on a token.
 
     Returns:
         0 done (reasons of failed fine-tunings are recorded); 1 failed; 2 invalid configuration; 4
@@ -72,7 +74,7 @@ def main(
         to_stderr(f"{name}: {text}")
 
     say = say_any if rank.leads else lambda _line: None
-    if time:
+    if only_time:
         return _time(folder, include)
     with signals.deferred(ends_at_second=True) as stopped_by:
         signals.end_with_parent()
@@ -103,7 +105,7 @@ def main(
         return signals.exit_code() or STOPPED
 
 
-def _time(folder: Path, include: Sequence[Path]) -> int:
+def _time(folder: Path, include: Sequence[str]) -> int:
     """Print the seconds of training on a token of a run, of which nothing is made here."""
     signals.end_with_parent()
     run = read(folder)
@@ -119,9 +121,10 @@ def _time(folder: Path, include: Sequence[Path]) -> int:
     return 0
 
 
-def _include(files: Sequence[Path], run: Run) -> None:
+def _include(files: Sequence[str], run: Run) -> None:
+    """Execute files of own code; ConfigError unless those of the run are among them."""
     for file in files:
-        own_code.include(file)
+        own_code.include(Path(file))
     own_code.check(run.own_code, run.name)
 
 
@@ -239,27 +242,13 @@ def _start(run: Run) -> "Inherited | None":
     )
 
 
-def command(arguments: Sequence[str]) -> int:
-    """Train the run of FOLDER [TASK]... [--seeds SEED...] in this process, and return the exit
-    code.
+def command(folder: str, arguments: str = "{}") -> int:
+    """The exit code of main() with its other arguments as JSON, in which conf has the folders of
+    own options, such as tasks.
     """
-    parser = argparse.ArgumentParser(prog="python -m albert_lab.runs.worker")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("tasks", nargs="*")
-    parser.add_argument(
-        "--seeds", type=int, nargs="+", help="of the fine-tunings; those of each task unless given"
-    )
-    parser.add_argument(
-        "--with-random", action="store_true", help="also fine-tune random weights of its shape"
-    )
-    parser.add_argument("--time", action="store_true", help="only time its training on a token")
-    parser.add_argument("--include", type=Path, action="append", default=[], help="own code")
-    parser.add_argument(
-        "--conf", type=Path, action="append", default=[], help="own options, such as tasks"
-    )
-    asked = vars(parser.parse_args(arguments))
-    paths.use_conf(asked.pop("conf"))
-    return main(**asked)
+    others = json.loads(arguments)
+    paths.use_conf(map(Path, others.pop("conf", ())))
+    return main(Path(folder), **others)
 
 
 def commit_of(checkout: Path) -> str | None:
@@ -279,4 +268,4 @@ def commit_of(checkout: Path) -> str | None:
 
 
 if __name__ == "__main__":
-    sys.exit(command(sys.argv[1:]))
+    sys.exit(command(*sys.argv[1:]))

@@ -1,5 +1,6 @@
 """The jobs of a plan: the command line that trains each run, and how jobs are started."""
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,12 +58,14 @@ def jobs_of(points: Sequence[Point]) -> list[Job]:
 
 
 def _command(point: Point, processes: int) -> list[str]:
-    command = [sys.executable, "-m", "albert_lab.runs.worker"]
+    arguments = {
+        "tasks": [*point.tasks.values()],
+        "seeds": point.seeds,
+        "include": own_code.included_files(),
+        "conf": [str(folder) for folder in paths.own_conf],
+        "with_random": point.with_random,
+    }
+    process = ["albert_lab.runs.worker"]
     if processes > 1:
-        command = [sys.executable, "-m", "albert_lab.runs.together", str(processes)]
-    command += [str(point.run.folder), *point.tasks.values()]
-    if point.seeds:
-        command += ["--seeds", *map(str, point.seeds)]
-    if point.with_random:
-        command.append("--with-random")
-    return [*command, *own_code.options(), *(f"--conf={folder}" for folder in paths.own_conf)]
+        process = ["albert_lab.runs.together", str(processes)]
+    return [sys.executable, "-m", *process, str(point.run.folder), json.dumps(arguments)]

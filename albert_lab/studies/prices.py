@@ -117,11 +117,11 @@ def time_steps(points: Collection[Point], at_once: int) -> None:
     """
     point = largest(points)
     folder, config = runs.create(point.run), point.config
-    command = [sys.executable, "-m", "albert_lab.runs.worker", "--time", str(folder)]
+    arguments = json.dumps({"include": own_code.included_files(), "only_time": True})
     began = time.monotonic()
     try:
         printed = subprocess.check_output(
-            [*command, *own_code.options()],
+            [sys.executable, "-m", "albert_lab.runs.worker", str(folder), arguments],
             env=environment(at_once),
             stderr=subprocess.DEVNULL,
             text=True,

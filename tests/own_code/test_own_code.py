@@ -85,15 +85,15 @@ def test_a_run_has_the_digest_of_a_file_in_its_name_and_its_process_needs_this_f
     assert runs.read(folder) == run
     assert run.name != runs.Run(run.config, run.fingerprints).name
     assert here_of(folder) == 2
-    assert here_of(folder, f"--include={file}") == 0
+    assert here_of(folder, str(file)) == 0
     file.write_text(ACTIVATION + "# changed\n")
-    assert here_of(folder, f"--include={file}") == 2
+    assert here_of(folder, str(file)) == 2
 
 
-def here_of(folder, *arguments):
+def here_of(folder, *include):
     """The exit code of the process of a run, which has included nothing before."""
     with own_signals(), mock.patch.object(own_code, "_included", {}):
-        return worker.command([str(folder), *arguments])
+        return worker.main(folder, include=include)
 
 
 def test_work_with_weights_needs_exactly_the_file_that_a_part_of_their_model_is_of(own, corpus):

@@ -59,7 +59,7 @@ def own(tmp_path, monkeypatch):
 def scored(folder, file) -> int:
     """The exit code of the process of a run, which includes this file."""
     with own_signals():
-        return worker.main(folder, include=[file])
+        return worker.main(folder, include=[str(file)])
 
 
 def test_a_finished_run_is_scored_by_a_further_measure_and_nothing_is_trained(finished, own):

@@ -47,7 +47,7 @@ class Child:
 def make(folder: Path, environment: dict[str, str]) -> None:
     os.environ |= environment  # not the environment of the server
     with said_by(folder).open("w", buffering=1) as sys.stderr:
-        sys.exit(worker.command([str(folder)]))
+        sys.exit(worker.command(str(folder)))
 
 
 def said_by(folder: Path) -> Path:
