@@ -2,7 +2,7 @@
 keep.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Set
 from operator import attrgetter
 from typing import Any
 
@@ -146,12 +146,14 @@ def adopt(
     if text == fingerprint(config.corpus):
         kept.add("corpus.source_documents")
     content, there = config.model_dump(mode="json"), complete(parent.config)
-    loss_asked, given = content["inter_sentence"], {*overridden, *fixed}
-    _take(content, there, kept - given)
-    for name, value in loss_asked.items():
-        if f"inter_sentence.{name}" in given:
-            content["inter_sentence"][name] = value
-    _take_shape(content, there, overridden)
+    _take(content, there, kept, {*overridden, *fixed})
+    _take(content, there, {*_DECIDED}, overridden)
+    _fit_sharing(content, there, overridden)
+    hidden_size = content["model"]["hidden_size"]
+    has_none = content["embedding_size"] == hidden_size != there["embedding_size"]
+    if has_none and "projection" not in overridden:
+        # equal sizes have no projection by default, but the weights do
+        content["projection"] = "always"
     adopted = runs.with_tokenizer(validate(content), parent)
     if adopted.tokenizer.model_file != parent.config.tokenizer.model_file:
         file = {"name": "model-file", "training_sentences": None, "character_coverage": None}
@@ -161,35 +163,33 @@ def adopt(
     return adopted
 
 
-def _take(content: dict[str, Any], there: dict[str, Any], keys: Iterable[str]) -> None:
-    """Replace these keys of a configuration, or of its sections, by those of another one."""
-    for key in keys:
-        section, _, name = key.rpartition(".")
-        target, source = (content[section], there[section]) if section else (content, there)
-        target[name] = source[name]
-
-
-def _take_shape(content: dict[str, Any], there: dict[str, Any], given: Collection[str]) -> None:
-    """Replace tokenizer and shape of a new configuration by those of an existing run, but for the
-    keys that are given: to those its weights are converted.
+def _take(
+    content: dict[str, Any], there: dict[str, Any], keys: Set[str], given: Collection[str]
+) -> None:
+    """Replace these keys of a configuration, and all keys of these sections, by those of another
+    one, but for those that are given.
     """
-    decided = {"tokenizer", "embedding_size", "projection"}
-    decided |= {f"model.{name}" for name in there["model"]}
-    if "sharing" not in given:
-        decided |= {f"sharing.{name}" for name in there["sharing"]}
-    taken = decided.difference(given)
-    _take(content, there, taken)
+    for key in keys.difference(given):
+        section, _, one_name = key.partition(".")
+        if not isinstance(there[section], dict):
+            content[section] = there[section]
+            continue
+        for name in [one_name] if one_name else there[section]:
+            if f"{section}.{name}" not in given:
+                content[section][name] = there[section][name]
+
+
+def _fit_sharing(content: dict[str, Any], there: dict[str, Any], given: Collection[str]) -> None:
+    """Set how weights are converted to another sharing that is given; one that is not given has a
+    block for each layer at the new depth, too, if it had that at the old one.
+    """
     sharing = content["sharing"]
-    is_asked = any(key.partition(".")[0] == "sharing" for key in given)
-    if is_asked and sharing != there["sharing"] and "conversion.sharing" not in given:
+    is_given = any(key.partition(".")[0] == "sharing" for key in given)
+    if is_given and sharing != there["sharing"] and "conversion.sharing" not in given:
         # By the rule of examples/trained-groups.yaml, fixed before its runs.
         content.setdefault("conversion", {})["sharing"] = "stepwise"
     for name in ("attention_groups", "ffn_groups"):
+        is_taken = not {"sharing", f"sharing.{name}"} & {*given}
         has_block_for_each = sharing[name] == there["model"]["num_layers"]
-        if f"sharing.{name}" in taken and has_block_for_each and sharing["name"] != "all-shared":
+        if is_taken and has_block_for_each and sharing["name"] != "all-shared":
             sharing[name] = content["model"]["num_layers"]
-    hidden_size = content["model"]["hidden_size"]
-    has_none = content["embedding_size"] == hidden_size != there["embedding_size"]
-    if has_none and "projection" not in given:
-        # equal sizes have no projection by default, but the weights do
-        content["projection"] = "always"
