@@ -279,6 +279,10 @@ def make_record(
         commit: of the code at the time of its import.
     """
     counts = count(run.config)
+    conversion = None
+    if trained.changes:
+        unexplained = trained.progress.unexplained
+        conversion = Conversion(changes=trained.changes, unexplained=unexplained)
     return RunRecord(
         name=run.name,
         results_version=RESULTS_VERSION,
@@ -314,7 +318,7 @@ def make_record(
             jobs=whole_number(JOBS) or None,
         ),
         documents=trained.evaluation.documents,
-        conversion=Conversion.model_validate(trained.conversion) if trained.conversion else None,
+        conversion=conversion,
         untrained=trained.untrained,
     )
 

@@ -111,15 +111,15 @@ class Pretraining:
     """A finished pre-training: the final evaluation, the data of each stage, and the cost as in
     results.Training.
 
-    conversion is that of the weights that it started from (see results.Conversion), if it has
-    another shape. untrained are the heads with random weights, which no step has trained; they are
-    not scored. peak_memory_bytes is that of the process (CPU) or of the allocator (CUDA); inference
+    changes are those of the shape of the weights that it started from (see results.Conversion).
+    untrained are the heads with random weights, which no step has trained; they are not scored.
+    peak_memory_bytes is that of the process (CPU) or of the allocator (CUDA); inference
     is measured for INFERENCE_SECONDS at the end, or for as long as the training took.
     """
 
     evaluation: Evaluation
     untrained: tuple[str, ...]
-    conversion: dict[str, Any] | None
+    changes: dict[str, tuple[Any, Any]]
     progress: Progress
     stages: tuple[StageData, ...]
     cost: dict[str, float | None]
@@ -191,9 +191,13 @@ class Pretrainer:
             evaluation = self.evaluator.evaluate(self.model, self.untrained)
         except StoppedError:
             return None
-        stages = self.batches.stages(self.progress.steps)
         return Pretraining(
-            evaluation, self.untrained, self._conversion(), self.progress, stages, self._cost()
+            evaluation=evaluation,
+            untrained=self.untrained,
+            changes=changes(self.start.shape, self.model.encoder.shape) if self.start else {},
+            progress=self.progress,
+            stages=self.batches.stages(self.progress.steps),
+            cost=self._cost(),
         )
 
     def _cost(self) -> dict[str, float | None]:
@@ -359,18 +363,16 @@ class Pretrainer:
         Of weights, a pair head stays as it is drawn if the other run has none, and is left behind
         if this one has none.
         """
-        checkpoints = start.folder / "checkpoint"
+        file = checkpoint.last_weights(start.folder / "checkpoint", start.run_name)
         if start.keep == "training":
-            last = checkpoint.last_weights(checkpoints, start.run_name).parent
-            state = checkpoint.load(last, self.model, self.optimizer, start.run_name)
+            state = checkpoint.load(file.parent, self.model, self.optimizer, start.run_name)
             if self.log:
                 self.log.begin(state["log_bytes"], start.folder / METRICS)
             self.say(f"continues where {start.run_name} ended")
             return state
-        weights = checkpoint.read_weights(checkpoint.last_weights(checkpoints, start.run_name))
         own = checkpoint.weights_of(self.model)
         converted = convert(
-            weights,
+            checkpoint.read_weights(file),
             start.shape,
             self.model.encoder.shape,
             self.config.conversion,
@@ -386,11 +388,6 @@ class Pretrainer:
         checkpoint.set_weights(self.model, drawn | kept, f"the state of {start.run_name}")
         self.say(f"starts from the weights of {start.run_name}")
         return None
-
-    def _conversion(self) -> dict[str, Any] | None:
-        """What was changed of the weights that it started from; None if nothing."""
-        changed = changes(self.start.shape, self.model.encoder.shape) if self.start else {}
-        return {"changes": changed, "unexplained": self.progress.unexplained} if changed else None
 
     def _save(self) -> None:
         """Write a checkpoint, as the leader; nothing if this step has one."""
