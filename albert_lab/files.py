@@ -10,7 +10,8 @@ import io
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 
@@ -76,6 +77,14 @@ def check_distinct(values: Sequence[Hashable] | None) -> Sequence[Hashable] | No
     if twice := [value for value, count in Counter(values or ()).items() if count > 1]:
         raise ValueError(f"{twice[0]} is given twice")
     return values
+
+
+def check_known(key: str, value: str, known: Collection[str]) -> None:
+    """Raises ValueError unless the value of a key is among the known ones."""
+    if value not in known:
+        near = get_close_matches(value, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(filter(None, known))}"
+        raise ValueError(f"{key}={value} is unknown ({hint})")
 
 
 # A visible path component that cannot lead into another folder. File systems allow 255 bytes, and

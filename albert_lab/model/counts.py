@@ -45,11 +45,13 @@ class Counts:
 
 @dataclass(frozen=True)
 class Products:
-    """FLOPs of the products of one position with the matrices of each part; a multiply-add is two.
+    """FLOPs of the products of one position with the matrices of each part of an encoder of this
+    shape; a multiply-add is two.
 
     table is that with the word embeddings, which gives the logits of a masked position.
     """
 
+    shape: EncoderShape
     projection: int
     layers: int
     mlm_head: int
@@ -58,35 +60,39 @@ class Products:
     pair_head: int
 
     @classmethod
-    def of_standard(cls, shape: EncoderShape, num_labels: int) -> "Products":
-        """FLOPs of one position by part, of an encoder with the blocks of ALBERT and BERT, without
-        building it; those of attention scores, which depend on the length, are not in it.
+    def of_standard(cls, config: RunConfig) -> "Products":
+        """FLOPs of one position by part, of a configuration with the blocks of ALBERT and BERT,
+        without building its model; those of attention scores, which depend on the length, are not
+        in it.
         """
+        shape = EncoderShape.from_config(config)
         hidden, embedding = shape.hidden_size, shape.embedding_size
         attention, ffn = 4 * hidden**2, 2 * hidden * shape.intermediate_size
         return cls(
+            shape=shape,
             projection=2 * embedding * hidden if shape.projection else 0,
             layers=2 * shape.num_layers * (attention + ffn),
             mlm_head=2 * hidden * embedding,
             table=2 * embedding * shape.vocab_size,
             pooler=2 * hidden**2,
-            pair_head=2 * hidden * num_labels,
+            pair_head=2 * hidden * len(config.inter_sentence.labels),
         )
 
-    def inference_flops(self, shape: EncoderShape, length: int) -> float:
+    def inference_flops(self, length: int) -> float:
         """FLOPs per token of the encoder with its pooler, for sequences of a length in tokens."""
-        return (self._encoder(shape, length) + self.pooler) / length
+        return (self._encoder(length) + self.pooler) / length
 
-    def training_flops(self, shape: EncoderShape, length: int, masked: int) -> float:
+    def training_flops(self, length: int, masked: int) -> float:
         """FLOPs per token of a forward and a backward pass, with `masked` predictions a
         sequence.
         """
         heads = masked * (self.mlm_head + self.table) + self.pair_head
         pooler = (3 if self.pair_head else 1) * self.pooler  # without labels it has no gradient
-        return (3 * (self._encoder(shape, length) + heads) + pooler) / length
+        return (3 * (self._encoder(length) + heads) + pooler) / length
 
-    def _encoder(self, shape: EncoderShape, length: int) -> int:
-        attention_scores = shape.num_layers * 4 * length * shape.hidden_size
+    def _encoder(self, length: int) -> int:
+        """FLOPs of a sequence in the encoder."""
+        attention_scores = self.shape.num_layers * 4 * length * self.shape.hidden_size
         return length * (self.projection + self.layers + attention_scores)
 
 
@@ -137,6 +143,7 @@ def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Co
         return 2 * sum(matrix.numel() for matrix in module.parameters() if matrix.ndim > 1)
 
     products = Products(
+        shape=shape,
         projection=product(encoder.embeddings.projection),
         layers=sum(
             product(encoder.attention_blocks[a]) + product(encoder.ffn_blocks[f])
@@ -152,6 +159,6 @@ def _count(shape: EncoderShape, num_labels: int, length: int, masked: int) -> Co
         layers=size(encoder) - size(encoder.embeddings),
         pooler=size(model.pooler),
         heads=size(model.mlm_head) + size(pair_head),
-        training_flops=products.training_flops(shape, length, masked),
-        inference_flops=products.inference_flops(shape, length),
+        training_flops=products.training_flops(length, masked),
+        inference_flops=products.inference_flops(length),
     )

@@ -61,7 +61,9 @@ def choose_tasks(
     """
     if names is not None:
         return dict(zip(named_tasks(names), names, strict=True))
-    known, chosen, lacking = task_names(), {}, []
+    known = task_names()
+    chosen: dict[str, str] = {}
+    lacking: list[str] = []
     for column in columns:
         if column not in known:
             continue
@@ -93,13 +95,12 @@ def named_tasks(names: Sequence[str]) -> dict[str, TaskConfig]:
     return task_of
 
 
-def check_data(task: TaskConfig | None) -> None:
-    """Raises MissingDataError if a task, or a task that it starts from, lacks training or dev
+def check_data(task: TaskConfig) -> None:
+    """Raises MissingDataError if a task, or the task that it starts from, lacks training or dev
     data.
     """
-    while task:
-        task.check_data(paths.tasks_data())
-        task = load_start(task)
+    for needed in filter(None, (task, load_start(task))):
+        needed.check_data(paths.tasks_data())
 
 
 class RandomWeights(Run):
@@ -310,17 +311,17 @@ def describe(record: FinetuningRecord) -> str:
     of no learning.
     """
     main = record.best.main
-    words = "" if main.lexical_floor is None else f", bag of words {main.lexical_floor:.1f}"
+    floors = f"constant answers {main.floor:.1f}"
+    if main.lexical_floor is not None:
+        floors += f", bag of words {main.lexical_floor:.1f}"
     weights = ", random weights" if record.weights == "random" else ""
-    signs = (
-        f"; DID NOT LEARN: {'; '.join(record.diverged)}"
-        if record.diverged and record.scale != "smoke"
-        else ""
+    line = (
+        f"{record.title}, seed {record.seed}{weights}: {main.value:.1f} ({floors}) of {main.n:,} "
+        f"examples, {duration(record.total_seconds)}"
     )
-    return (
-        f"{record.title}, seed {record.seed}{weights}: {main.value:.1f} (constant answers "
-        f"{main.floor:.1f}{words}) of {main.n:,} examples, {duration(record.total_seconds)}{signs}"
-    )
+    if record.diverged and record.scale != "smoke":
+        line += f"; DID NOT LEARN: {'; '.join(record.diverged)}"
+    return line
 
 
 def filled_columns(wanted: Iterable[Finetuning]) -> tuple[FilledColumn, ...]:

@@ -234,13 +234,14 @@ class RunRecord(Signed):
     def _with_n_once(self, documents: dict[str, Documents]) -> dict[str, dict[str, Any]]:
         """Numbers of answers that another score has, too, are given by the name of that score."""
         first: dict[tuple[int, ...], str] = {}
-        return {
-            name: {
-                "n": kept.n if (same := first.setdefault(kept.n, name)) == name else same,
-                "sum": [int(part) if part.is_integer() else part for part in kept.sum],
+        content: dict[str, dict[str, Any]] = {}
+        for name, counted in documents.items():
+            same = first.setdefault(counted.n, name)
+            content[name] = {
+                "n": counted.n if same == name else same,
+                "sum": [int(part) if part.is_integer() else part for part in counted.sum],
             }
-            for name, kept in documents.items()
-        }
+        return content
 
     @field_validator("documents", mode="before")
     @classmethod
@@ -324,10 +325,16 @@ def make_record(
 
 
 def _data_of(run: Run, trained: "Pretraining", train: Shards, dev: Shards) -> Data:
+    """The training data of a finished pre-training, with the steps of the runs that it started
+    from; those of imported weights are not known.
+    """
     progress = trained.progress
-    earlier = None
+    earlier_steps = earlier_tokens = 0
     if run.start_from and run.start_from.keep == "weights":
-        earlier = read(paths.runs() / run.start_from.run)  # None if it was imported
+        earlier = read(paths.runs() / run.start_from.run)
+        if earlier:
+            earlier_steps = earlier.training.steps + earlier.data.earlier_steps
+            earlier_tokens = earlier.training.tokens + earlier.data.earlier_tokens
     stages = tuple(
         Stage(
             max_sequence_length=stage.max_sequence_length,
@@ -348,8 +355,8 @@ def _data_of(run: Run, trained: "Pretraining", train: Shards, dev: Shards) -> Da
         stages=stages if run.config.length_schedule.stages else (),
         unknown_share=train.meta["train"].get("unknown_share", 0.0),
         repeated_paragraphs=train.meta.get("dropped", {}).get(REPEATED, 0),
-        earlier_steps=earlier.training.steps + earlier.data.earlier_steps if earlier else 0,
-        earlier_tokens=earlier.training.tokens + earlier.data.earlier_tokens if earlier else 0,
+        earlier_steps=earlier_steps,
+        earlier_tokens=earlier_tokens,
     )
 
 
@@ -375,16 +382,17 @@ def read(folder: Path, name: str | None = None) -> RunRecord | None:
 
 def lacks_scores(folder: Path) -> bool:
     """Whether a run is finished, but was not scored with the measures that are included now."""
-    asked = own_code.of_measures()
-    record = read(folder) if asked else None
-    return (
-        record is not None and not asked.items() <= (record.own_code | record.scored_with).items()
-    )
+    included = own_code.of_measures()
+    record = read(folder) if included else None
+    if record is None:
+        return False
+    return not included.items() <= (record.own_code | record.scored_with).items()
 
 
 def untrained_parts(folder: Path) -> tuple[str, ...]:
     """The heads with random weights of an imported model or of a finished run."""
-    if imported := read_import(folder):
+    imported = read_import(folder)
+    if imported:
         return imported.missing_parts
     record = read(folder)
     return record.untrained if record else ()

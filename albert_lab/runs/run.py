@@ -134,12 +134,11 @@ def same_training(run: Run) -> Run | None:
     for checkpoint in sorted(paths.runs().glob(f"{glob.escape(described)}_*/checkpoint/step-*")):
         folder = checkpoint.parents[1]
         is_finished = (folder / RECORD).exists() and (folder / "metrics.jsonl").exists()
-        if folder.name == run.name or not is_finished:
-            continue
-        with suppress(ConfigError):  # damaged, or of an earlier version of the results
-            other = read(folder)
-            if other.training == run.training:
-                return other
+        if folder.name != run.name and is_finished:
+            with suppress(ConfigError):  # damaged, or of an earlier version of the results
+                other = read(folder)
+                if other.training == run.training:
+                    return other
     return None
 
 
@@ -288,17 +287,21 @@ def with_tokenizer(config: RunConfig, run: Run) -> RunConfig:
     """
     from albert_lab.data.vocabulary import find_tokenizer, tokenizer_fingerprint
 
-    trained_with, file = run.fingerprints["tokenizer"], find_tokenizer(config)
-    if not file.is_file() and (moved := paths.runs() / file.parent.name / file.name).is_file():
-        config, file = with_file(config, moved), moved
+    file = find_tokenizer(config)
+    moved = paths.runs() / file.parent.name / file.name
+    if not file.is_file() and moved.is_file():
+        file = moved
+        config = with_file(config, file)
+    trained_with = run.fingerprints["tokenizer"]
     if tokenizer_fingerprint(config) == trained_with:
         return config
-    file = file if config.tokenizer.model_file else file.parent.with_name(trained_with) / file.name
-    if config.tokenizer.model_file or not file.is_file():
-        raise ConfigError(
-            f"{run.name} was trained with {file}, which is gone or not as it was: put it back"
-        )
-    return with_file(config, file)
+    if config.tokenizer.model_file is None:
+        file = file.parent.with_name(trained_with) / file.name
+        if file.is_file():
+            return with_file(config, file)
+    raise ConfigError(
+        f"{run.name} was trained with {file}, which is gone or not as it was: put it back"
+    )
 
 
 def with_file(config: RunConfig, file: Path) -> RunConfig:
@@ -310,13 +313,11 @@ def with_file(config: RunConfig, file: Path) -> RunConfig:
 
 def check_text(run: Run) -> None:
     """Raises ConfigError if the text of a run is not what it was when the run was planned."""
-    now = plan(run.config).fingerprints
-    if changed := [
-        key for key in now if key in run.fingerprints and now[key] != run.fingerprints[key]
-    ]:
-        raise ConfigError(
-            f"its {changed[0]} is not what it was when {run.name} was planned: repeat its command"
-        )
+    for key, fingerprint in plan(run.config).fingerprints.items():
+        if run.fingerprints.get(key, fingerprint) != fingerprint:
+            raise ConfigError(
+                f"its {key} is not what it was when {run.name} was planned: repeat its command"
+            )
 
 
 @contextmanager

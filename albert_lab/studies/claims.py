@@ -8,7 +8,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from enum import Enum
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -16,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 
 from albert_lab.config.section import default
-from albert_lab.files import Record, check_distinct, describe
+from albert_lab.files import Record, check_distinct, check_known, describe
 
 Labels = dict[str, str]
 Grid = Mapping[str, Collection[str]]
@@ -362,14 +361,6 @@ def _parsed(content: Any) -> Any:
 
 
 Claim = Annotated[SerializeAsAny[BaseClaim], BeforeValidator(_parsed)]
-
-
-def check_known(place: str, value: str, known: Collection[str]) -> None:
-    """Raise ValueError unless the value of a place is among the known ones."""
-    if value not in known:
-        near = get_close_matches(value, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(filter(None, known))}"
-        raise ValueError(f"{place}={value} is unknown ({hint})")
 
 
 def number_in(text: str) -> float | None:

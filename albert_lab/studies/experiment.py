@@ -16,12 +16,20 @@ from albert_lab.config.compose import axes, groups, load
 from albert_lab.config.schema import Keep
 from albert_lab.config.section import DistinctSeeds, default
 from albert_lab.errors import ConfigError
-from albert_lab.files import Distinct, Name, Record, check, check_distinct, read_yaml
+from albert_lab.files import (
+    Distinct,
+    Name,
+    Record,
+    check,
+    check_distinct,
+    check_known,
+    read_yaml,
+)
 from albert_lab.measures.catalog import labels
 from albert_lab.runs import results
 from albert_lab.runs.reported import AVERAGE, AVERAGED
 from albert_lab.score import loss_name
-from albert_lab.studies.claims import Claim, Labels, check_known, number_in
+from albert_lab.studies.claims import Claim, Labels, number_in
 from albert_lab.tasks.task import COLUMNS, task_names
 from albert_lab.training.layers import LAYER_NUMBERS
 

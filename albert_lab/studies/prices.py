@@ -20,7 +20,6 @@ from albert_lab.errors import ConfigError
 from albert_lab.files import read_json
 from albert_lab.machine import gpus
 from albert_lab.model.counts import Products
-from albert_lab.model.shape import EncoderShape
 from albert_lab.runs import run as runs
 from albert_lab.storage import write_atomically
 from albert_lab.studies.children import environment
@@ -198,17 +197,15 @@ def tunings(item: Point) -> dict[tuple[str, str, int], float]:
 def _training(config: RunConfig) -> float:
     """Work of pre-training per token, at the full length: a forward and a backward pass."""
     length = config.max_sequence_length
-    shape, num_labels = EncoderShape.from_config(config), len(config.inter_sentence.labels)
     masked = config.masking.most_predictions(length)
-    products = Products.of_standard(shape, num_labels)
-    return products.training_flops(shape, length, masked) / _flops_per_work(config)
+    flops = Products.of_standard(config).training_flops(length, masked)
+    return flops / _flops_per_work(config)
 
 
 def _forward(config: RunConfig) -> float:
     """Work of a forward pass of the encoder and its pooler, per token."""
-    shape = EncoderShape.from_config(config)
-    products = Products.of_standard(shape, 0)
-    return products.inference_flops(shape, config.max_sequence_length) / _flops_per_work(config)
+    flops = Products.of_standard(config).inference_flops(config.max_sequence_length)
+    return flops / _flops_per_work(config)
 
 
 def _flops_per_work(config: RunConfig) -> int:

@@ -38,6 +38,7 @@ from albert_lab.training import checkpoint
 from albert_lab.training.device import Clock, autocast, choose_device
 from albert_lab.training.evaluate import DivergedError, StoppedError
 from albert_lab.training.optimizer import Lamb, PlainAdamW, learning_rate_factor, split_parameters
+from albert_lab.training.step import seed_dropout
 
 _BATCH_ITEMS = 64  # of an evaluation
 # Share of the steps over which the final loss is averaged; share of the chance loss above which it
@@ -291,7 +292,7 @@ class _Finetuning:
             for group in optimizer.param_groups:
                 group["lr"] = rate * learning_rate_factor(step / settings.steps, warmup)
             # Dropout depends only on seed and step, not on what was computed in between.
-            torch.manual_seed(int(np.random.SeedSequence([self.seed, step]).generate_state(1)[0]))
+            seed_dropout(self.seed, step)
             yield take_step(model, optimizer, features.batch(items, self.device), self.autocast)
 
     def _evaluate(self, model: TaskModel, step: int) -> _Evaluated:

@@ -183,9 +183,8 @@ class GlueFormat(TableFormat):
             known = OF_NUMBERS
         elif len(self.labels) > 2:
             known = OF_CLASSES[:2]
-        unknown = [name for name in self.scores if name not in known]
-        if unknown:
-            raise ValueError(f"metrics={unknown[0]} is unknown (allowed: {', '.join(known)})")
+        for name in self.scores:
+            files.check_known("metrics", name, known)
         return self
 
     @property

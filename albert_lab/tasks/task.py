@@ -14,7 +14,7 @@ from albert_lab.config.schema import RunConfig
 from albert_lab.config.section import DistinctSeeds, Section
 from albert_lab.data.corpus import split_of
 from albert_lab.errors import ConfigError, MissingDataError
-from albert_lab.files import Name, check, read_yaml
+from albert_lab.files import Name, check, check_known, read_yaml
 from albert_lab.tasks.formats import ChoicesFormat, GlueFormat, RaceFormat, SquadFormat
 
 Format = Annotated[
@@ -149,16 +149,10 @@ class TaskConfig(Section):
                 f"data={self.data}: train is needed, and dev in another file or instead of it "
                 "`split: 0.2`"
             )
-        allowed = {
-            "format.name": ([self.format.name], FORMATS[like]),
-            "settings": (self.settings, groups()["scale"]),
-        }
-        for key, (names, known) in allowed.items():
-            unknown = [name for name in names if name not in known]
-            if unknown:
-                raise ValueError(f"{key}={unknown[0]} is unknown (allowed: {', '.join(known)})")
+        check_known("format.name", self.format.name, FORMATS[like])
         defaults = _defaults()[like]["settings"][FULL_SCALE]
         for scale, settings in self.settings.items():
+            check_known("settings", scale, groups()["scale"])
             for key, value in defaults.items():
                 if value is not None and getattr(settings, key) is None:
                     raise ValueError(f"settings.{scale}.{key} must be given if kind is {like}")

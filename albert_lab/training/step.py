@@ -47,6 +47,11 @@ TIMED_SECONDS = 2.0
 _LARGEST_SHARE = 1 / 3
 
 
+def seed_dropout(*numbers: int) -> None:
+    """Seed torch's generator by numbers that identify a step."""
+    torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1)[0]))
+
+
 def total(sums: Sums) -> Tensor:
     """The loss to minimise; its terms have equal weights, as released."""
     return sums["mlm_loss"] + sums.get("pair_loss", 0)
@@ -91,8 +96,7 @@ class Step:
         for index, part in parts[self.processes.number :: self.processes.total]:
             # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no
             # generator state, and any process can compute a micro-batch.
-            entropy = np.random.SeedSequence([self.config.seed, step_number, index])
-            torch.manual_seed(int(entropy.generate_state(1)[0]))
+            seed_dropout(self.config.seed, step_number, index)
             inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
             own = self.backward(inputs, labels, max(1, len(batch.masked_labels)), len(batch))
             sums = {key: value + sums.get(key, 0) for key, value in own.items()}
