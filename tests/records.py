@@ -75,7 +75,6 @@ def toy_record(
             final_loss=6.125,
         ),
         data=Data(
-            mask_rate=0.151,
             cross_document_share=0.0,
             dropped_text_share=0.04,
             epochs=0.5,

@@ -174,11 +174,8 @@ def _convert_embeddings(
     One direction of any LayerNorm is taken by its mean: of E units, E - 1 carry information.
     """
     old_size, new_size, hidden = source.embedding_size, target.embedding_size, target.hidden_size
-    tables = [name for name in (WORDS, TYPES, POSITIONS) if name in tensors]
-    centred = {
-        name: tensors[name].double() - tensors[name].double().mean(1, keepdim=True)
-        for name in tables
-    }
+    tables = {name: tensors[name].double() for name in (WORDS, TYPES, POSITIONS) if name in tensors}
+    centred = {name: table - table.mean(1, keepdim=True) for name, table in tables.items()}
     gain, norm_bias = (tensors[f"{NORM}.{name}"].double() for name in ("weight", "bias"))
     matrix = tensors.get(f"{PROJECTION}.weight", torch.eye(hidden)).double()  # [hidden, old size]
     offset = matrix @ norm_bias + tensors.get(f"{PROJECTION}.bias", torch.zeros(hidden)).double()

@@ -87,13 +87,12 @@ class Stage(Record, extra="ignore"):
 
 
 class Data(Record, extra="ignore"):
-    """The training data: the rate over the training batches; shares of text and pairs of epoch 0.
+    """The training data: shares of text and pairs of epoch 0.
 
     With a length schedule, shares are those of its last stage, and stages has all. epochs are those
     of pairs, over all stages.
     """
 
-    mask_rate: float
     cross_document_share: float
     dropped_text_share: float
     epochs: float
@@ -234,7 +233,7 @@ class RunRecord(Signed):
     def _with_n_once(self, documents: dict[str, Documents]) -> dict[str, dict[str, Any]]:
         """Numbers of answers that another score has, too, are given by the name of that score."""
         first: dict[tuple[int, ...], str] = {}
-        content: dict[str, dict[str, Any]] = {}
+        content = {}
         for name, counted in documents.items():
             same = first.setdefault(counted.n, name)
             content[name] = {
@@ -328,7 +327,6 @@ def _data_of(run: Run, trained: "Pretraining", train: Shards, dev: Shards) -> Da
     """The training data of a finished pre-training, with the steps of the runs that it started
     from; those of imported weights are not known.
     """
-    progress = trained.progress
     earlier_steps = earlier_tokens = 0
     if run.start_from and run.start_from.keep == "weights":
         earlier = read(paths.runs() / run.start_from.run)
@@ -346,7 +344,6 @@ def _data_of(run: Run, trained: "Pretraining", train: Shards, dev: Shards) -> Da
     )
     last = trained.stages[-1].stats
     return Data(
-        mask_rate=progress.masked / max(progress.tokens, 1),
         cross_document_share=last["cross_document_share"],
         dropped_text_share=last["dropped_text_share"],
         epochs=sum(stage.epochs for stage in stages),

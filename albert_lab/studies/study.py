@@ -238,7 +238,6 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     Raises: see runs.from_weights.layers_of().
     """
     experiment = plan.experiment
-    points = [_point(item, failures, command) for item in plan.points]
     # by --include
     further = own_code.included().keys() - {Path(file).name for file in experiment.include}
     experiment = experiment.model_copy(
@@ -247,7 +246,8 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     collected = []
     for item in {item.run.name: item for item in plan.points}.values():
         folder = item.run.folder
-        if record := results.read(folder, item.run.name):
+        record = results.read(folder, item.run.name)
+        if record:
             columns = finetunings.filled_columns(item.finetunings)
             layers = layers_of(folder, say) if LAYERS_FIGURE in experiment.figures else ()
             collected.append(
@@ -261,7 +261,7 @@ def collect(plan: Plan, failures: Mapping[str, str], command: str, say: Say) -> 
     }
     return Study(
         experiment=experiment,
-        points=tuple(points),
+        points=tuple(_point(item, failures, command) for item in plan.points),
         runs=tuple(collected),
         first_seeds=_first_seeds(plan),
         question=plan.question,

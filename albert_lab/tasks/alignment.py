@@ -38,7 +38,9 @@ def align(text: str, tokenizer: Tokenizer) -> AlignedText:
     at the start of a word.
     """
     ids, offsets = tokenizer.encode_with_offsets(text)
-    starts, ends, reached = list[int](), list[int](), 0
+    starts = []
+    ends = []
+    reached = 0
     can_be_dropped = [not char.isspace() and char != "," for char in text]
     for first, end in [*offsets, (len(text), len(text))]:
         first = end - len(text[first:end].lstrip())

@@ -126,8 +126,7 @@ def finetune(
         attempts=tuple(attempts),
         diverged=last.diverged,
         total_seconds=tuning.clock.total_seconds,
-    )
-    record = record.signed()
+    ).signed()
     file = records.record_file(folder, task.name, seed)
     write_atomically(file, record.model_dump_json(indent=1) + "\n")
     return record

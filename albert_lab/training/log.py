@@ -1,10 +1,10 @@
 """The log of a run during training: metrics.jsonl."""
 
-import json
-import math
 import os
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import to_json
 
 from albert_lab.errors import DamagedFileError
 from albert_lab.files import read_bytes
@@ -46,12 +46,8 @@ class MetricsLog:
         Raises:
             OSError: the disk is full or fails.
         """
-        line = {
-            key: None if isinstance(x, float) and not math.isfinite(x) else x
-            for key, x in line.items()
-        }
-        with self._file.open("a") as file:
-            file.write(json.dumps(line, allow_nan=False) + "\n")
+        with self._file.open("ab") as file:
+            file.write(to_json(line, inf_nan_mode="null") + b"\n")
 
     def flush(self) -> int:
         """Write all lines to disk, before a checkpoint that depends on them; return the size in

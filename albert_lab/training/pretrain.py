@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -52,14 +52,13 @@ class Progress:
     tensors.
 
     Attributes:
-        masked, tokens: those of its batches, masked ones being predicted.
+        tokens: those of its batches.
         seconds: of training by the leader's clock, at the last decision.
         last_losses: of the last FINAL_STEPS steps.
         curve_points: the points of the learning curve so far.
         unexplained: what its smaller embeddings lost at its start (conversion.Converted).
     """
 
-    masked: int = 0
     steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
@@ -67,30 +66,10 @@ class Progress:
     curve_points: int = 0
     unexplained: float | None = None
 
-    def add(self, batch: Batch) -> None:
-        """Count the batch of a step."""
-        self.steps += 1
-        self.tokens += batch.num_tokens
-        self.masked += len(batch.masked_labels)
-
-    def state_dict(self) -> dict[str, Any]:
-        """All but seconds, which the clock keeps; the names of the keys are those of checkpoints on
-        disk.
-        """
-        return {
-            "step": self.steps,
-            "shown": {"masked": self.masked},
-            "tokens": self.tokens,
-            "last_losses": self.last_losses,
-            "curve_points": self.curve_points,
-            "unexplained": self.unexplained,
-        }
-
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> "Progress":
-        """The progress in the state of a checkpoint."""
+        """The progress in the state of a checkpoint, of which the clock has the seconds."""
         return cls(
-            masked=state["shown"]["masked"],
             steps=state["step"],
             tokens=state["tokens"],
             seconds=state["clock"]["training_seconds"],
@@ -292,7 +271,8 @@ class Pretrainer:
         factor = learning_rate_factor(self.share, optimizer.warmup, optimizer.decay)
         set_learning_rate(self.optimizer, self.config.learning_rate * factor)
         sums = steps.take(batch, self.progress.steps)
-        self.progress.add(batch)
+        self.progress.steps += 1
+        self.progress.tokens += batch.num_tokens
         return sums
 
     def _decide(self) -> Decision:
@@ -317,14 +297,10 @@ class Pretrainer:
         """
         scores = self.evaluator.along_the_way(self.model, self.config.evaluation.num_curve_pairs)
         self.progress.curve_points += 1
-        columns: dict[str, Any] = {
-            "tokens": self.progress.tokens,
-            "training_seconds": self.clock.training_seconds,
-        }
+        seconds = self.clock.training_seconds
+        columns: dict[str, Any] = {"tokens": self.progress.tokens, "training_seconds": seconds}
         for name, score in scores.items():
-            columns |= {name: score.value, f"{name}_n": score.n}
-            if score.loss is not None:
-                columns[loss_name(name)] = score.loss
+            columns |= {name: score.value, f"{name}_n": score.n, loss_name(name): score.loss}
         self._write("evaluation", columns)
 
     def _write(self, event: str, columns: dict[str, Any]) -> None:
@@ -393,7 +369,8 @@ class Pretrainer:
         """Write a checkpoint, as the leader; nothing if this step has one."""
         if self.log and self.saved_step != self.progress.steps:
             state = {
-                **self.progress.state_dict(),
+                **asdict(self.progress),
+                "step": self.progress.steps,
                 "log_bytes": self.log.flush(),
                 "peak_memory_bytes": self._peak_memory(),
                 "clock": self.clock.state_dict(),

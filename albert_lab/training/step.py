@@ -8,7 +8,7 @@ https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs (whole-network 
 import statistics
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
 
@@ -244,9 +244,10 @@ def time_token(config: RunConfig, device: torch.device) -> float:
     """
     model = PretrainingModel.from_config(config).to(device).train()
     optimizer = build_optimizer(model, config.optimizer, config.learning_rate)
-    size = Step(config, model, optimizer, device).micro_batch_size
-    config = config.model_copy(update={"batch_size": size})
-    step, batch = with_graphs(Step(config, model, optimizer, device)), _random_batch(config)
+    step = Step(config, model, optimizer, device)
+    config = config.model_copy(update={"batch_size": step.micro_batch_size})
+    step = with_graphs(replace(step, config=config))
+    batch = _random_batch(config)
     seconds: list[float] = []
     while sum(seconds) < TIMED_SECONDS:
         start = perf_counter()
