@@ -4,6 +4,7 @@ of a run.
 
 import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -248,15 +249,11 @@ class RunRecord(Signed):
         """Each score with its own numbers of answers, where its file names another score
         instead.
         """
-        if not isinstance(documents, dict):
-            return documents
-        return {
-            name: kept | {"n": other.get("n")}
-            if isinstance(kept, dict)
-            and isinstance(other := documents.get(str(kept.get("n"))), dict)
-            else kept
-            for name, kept in documents.items()
-        }
+        with suppress(TypeError, KeyError, AttributeError):  # of another form, which is refused
+            for counted in documents.values():
+                if isinstance(counted["n"], str):
+                    counted["n"] = documents[counted["n"]]["n"]
+        return documents
 
 
 def make_record(
