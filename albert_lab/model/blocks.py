@@ -62,7 +62,8 @@ class Rope(PositionEncoding):
 
     def _turned(self, states: Tensor) -> Tensor:
         places = states.shape[2]
-        cos, sin = self.get_buffer("cos")[:places], self.get_buffer("sin")[:places]
+        cos = self.get_buffer("cos")[:places]
+        sin = self.get_buffer("sin")[:places]
         first, second = states.float().chunk(2, dim=-1)
         turned = torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
         return turned.to(states.dtype)

@@ -112,7 +112,8 @@ def _layers_of_blocks(
     kind: str, source: EncoderShape, target: EncoderShape, rules: ConversionConfig
 ) -> list[list[int]]:
     """The layers of the source that each attention or FFN block of the target stands for."""
-    before, after = getattr(source, f"{kind}_groups"), getattr(target, f"{kind}_groups")
+    before = getattr(source, f"{kind}_groups")
+    after = getattr(target, f"{kind}_groups")
     depth = source.num_layers
     if before == after or (
         isinstance(after, int) and after <= depth and (after == 1 or after < target.num_layers)
@@ -173,7 +174,9 @@ def _convert_embeddings(
 
     One direction of any LayerNorm is taken by its mean: of E units, E - 1 carry information.
     """
-    old_size, new_size, hidden = source.embedding_size, target.embedding_size, target.hidden_size
+    old_size = source.embedding_size
+    new_size = target.embedding_size
+    hidden = target.hidden_size
     tables = {name: tensors[name].double() for name in (WORDS, TYPES, POSITIONS) if name in tensors}
     centred = {name: table - table.mean(1, keepdim=True) for name, table in tables.items()}
     gain, norm_bias = (tensors[f"{NORM}.{name}"].double() for name in ("weight", "bias"))
@@ -201,7 +204,8 @@ def _convert_embeddings(
         normed = F.layer_norm(sums @ mapping, (new_size,), eps=source.layer_norm_eps) @ new_basis
         design = torch.cat([normed, torch.ones(len(normed), 1)], 1)
         solution = torch.linalg.lstsq(design[:half], inputs[:half]).solution
-        projection, offset = solution[:-1].T @ new_basis.T, solution[-1]
+        projection = solution[:-1].T @ new_basis.T
+        offset = solution[-1]
         errors = design[half:] @ solution - inputs[half:]
         unexplained = float(
             errors.square().sum() / (inputs[half:] - inputs[half:].mean(0)).square().sum()

@@ -66,8 +66,10 @@ class Products:
         in it.
         """
         shape = EncoderShape.from_config(config)
-        hidden, embedding = shape.hidden_size, shape.embedding_size
-        attention, ffn = 4 * hidden**2, 2 * hidden * shape.intermediate_size
+        hidden = shape.hidden_size
+        embedding = shape.embedding_size
+        attention = 4 * hidden**2
+        ffn = 2 * hidden * shape.intermediate_size
         return cls(
             shape=shape,
             projection=2 * embedding * hidden if shape.projection else 0,

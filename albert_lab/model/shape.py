@@ -106,7 +106,8 @@ def changes(source: EncoderShape, target: EncoderShape) -> dict[str, tuple[Any, 
         ConfigError: the weights of the source cannot be converted to the target; names what
             differs.
     """
-    before, after = vars(source), vars(target)
+    before = vars(source)
+    after = vars(target)
     different = [key for key in after if before[key] != after[key] and key not in _NO_WEIGHTS]
     refused = {
         key: "embedding_size, sharing, model.num_layers and a larger "

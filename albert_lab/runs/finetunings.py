@@ -62,8 +62,8 @@ def choose_tasks(
     if names is not None:
         return dict(zip(named_tasks(names), names, strict=True))
     known = task_names()
-    chosen: dict[str, str] = {}
-    lacking: list[str] = []
+    chosen = {}
+    lacking = []
     for column in columns:
         if column not in known:
             continue
@@ -110,7 +110,8 @@ class RandomWeights(Run):
 
     @cached_property
     def name(self) -> str:
-        config, corpus = self.config, self.config.corpus
+        config = self.config
+        corpus = self.config.corpus
         shape = (
             asdict(EncoderShape.from_config(config)),
             config.max_sequence_length,

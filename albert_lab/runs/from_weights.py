@@ -82,7 +82,8 @@ def layers_of(folder: Path, say: Say) -> tuple[Layer, ...]:
         run = states.read_finished(folder)
         say(f"measuring the layers of {run.name}")
         model, evaluator = _opened(run, folder, say)
-        config, held_out = evaluator.config, evaluator.batch(catalog.MLM)
+        config = evaluator.config
+        held_out = evaluator.batch(catalog.MLM)
         batches = hidden_states_of(
             model.eval(), held_out, config.evaluation.batch_size, evaluator.device
         )

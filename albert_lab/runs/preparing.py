@@ -37,7 +37,8 @@ def load(config: RunConfig, say: Say) -> Data:
     from albert_lab.data.vocabulary import load_tokenizer
     from albert_lab.measures.segments_floor import find_or_fit
 
-    shards, base = prepare(config, say), without_added(config)
+    shards = prepare(config, say)
+    base = without_added(config)
     tokenizer = load_tokenizer(config)
     train, dev = (open_shards(shards, split, tokenizer) for split in ("train", "dev"))
     fitted_on = train if base == config else open_shards(prepare(base, say), "train", tokenizer)

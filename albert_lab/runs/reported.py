@@ -123,8 +123,12 @@ class ReportedRun(Signed):
             return ()
         training = self.record.training
         known = {name for point in self.curve for name, value in point.items() if value is not None}
-        end: CurvePoint = {"step": training.steps, "training_seconds": training.training_seconds}
-        end |= {"share": self.record.config.budget.stop_at, "tokens": training.tokens}
+        end: CurvePoint = {
+            "step": training.steps,
+            "training_seconds": training.training_seconds,
+            "share": self.record.config.budget.stop_at,
+            "tokens": training.tokens,
+        }
         for name, score in self.record.scores.items():
             if name in known:
                 end |= {name: score.value, f"{name}_n": score.n, loss_name(name): score.loss}

@@ -233,7 +233,7 @@ class RunRecord(Signed):
     @field_serializer("documents")
     def _with_n_once(self, documents: dict[str, Documents]) -> dict[str, dict[str, Any]]:
         """Numbers of answers that another score has, too, are given by the name of that score."""
-        first: dict[tuple[int, ...], str] = {}
+        first = {}
         content = {}
         for name, counted in documents.items():
             same = first.setdefault(counted.n, name)

@@ -271,7 +271,8 @@ def config_here(run: Run) -> RunConfig:
     # Its optimizer and its measures made its weights and scores, and are not needed for either.
     if any(run.config.value(part) not in BUILT_IN[part] for part in _MODEL_PARTS):
         own_code.check(run.own_code, run.name)
-    config, machine = with_tokenizer(run.config, run), run.config.machine
+    config = with_tokenizer(run.config, run)
+    machine = run.config.machine
     if machine.device != "cuda" or gpus():
         return config
     return config.model_copy(update={"machine": machine.model_copy(update={"device": "auto"})})

@@ -188,7 +188,8 @@ class Experiment(Record):
     @model_validator(mode="after")
     def _claims_fit(self) -> "Experiment":
         grid = {axis: self.grid[axis] for axis in self.axes}
-        text, paper = {*labels(), *self.unchecked_columns}, self.paper.columns if self.paper else ()
+        text = {*labels(), *self.unchecked_columns}
+        paper = self.paper.columns if self.paper else ()
         metrics = {
             *text,
             *map(loss_name, text),

@@ -61,7 +61,8 @@ class Variant:
 
 
 def _shown(value: str, label: str) -> str:
-    number, of_paper = number_in(value), number_in(label)
+    number = number_in(value)
+    of_paper = number_in(label)
     if number is None or of_paper is None or number == of_paper:
         return label
     return f"{value} (paper: {label})"

@@ -66,7 +66,8 @@ def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
         point for point in to_train if point.lacks_pretraining and point.pretraining != "unscored"
     ]
     device = device_of(plans[0].config, slurm)
-    seconds, flops, todo = 0.0, 0.0, 0.0  # todo is work at a speed that has to be known
+    seconds = flops = 0.0
+    todo = 0.0  # work at a speed that has to be known
     for point in pretrained:
         training = work(point)
         if point.config.budget.unit == "seconds":
@@ -115,7 +116,8 @@ def time_steps(points: Collection[Point], at_once: int) -> None:
         at_once: how many runs are trained at a time, each with its share of the machine.
     """
     point = largest(points)
-    folder, config = runs.create(point.run), point.config
+    folder = runs.create(point.run)
+    config = point.config
     arguments = json.dumps({"include": own_code.included_files(), "only_time": True})
     began = time.monotonic()
     try:
@@ -155,7 +157,8 @@ def work(item: Point) -> float:
     """The work of a run's own pre-training, by the lengths of its stages; of seconds, at an assumed
     speed.
     """
-    config, budget = item.config, item.config.budget
+    config = item.config
+    budget = item.config.budget
     share = budget.stop_at - (
         item.parent.config.budget.stop_at if item.parent and item.keep == "training" else 0.0
     )

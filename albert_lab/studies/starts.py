@@ -37,7 +37,8 @@ _SAME_IN_TRAINING = (
     "evaluation",
     "seed",
 )
-_PAPER_HIDDEN_SIZE, _PAPER_EMBEDDING_SIZES = 768, (64, 128, 256)  # Table 3
+_PAPER_HIDDEN_SIZE = 768
+_PAPER_EMBEDDING_SIZES = (64, 128, 256)  # Table 3
 # Groups and plain keys that the weights of an existing run determine.
 _DECIDED = ("model", "sharing", "embedding_size", "projection", "tokenizer")
 # Those to which they can be converted (model/conversion.py).
@@ -145,7 +146,8 @@ def adopt(
     kept = {*_KEPT, *(_SPLIT if text else ())}
     if text == fingerprint(config.corpus):
         kept.add("corpus.source_documents")
-    content, there = config.model_dump(mode="json"), complete(parent.config)
+    content = config.model_dump(mode="json")
+    there = complete(parent.config)
     _take(content, there, kept, {*overridden, *fixed})
     _take(content, there, {*_DECIDED}, overridden)
     _fit_sharing(content, there, overridden)

@@ -25,7 +25,8 @@ from albert_lab.studies.experiment import LAYERS_FIGURE, Experiment
 from albert_lab.studies.experiment import read as read_experiment
 from albert_lab.studies.plan import Plan, Point
 
-EXPERIMENT, STUDY = "experiment.yaml", "study.json"
+EXPERIMENT = "experiment.yaml"
+STUDY = "study.json"
 TEXTS = ("report.md", "report.html", "results.csv")  # see report/report.py
 
 

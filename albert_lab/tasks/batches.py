@@ -104,7 +104,8 @@ def training_items(lengths: np.ndarray, batch_size: int, seed: int) -> Iterator[
         order = rng.permutation(len(lengths))
         # Differs from the release, which shuffles examples that are padded to the maximal length of
         # the settings.
-        batches, size = [], POOLED_BATCHES * batch_size
+        batches = []
+        size = POOLED_BATCHES * batch_size
         for pool in np.split(order, range(size, len(order), size)):
             pool = pool[np.argsort(lengths[pool], kind="stable")]
             batches += np.split(pool, range(batch_size, len(pool), batch_size))

@@ -12,7 +12,8 @@ T = TypeVar("T")
 # The choice of examples does not depend on the seed of a fine-tuning, so that seeds differ only by
 # chance.
 _SUBSAMPLE_SEED = 2020
-SHOWN_PLACES, SHOWN_REASONS = 3, 10  # of issues
+SHOWN_PLACES = 3
+SHOWN_REASONS = 10  # of issues
 
 
 @dataclass(frozen=True, slots=True)

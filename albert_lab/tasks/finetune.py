@@ -43,10 +43,13 @@ from albert_lab.training.step import seed_dropout
 _BATCH_ITEMS = 64  # of an evaluation
 # Share of the steps over which the final loss is averaged; share of the chance loss above which it
 # is near chance.
-END_SHARE, NEAR_CHANCE = 0.1, 0.97
+END_SHARE = 0.1
+NEAR_CHANCE = 0.97
 # Of optimization.py of the release.
 MAX_GRAD_NORM = 1.0
-BETAS, EPS, WEIGHT_DECAY = (0.9, 0.999), 1e-6, 0.01
+BETAS = (0.9, 0.999)
+EPS = 1e-6
+WEIGHT_DECAY = 0.01
 
 
 def finetune(
@@ -193,7 +196,8 @@ class _Finetuning:
     def __init__(
         self, start: InitialModel, task: TaskConfig, seed: int, data: Path, say: Say
     ) -> None:
-        self.start, self.seed = start, seed
+        self.start = start
+        self.seed = seed
         self.settings = task.fitted(start.config)
         self.kind = load_kind(task, self.settings)
         machine = start.config.machine
@@ -235,7 +239,8 @@ class _Finetuning:
 
     def train(self, rate: float, is_stopped: Callable[[], bool], keep_weights: bool) -> Attempt:
         """Trains at a learning rate from the start, and evaluates every checkpoint_steps."""
-        settings, kind = self.settings, self.kind
+        settings = self.settings
+        kind = self.kind
         model = build_model(self.start, kind, self.seed)
         # what passes from one task to another
         without_head = TaskModel(model.encoder, model.pooler, nn.Identity())
@@ -280,7 +285,8 @@ class _Finetuning:
         self, model: TaskModel, rate: float, is_stopped: Callable[[], bool]
     ) -> Iterator[torch.Tensor]:
         """The loss of each step on the device, as it is taken; StoppedError if stopped."""
-        settings, features = self.settings, self.train_set.features
+        settings = self.settings
+        features = self.train_set.features
         optimizer = build_optimizer(model, settings.optimizer, rate)
         warmup = settings.warmup_steps / settings.steps
         model.train()
@@ -296,7 +302,8 @@ class _Finetuning:
 
     def _evaluate(self, model: TaskModel, step: int) -> _Evaluated:
         """The scores of the model on dev after `step` steps."""
-        task, kind = self.kind.task, self.kind
+        task = self.kind.task
+        kind = self.kind
         dev, features, _ = self.dev_set
         answers, na_probs = kind.predict(dev, features, self._outputs(model))
         scored = kind.score(dev, answers, na_probs)

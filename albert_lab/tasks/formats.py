@@ -48,7 +48,8 @@ _ELSEWHERE = (
 )
 _NOWHERE = "no answer has a place in the context, so a model may not find it"
 ALL_PASSAGES = "all.txt"
-FEWEST, MOST = 2, len(LETTERS)  # options of a question
+FEWEST = 2
+MOST = len(LETTERS)  # options of a question
 # Labels as written in the file; a whole number is read as its digits.
 Label = Annotated[str, Field(strict=False, coerce_numbers_to_str=True)]
 Labels = Annotated[tuple[Label, ...], Distinct, Field(min_length=2, max_length=MOST_LABELS)]

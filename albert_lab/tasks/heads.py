@@ -71,7 +71,8 @@ class SpanHead(nn.Module):
     def loss(self, hidden_states: Tensor, pooled: Tensor, batch: TaskBatch) -> Tensor:
         """Mean cross-entropy of start and end among all tokens of the row."""
         start_logits, end_logits = self._logits(hidden_states, batch)
-        starts, ends = batch.targets["start"], batch.targets["end"]
+        starts = batch.targets["start"]
+        ends = batch.targets["end"]
         return (F.cross_entropy(start_logits, starts) + F.cross_entropy(end_logits, ends)) / 2
 
     def scores(self, hidden_states: Tensor, pooled: Tensor, batch: TaskBatch) -> dict[str, Tensor]:
@@ -115,7 +116,8 @@ class SpanOrNothingHead(nn.Module):
         """Mean cross-entropy of start and end, the end given the true start, plus half that of
         answerability.
         """
-        starts, ends = batch.targets["start"], batch.targets["end"]
+        starts = batch.targets["start"]
+        ends = batch.targets["end"]
         start_logits = self._start_logits(hidden_states, batch)
         end_logits = self.end_logits(hidden_states, starts[:, None], batch)[:, 0]
         no_answer = self._no_answer_logits(hidden_states, start_logits)

@@ -95,7 +95,8 @@ def match_squad(
     golds = [[normalize_answer(text) for text in gold] for gold in answers]
     if unanswerable:  # a gold text that consists of articles and punctuation is ignored
         golds = [[text for text in gold if text] or [""] for gold in golds]
-    exact, f1 = [], []
+    exact = []
+    f1 = []
     for gold, prediction in zip(golds, predictions, strict=True):
         is_exact, overlap = _match(gold, normalize_answer(prediction), float(unanswerable))
         exact.append(is_exact)
@@ -143,7 +144,8 @@ def best_threshold(
     for place in sorted(range(len(matches)), key=na_probs.__getitem__):
         score += matches[place] if answers[place] else -bool(predictions[place])
         if score > best:
-            best, threshold = score, na_probs[place]
+            best = score
+            threshold = na_probs[place]
     return threshold
 
 

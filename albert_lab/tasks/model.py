@@ -38,7 +38,9 @@ class TaskModel(nn.Module):
 
     def __init__(self, encoder: Encoder, pooler: Pooler, head: Any) -> None:
         super().__init__()
-        self.encoder, self.pooler, self.head = encoder, pooler, head
+        self.encoder = encoder
+        self.pooler = pooler
+        self.head = head
 
     def forward(self, batch: TaskBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """What the head reads: hidden states [rows, sequence, hidden] and pooled output [rows,

@@ -76,7 +76,8 @@ class Kind(TaskKind):
         questions = tokenizer.encode([example.question for example in examples])
         rng = np.random.Generator(np.random.Philox(key=_THINNING_SEED))
         kept_share = settings.empty_windows if training else 1.0
-        rows, targets = [], []
+        rows = []
+        targets = []
         for number, (example, asked) in enumerate(zip(examples, questions, strict=True)):
             question = asked[: settings.question_length]
             context = aligned[example.context]

@@ -222,7 +222,8 @@ class Evaluator:
         Raises:
             DivergedError: the loss is not a finite number.
         """
-        correct, losses = [], []
+        correct = []
+        losses = []
         for part, output in self._outputs(model, batch, mlm=True):
             labels = tensor_on(part.masked_labels, self.device)
             correct.append(likeliest(output.mlm_logits) == labels)
@@ -334,7 +335,8 @@ class Evaluator:
         """The log-odds of a negative kind by the head [pairs], None without a head; pooled output
         [pairs, hidden].
         """
-        log_odds, pooled = [], []
+        log_odds = []
+        pooled = []
         for _, output in self._outputs(model, batch, mlm=False):
             if self.kinds:
                 assert output.pair_logits is not None

@@ -124,7 +124,8 @@ def _changes(before: "torch.Tensor", after: "torch.Tensor") -> "torch.Tensor":
     """L2 distance, cosine and angle in degrees of vectors [tokens, hidden], as [3, tokens]."""
     import torch
 
-    before, after = before.double(), after.double()
+    before = before.double()
+    after = after.double()
     start, end = (vectors / vectors.norm(dim=-1, keepdim=True) for vectors in (before, after))
     # Not the arc cosine, which turns the rounding error of the cosine of equal vectors into an
     # angle.

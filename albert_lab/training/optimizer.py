@@ -24,7 +24,9 @@ from albert_lab.training.device import choose_precision
 
 _NORMS = (nn.LayerNorm, nn.RMSNorm, LayerScale)
 # Coefficients and smallest norm of the iteration: Jordan et al. 2024.
-_A, _B, _C = 3.4445, -4.7750, 2.0315
+_A = 3.4445
+_B = -4.7750
+_C = 2.0315
 _EPS = 1e-7
 # Root mean square of an update of AdamW: Liu et al. 2025, section 2.2.
 _RMS_OF_ADAMW = 0.2
@@ -141,7 +143,8 @@ class Muon(PlainAdamW):
             if matrix.shape[0] > matrix.shape[1]:
                 # A tall matrix is transposed: the products of the iteration are of the size of the
                 # rows.
-                matrix, update = matrix.mT, update.mT
+                matrix = matrix.mT
+                update = update.mT
             by_shape[tuple(matrix.shape)].append((matrix, update))
         for pairs in by_shape.values():
             self._step_along(

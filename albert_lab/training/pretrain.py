@@ -124,7 +124,8 @@ class Pretrainer:
     processes: Processes = field(default_factory=Processes)
 
     def __post_init__(self) -> None:
-        config, self.device = self.config, self.evaluator.device
+        config = self.config
+        self.device = self.evaluator.device
         self.checkpoints = self.folder / "checkpoint"
         self.model = PretrainingModel.from_config(config).to(self.device)
         self.optimizer = build_optimizer(self.model, config.optimizer, config.learning_rate)

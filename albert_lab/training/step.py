@@ -97,7 +97,8 @@ class Step:
             # Dropout depends only on (seed, step, micro-batch), so that a resumed run needs no
             # generator state, and any process can compute a micro-batch.
             seed_dropout(self.config.seed, step_number, index)
-            inputs, labels = inputs_of(part, self.device), labels_of(part, self.device)
+            inputs = inputs_of(part, self.device)
+            labels = labels_of(part, self.device)
             own = self.backward(inputs, labels, max(1, len(batch.masked_labels)), len(batch))
             sums = {key: value + sums.get(key, 0) for key, value in own.items()}
         # All processes have the same parameters without a gradient.
@@ -145,7 +146,8 @@ def with_graphs(step: Step) -> "Step | GraphedStep":
     With a budget in seconds there are none: rows with and without them would not have the same
     time.
     """
-    config, has_graphs = step.config, step.config.machine.cuda_graphs and step.device.type == "cuda"
+    config = step.config
+    has_graphs = step.config.machine.cuda_graphs and step.device.type == "cuda"
     # Own code may wait, or draw random numbers.
     has_own_code = any(config.value(key) not in names for key, names in BUILT_IN.items())
     is_plain = config.dropout == 0 and config.optimizer.name in _RECORDED and not has_own_code
@@ -174,7 +176,9 @@ class GraphedStep:
     def __init__(
         self, step: Step, capture: Callable[[Work, torch.cuda.Stream | None], Work] = captured
     ) -> None:
-        self._step, self._capture, self._device = step, capture, step.device
+        self._step = step
+        self._capture = capture
+        self._device = step.device
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
         self._shape: tuple[int, ...] | None = None
         self._num_warm = 0
@@ -187,7 +191,9 @@ class GraphedStep:
     def take(self, batch: Batch, step_number: int = 0) -> Sums:
         """See Step.take(); a recorded step needs no step_number, since it has no dropout."""
         if batch.input_ids.shape != self._shape:
-            self._shape, self._num_warm, self._replay = batch.input_ids.shape, 0, None
+            self._shape = batch.input_ids.shape
+            self._num_warm = 0
+            self._replay = None
         if self._num_warm < WARM_UP:
             self._num_warm += 1
             synchronize(self._device)
@@ -203,10 +209,8 @@ class GraphedStep:
             len(batch) * self._step.config.masking.most_predictions(batch.input_ids.shape[1])
         )
         self._num_masked.fill_(max(1, len(batch.masked_labels)))
-        inputs, labels = (
-            inputs_of(fixed, self._device, needs_mask=True),
-            labels_of(fixed, self._device),
-        )
+        inputs = inputs_of(fixed, self._device, needs_mask=True)
+        labels = labels_of(fixed, self._device)
         coming = [tensor for tensor in (*inputs.values(), *labels.values()) if tensor is not None]
         if self._replay is None:
 
@@ -214,7 +218,8 @@ class GraphedStep:
                 sums = self._step.backward(inputs, labels, self._num_masked, len(batch))
                 return sums | {"gradient_norm": self._step.update()}
 
-            self._memory, groups = coming, self._step.optimizer.param_groups
+            self._memory = coming
+            groups = self._step.optimizer.param_groups
             # torch's AdamW asks for it while it is recorded, and warns of it otherwise
             for group in groups:
                 group["capturable"] = True
@@ -261,7 +266,8 @@ def _random_batch(config: RunConfig) -> Batch:
     """A batch of random tokens without padding, of which as many as may be are masked, at the
     beginning of each sequence.
     """
-    size, length = config.batch_size, config.max_sequence_length
+    size = config.batch_size
+    length = config.max_sequence_length
     random = np.random.default_rng(0)
     ids = random.integers(config.tokenizer.vocab_size, size=(size, length))
     is_masked = np.arange(length) < config.masking.most_predictions(length)
