@@ -178,8 +178,9 @@ def missing(wanted: Iterable[Finetuning]) -> list[Finetuning]:
 
 def failures(missing: Iterable[Finetuning]) -> dict[str, str]:
     """The reasons of those missing fine-tunings that failed when they were last tried, by name."""
-    failed = [item for item in missing if item.failure_file.exists()]
-    return {item.name: failure_in(item.failure_file) for item in failed}
+    return {
+        item.name: failure_in(item.failure_file) for item in missing if item.failure_file.exists()
+    }
 
 
 def _initial_model(run: Run, say: Say) -> "InitialModel":

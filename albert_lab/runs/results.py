@@ -278,8 +278,7 @@ def make_record(
     counts = count(run.config)
     conversion = None
     if trained.changes:
-        unexplained = trained.progress.unexplained
-        conversion = Conversion(changes=trained.changes, unexplained=unexplained)
+        conversion = Conversion(changes=trained.changes, unexplained=trained.progress.unexplained)
     return RunRecord(
         name=run.name,
         results_version=RESULTS_VERSION,

@@ -72,8 +72,8 @@ class Run:
         if self.own_code:
             content["own_code"] = sorted(self.own_code.values())
         shape = f"{config.model.name}-L{config.model.num_layers}-E{config.embedding_size}"
-        parts = [config.inter_sentence.name, config.sharing.name, shape]
-        return "_".join([*parts, f"seed{config.seed}", digest(content)])
+        loss = config.inter_sentence.name
+        return f"{loss}_{config.sharing.name}_{shape}_seed{config.seed}_{digest(content)}"
 
     @property
     def training(self) -> dict[str, Any]:

@@ -67,11 +67,10 @@ def queued(folders: Iterable[Path]) -> dict[Path, str]:
     try:
         in_queue = {*subprocess.check_output(command, text=True).split()}
     except (OSError, subprocess.SubprocessError) as error:
-        message = (
+        raise MissingDataError(
             f"squeue does not answer ({error}), and runs may be queued: try again later, or where "
             "Slurm is"
-        )
-        raise MissingDataError(message) from error
+        ) from error
     numbers = {}
     for folder in folders:
         file = folder / JOB

@@ -310,9 +310,9 @@ class Ordered(BaseClaim):
             check_known("axis", self.axis, grid)
             words = [label for label in grid[self.axis] if number_in(label) is None]
             if len(grid[self.axis]) < 2 or (self.direction and words):
-                remedy = "name rows with order, or the highest with peak"
                 raise ValueError(
-                    f"axis={self.axis} needs two labels, numbers for a direction; {remedy}"
+                    f"axis={self.axis} needs two labels, numbers for a direction; name rows with "
+                    "order, or the highest with peak"
                 )
         super().fit(grid, metrics)
         check_distinct([tuple(sorted(row.items())) for row in self.order])

@@ -308,6 +308,8 @@ def _link(grid: Grid, labels: Mapping[str, str], title: str) -> Link | None:
         if are_new and len(differing) < len(link.row):
             axis_of_new = differing[0]
     if axis_of_new:
-        known = ", ".join(grid.table[axis_of_new])
-        raise ConfigError(f"{title}: no run is named that it starts from: give one of {known}")
+        raise ConfigError(
+            f"{title}: no run is named that it starts from: give one of "
+            f"{', '.join(grid.table[axis_of_new])}"
+        )
     return None

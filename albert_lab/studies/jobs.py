@@ -50,9 +50,13 @@ def jobs_of(points: Sequence[Point]) -> list[Job]:
     for point in points:
         parent = point.parent and point.parent.run.folder
         processes = point.config.machine.processes if point.lacks_pretraining else 1
-        command = _command(point, processes)
         jobs.append(
-            Job(point.run.folder, command, parent if parent in to_train else None, processes)
+            Job(
+                folder=point.run.folder,
+                command=_command(point, processes),
+                parent=parent if parent in to_train else None,
+                processes=processes,
+            )
         )
     return jobs
 

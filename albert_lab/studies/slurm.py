@@ -162,8 +162,7 @@ def _sbatch(script: Script, dependencies: Sequence[str]) -> str:
         command, capture_output=True, text=True, check=False, env=ALLOCATOR | environment
     )
     if done.returncode:
-        message = done.stderr.strip()
         raise ConfigError(
-            f"sbatch refused {script.file}: {message}; correct the options of --slurm"
+            f"sbatch refused {script.file}: {done.stderr.strip()}; correct the options of --slurm"
         )
     return done.stdout.strip().split(";")[0]

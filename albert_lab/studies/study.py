@@ -163,8 +163,10 @@ def begin(plan: Plan) -> None:
     """
     if not (plan.report_folder / EXPERIMENT).exists():
         points = tuple(_point(item, {}, "") for item in plan.points)
-        content = StudyFile(points=points, first_seeds=_first_seeds(plan), question=plan.question)
-        _write_file(plan.report_folder, content)
+        _write_file(
+            plan.report_folder,
+            StudyFile(points=points, first_seeds=_first_seeds(plan), question=plan.question),
+        )
 
 
 def write(folder: Path, study: Study) -> None:
@@ -209,8 +211,10 @@ def read(folder: Path) -> Study:
 def read_points(folder: Path) -> StudyFile:
     """What was asked for in a report's folder; ConfigError as in read()."""
     if not (folder / STUDY).exists():
-        remedy = "give the folder that a command printed as its report, or run that command again"
-        raise ConfigError(f"{folder} is no report, for it has no {STUDY}: {remedy}")
+        raise ConfigError(
+            f"{folder} is no report, for it has no {STUDY}: give the folder that a command printed "
+            "as its report, or run that command again"
+        )
     return files.read_json(folder / STUDY, StudyFile, REMEDY)
 
 

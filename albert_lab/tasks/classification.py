@@ -81,8 +81,9 @@ class Kind(TaskKind):
         values = {name: metrics.of_glue(name, *both) for name in self.form.scores}
         shares: dict[str, list[float]] = {}
         if "accuracy" in values:
-            pairs = zip(labels, answers, strict=True)
-            shares["accuracy"] = [float(label == answer) for label, answer in pairs]
+            shares["accuracy"] = [
+                float(label == answer) for label, answer in zip(labels, answers, strict=True)
+            ]
         return Scored(values, shares)
 
     def _numbers(self, labels: Sequence[Any]) -> Sequence[float]:

@@ -130,8 +130,9 @@ def finetune(
         diverged=last.diverged,
         total_seconds=tuning.clock.total_seconds,
     ).signed()
-    file = records.record_file(folder, task.name, seed)
-    write_atomically(file, record.model_dump_json(indent=1) + "\n")
+    write_atomically(
+        records.record_file(folder, task.name, seed), record.model_dump_json(indent=1) + "\n"
+    )
     return record
 
 
@@ -223,10 +224,9 @@ class _Finetuning:
             examples, self.start.tokenizer, training=split == "train"
         )
         if features.cut:
-            longest = self.settings.max_sequence_length
             say(
-                f"{file}: {features.cut:,} of {len(examples):,} examples are cut to {longest} "
-                "tokens"
+                f"{file}: {features.cut:,} of {len(examples):,} examples are cut to "
+                f"{self.settings.max_sequence_length} tokens"
             )
         record = ExampleSet(
             used=len(examples),
@@ -307,10 +307,9 @@ class _Finetuning:
         dev, features, _ = self.dev_set
         answers, na_probs = kind.predict(dev, features, self._outputs(model))
         scored = kind.score(dev, answers, na_probs)
-        main = self._score(task.main, scored)
         evaluation = Evaluation(
             step=step,
-            main=main.model_copy(update={"lexical_floor": self.words}),
+            main=self._score(task.main, scored).model_copy(update={"lexical_floor": self.words}),
             scores={name: self._score([name], scored) for name in scored.values},
             threshold=scored.threshold,
         )

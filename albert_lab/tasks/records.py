@@ -95,9 +95,13 @@ def summarize(records: Sequence[FinetuningRecord]) -> Score:
     """The median over seeds of the best main score (section 4.1 of the paper), without an interval.
     Number of examples and floors are those of the first record: all have the same ones.
     """
-    value = median(record.best.main.value for record in records)
-    # Interval and loss are those of one fine-tuning.
-    changed = {"value": value, "low": None, "high": None, "loss": None}
+    changed = {
+        "value": median(record.best.main.value for record in records),
+        # These are those of one fine-tuning.
+        "low": None,
+        "high": None,
+        "loss": None,
+    }
     return records[0].best.main.model_copy(update=changed)
 
 

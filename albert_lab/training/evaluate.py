@@ -85,8 +85,9 @@ class Evaluator:
         config = self.config
         self.autocast = autocast(config.machine.precision, self.device)
         self.kinds = [label.kind for label in config.inter_sentence.labels]
-        held_out = catalog.of_kind(HeldOutPairs)
-        self.pairs = self._made(self.dev, held_out, config.evaluation.num_pairs)
+        self.pairs = self._made(
+            self.dev, catalog.of_kind(HeldOutPairs), config.evaluation.num_pairs
+        )
         probed = [
             measure
             for measure in catalog.of_kind(PairMeasure)
@@ -293,8 +294,9 @@ class Evaluator:
             segments_floor=segments_floor,
         )
         if {measure.of, measure.minus} <= result.documents.keys():
-            subtrahend = result.documents[measure.minus]
-            result.documents[measure.name] = result.documents[measure.of].minus(subtrahend)
+            result.documents[measure.name] = result.documents[measure.of].minus(
+                result.documents[measure.minus]
+            )
 
     def _take_baseline(
         self, result: Evaluation, model: PretrainingModel, measure: Baseline
@@ -326,8 +328,9 @@ class Evaluator:
 
         batch = self.probe(measure)
         _, pooled = self._read(model, batch, measure.negative)
-        probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-        return probe.fit(pooled, batch.pair_labels)
+        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(
+            pooled, batch.pair_labels
+        )
 
     def _read(
         self, model: PretrainingModel, batch: Batch, negative: str

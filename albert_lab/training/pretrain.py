@@ -298,8 +298,10 @@ class Pretrainer:
         """
         scores = self.evaluator.along_the_way(self.model, self.config.evaluation.num_curve_pairs)
         self.progress.curve_points += 1
-        seconds = self.clock.training_seconds
-        columns: dict[str, Any] = {"tokens": self.progress.tokens, "training_seconds": seconds}
+        columns: dict[str, Any] = {
+            "tokens": self.progress.tokens,
+            "training_seconds": self.clock.training_seconds,
+        }
         for name, score in scores.items():
             columns |= {name: score.value, f"{name}_n": score.n, loss_name(name): score.loss}
         self._write("evaluation", columns)
