@@ -127,7 +127,7 @@ def _layers_of_blocks(
     else:
         layers = _layers_at_depth(depth, target.num_layers, rules)
         blocks = getattr(target, f"{kind}_blocks")
-    members: dict[int, list[int]] = {block: [] for block in sorted({*blocks})}
+    members = {block: [] for block in sorted({*blocks})}
     for layer, block in zip(layers, blocks, strict=True):
         members[block].append(layer)
     return [*members.values()]

@@ -64,8 +64,9 @@ class EncoderShape:
             for part, default in PARTS.items()
             if getattr(self, part) != default
         ]
-        known = self.hidden_act in BUILT_IN["model.hidden_act"]
-        return others if known else [*others, f"model.hidden_act={self.hidden_act}"]
+        if self.hidden_act not in BUILT_IN["model.hidden_act"]:
+            others.append(f"model.hidden_act={self.hidden_act}")
+        return others
 
     @property
     def attention_blocks(self) -> list[int]:

@@ -83,9 +83,11 @@ def layers_of(folder: Path, say: Say) -> tuple[Layer, ...]:
         say(f"measuring the layers of {run.name}")
         model, evaluator = _opened(run, folder, say)
         config = evaluator.config
-        held_out = evaluator.batch(catalog.MLM)
         batches = hidden_states_of(
-            model.eval(), held_out, config.evaluation.batch_size, evaluator.device
+            model.eval(),
+            evaluator.batch(catalog.MLM),
+            config.evaluation.batch_size,
+            evaluator.device,
         )
         measured = measure_layers(batches, config.corpus.name)
         write_atomically(file, TypeAdapter(tuple[Layer, ...]).dump_json(measured) + b"\n")

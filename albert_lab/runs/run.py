@@ -255,10 +255,12 @@ def read_import(folder: Path) -> _Import | None:
 
 
 def failure_in(file: Path) -> str:
+    """The reason in the file of a failure."""
     return files.read_bytes(file).decode(errors="replace").strip()
 
 
 def is_trained(folder: Path) -> bool:
+    """Whether the weights in a run's folder are final: it is finished, or an imported model."""
     return (folder / RECORD).exists() or (folder / IMPORT).exists()
 
 
@@ -366,7 +368,9 @@ def use_threads(folder: Path, config: RunConfig, rank: Rank = ALONE) -> int:
         if began.processes == processes:
             threads = began.threads
     if rank.leads:
-        now = _Machine(threads=threads, processes=processes, jobs=jobs)
-        write_atomically(file, now.model_dump_json() + "\n")
+        write_atomically(
+            file,
+            _Machine(threads=threads, processes=processes, jobs=jobs).model_dump_json() + "\n",
+        )
     os.environ |= {"OMP_NUM_THREADS": str(threads), JOBS: str(jobs)}
     return threads

@@ -222,6 +222,9 @@ def _pretrain(run: Run, folder: Path, say: Say, is_stopped: Callable[[], bool], 
 
 
 def _start(run: Run) -> "Inherited | None":
+    """What a run starts from; None if from random weights, MissingDataError if that is not
+    finished.
+    """
     from albert_lab.model.shape import EncoderShape
     from albert_lab.training.pretrain import Inherited
 

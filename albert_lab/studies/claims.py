@@ -164,6 +164,7 @@ Effect = Labels | tuple[Labels, Labels]  # the level of a row, or the first row 
 
 
 def _rows(effect: Effect | float) -> tuple[Labels, ...]:
+    """The one or two rows of an effect; none of a number."""
     if isinstance(effect, tuple):
         return effect
     return (effect,) if isinstance(effect, dict) else ()
@@ -372,6 +373,7 @@ def number_in(text: str) -> float | None:
 
 
 def _difference(row: Labels, other: Labels, low: float = 0.0, high: float = math.inf):
+    """The comparison of the first row minus the other; that the first is greater, by default."""
     return Comparison(((1.0, row), (-1.0, other)), low, high)
 
 

@@ -97,6 +97,7 @@ def _code_of_failures(plan: Plan, outcome: Outcome) -> int:
 
 
 def _runs_at_a_time(points: Sequence[Point], options: Options) -> int:
+    """How many runs to train at a time: one, if a budget is in seconds, else as --jobs asks."""
     jobs = 1 if options.jobs is None else options.jobs
     processes = max(point.config.machine.processes for point in points)
     at_once = len(gpus_of_jobs(jobs, processes))

@@ -61,6 +61,7 @@ class Variant:
 
 
 def _shown(value: str, label: str) -> str:
+    """The label of a value, or both, if the value is a number that replaces one of the paper."""
     number = number_in(value)
     of_paper = number_in(label)
     if number is None or of_paper is None or number == of_paper:

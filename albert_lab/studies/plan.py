@@ -84,9 +84,12 @@ def look(point: Point) -> Point:
     state = pretraining
     if pretraining == "done" and (missing or results.lacks_scores(point.run.folder)):
         state = "running" if runs.is_locked(point.run.folder) else "trained"
-    parent = point.parent and look(point.parent)
     return replace(
-        point, parent=parent, pretraining=pretraining, missing=tuple(missing), state=state
+        point,
+        parent=point.parent and look(point.parent),
+        pretraining=pretraining,
+        missing=tuple(missing),
+        state=state,
     )
 
 

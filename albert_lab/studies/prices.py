@@ -75,7 +75,7 @@ def price(plans: Sequence[Plan], slurm: str | None = None) -> Price:
         else:
             todo += training
             flops += training * _flops_per_work(point.config)
-    tuned: set[tuple[str, str, int]] = set()
+    tuned = set()
     for point in to_train:
         for key, done in tunings(point).items():
             if key not in tuned:  # that of random weights is one for several runs

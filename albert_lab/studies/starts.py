@@ -2,7 +2,7 @@
 keep.
 """
 
-from collections.abc import Collection, Set
+from collections.abc import Collection
 from operator import attrgetter
 from typing import Any
 
@@ -74,7 +74,8 @@ def check_start(run: runs.Run, parent: runs.Run, keep: Keep) -> None:
     ):
         raise ConfigError("the weights are those of another tokenizer")
     if keep == "weights":
-        labels, before = (len(each.config.inter_sentence.labels) for each in (run, parent))
+        before = len(parent.config.inter_sentence.labels)
+        labels = len(run.config.inter_sentence.labels)
         # a head that one side lacks is new, or left behind
         if before and labels and before != labels:
             raise ConfigError(
@@ -83,17 +84,19 @@ def check_start(run: runs.Run, parent: runs.Run, keep: Keep) -> None:
         changes(EncoderShape.from_config(parent.config), EncoderShape.from_config(run.config))
         return
     for key in _SAME_IN_TRAINING:
-        here, there = (attrgetter(key)(config) for config in (run.config, parent.config))
-        if here != there:
+        before = attrgetter(key)(parent.config)
+        after = attrgetter(key)(run.config)
+        if before != after:
             raise ConfigError(
-                f"it continues that training, so {key} must be the same: {there} before, {here} "
+                f"it continues that training, so {key} must be the same: {before} before, {after} "
                 "after"
             )
-    here, there = (config.budget.stop_at for config in (run.config, parent.config))
-    if there >= here:
+    stopped_at = parent.config.budget.stop_at
+    stop_at = run.config.budget.stop_at
+    if stopped_at >= stop_at:
         raise ConfigError(
-            f"budget.stop_at={there:g} there leaves nothing to do until budget.stop_at={here:g} "
-            "here"
+            f"budget.stop_at={stopped_at:g} there leaves nothing to do until "
+            f"budget.stop_at={stop_at:g} here"
         )
 
 
@@ -147,12 +150,12 @@ def adopt(
     if text == fingerprint(config.corpus):
         kept.add("corpus.source_documents")
     content = config.model_dump(mode="json")
-    there = complete(parent.config)
-    _take(content, there, kept, {*overridden, *fixed})
-    _take(content, there, {*_DECIDED}, overridden)
-    _fit_sharing(content, there, overridden)
+    inherited = complete(parent.config)
+    _take(content, inherited, kept, {*overridden, *fixed})
+    _take(content, inherited, {*_DECIDED}, overridden)
+    _fit_sharing(content, inherited, overridden)
     hidden_size = content["model"]["hidden_size"]
-    has_none = content["embedding_size"] == hidden_size != there["embedding_size"]
+    has_none = content["embedding_size"] == hidden_size != inherited["embedding_size"]
     if has_none and "projection" not in overridden:
         # equal sizes have no projection by default, but the weights do
         content["projection"] = "always"
@@ -166,32 +169,34 @@ def adopt(
 
 
 def _take(
-    content: dict[str, Any], there: dict[str, Any], keys: Set[str], given: Collection[str]
+    content: dict[str, Any], inherited: dict[str, Any], keys: set[str], given: Collection[str]
 ) -> None:
     """Replace these keys of a configuration, and all keys of these sections, by those of another
     one, but for those that are given.
     """
     for key in keys.difference(given):
         section, _, one_name = key.partition(".")
-        if not isinstance(there[section], dict):
-            content[section] = there[section]
+        if not isinstance(inherited[section], dict):
+            content[section] = inherited[section]
             continue
-        for name in [one_name] if one_name else there[section]:
+        for name in [one_name] if one_name else inherited[section]:
             if f"{section}.{name}" not in given:
-                content[section][name] = there[section][name]
+                content[section][name] = inherited[section][name]
 
 
-def _fit_sharing(content: dict[str, Any], there: dict[str, Any], given: Collection[str]) -> None:
+def _fit_sharing(
+    content: dict[str, Any], inherited: dict[str, Any], given: Collection[str]
+) -> None:
     """Set how weights are converted to another sharing that is given; one that is not given has a
     block for each layer at the new depth, too, if it had that at the old one.
     """
     sharing = content["sharing"]
     is_given = any(key.partition(".")[0] == "sharing" for key in given)
-    if is_given and sharing != there["sharing"] and "conversion.sharing" not in given:
+    if is_given and sharing != inherited["sharing"] and "conversion.sharing" not in given:
         # By the rule of examples/trained-groups.yaml, fixed before its runs.
         content.setdefault("conversion", {})["sharing"] = "stepwise"
     for name in ("attention_groups", "ffn_groups"):
         is_taken = not {"sharing", f"sharing.{name}"} & {*given}
-        has_block_for_each = sharing[name] == there["model"]["num_layers"]
+        has_block_for_each = sharing[name] == inherited["model"]["num_layers"]
         if is_taken and has_block_for_each and sharing["name"] != "all-shared":
             sharing[name] = content["model"]["num_layers"]

@@ -88,9 +88,10 @@ class Study(StudyFile):
 
     @property
     def late_seeds(self) -> list[int]:
-        """The seeds that later commands added."""
-        seeds = {run.seed for run in self.runs}
-        return [] if self.first_seeds is None else sorted(seeds - {*self.first_seeds})
+        """The seeds that later commands added; none are known of older files."""
+        if self.first_seeds is None:
+            return []
+        return sorted({run.seed for run in self.runs} - {*self.first_seeds})
 
     @property
     def axes(self) -> list[str]:
@@ -120,8 +121,7 @@ def renamed_if_taken(plan: Plan, say: Say) -> Plan:
     A damaged report is written anew.
     """
     with suppress(ConfigError):  # there is no report yet, or a damaged one
-        before = read_points(plan.report_folder).question
-        if before not in (None, plan.question):
+        if read_points(plan.report_folder).question not in (None, plan.question):
             renamed = replace(plan, name=f"{plan.name}-{plan.question}")
             say(
                 f"{plan.report_folder} is of other settings, another text or file; the report here "

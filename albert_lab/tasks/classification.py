@@ -27,7 +27,7 @@ class Kind(TaskKind):
         """
         firsts = tokenizer.encode([example.text_a for example in examples])
         seconds = tokenizer.encode([example.text_b or "" for example in examples])
-        rows: list[tuple[list[int], int]] = []
+        rows = []
         cut = 0
         for example, first, second in zip(examples, firsts, seconds, strict=True):
             is_pair = example.text_b is not None
@@ -79,7 +79,7 @@ class Kind(TaskKind):
         labels = [example.label for example in examples]
         both = self._numbers(labels), self._numbers(answers)
         values = {name: metrics.of_glue(name, *both) for name in self.form.scores}
-        shares: dict[str, list[float]] = {}
+        shares = {}
         if "accuracy" in values:
             shares["accuracy"] = [
                 float(label == answer) for label, answer in zip(labels, answers, strict=True)

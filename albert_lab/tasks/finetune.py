@@ -336,7 +336,7 @@ class _Finetuning:
         features = self.dev_set.features
         # Items of one length stand together, so that batches have little padding.
         places = np.argsort(features.lengths, kind="stable")
-        outputs: list[dict[str, torch.Tensor]] = []
+        outputs = []
         model.eval()
         for items in np.split(places, range(_BATCH_ITEMS, len(places), _BATCH_ITEMS)):
             with torch.no_grad(), self.autocast():

@@ -227,7 +227,7 @@ class ChoicesFormat(TableFormat):
     question: str | None = None
     labels: Labels | None = None
     options: str | Annotated[tuple[str, ...], Distinct]
-    scores: ClassVar[tuple[str, ...]] = ("accuracy",)
+    scores: ClassVar = ("accuracy",)
 
     def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], str]:
         """The questions of a file, by their line after the header, from 0."""
@@ -285,11 +285,11 @@ class RaceFormat(Section):
     """
 
     name: Literal["race"]
-    scores: ClassVar[tuple[str, ...]] = ("accuracy",)
+    scores: ClassVar = ("accuracy",)
 
     def read(self, file: Path, training: bool) -> tuple[list[ChoiceExample], str]:
         """The questions of a split's folder. Their ids are level/file/number, the number from 0."""
-        asked: list[tuple[str, Any]] = []
+        asked = []  # the place and the parts of each question
         for place, passage in self._passages(file):
             columns = (passage.questions, passage.options, passage.answers)
             if len({*map(len, columns)}) > 1:
@@ -325,8 +325,7 @@ def _paired(answers: Any) -> Any:
     answers.
     """
     if isinstance(answers, dict) and all(isinstance(column, list) for column in answers.values()):
-        rows = zip(*answers.values(), strict=True)
-        return [dict(zip(answers, row, strict=True)) for row in rows]
+        return [dict(zip(answers, row, strict=True)) for row in zip(*answers.values(), strict=True)]
     return answers
 
 
@@ -371,7 +370,7 @@ class SquadFormat(Section):
             {"paragraphs": [{"context": row.get("context"), "qas": [row]}]} | row
             for _, row in read_rows(file)
         ]
-        asked: list[tuple[str, Any]] = []
+        asked = []  # the place and the parts of each question
         for article in files.check(file, rows, list[_Article], SQUAD):
             for paragraph in article.paragraphs:
                 for question in paragraph.qas:

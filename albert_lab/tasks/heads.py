@@ -46,8 +46,9 @@ class PooledHead(nn.Module):
         [items, 1].
         """
         logits = self._logits(pooled, batch)
-        is_number = batch.targets["labels"].is_floating_point()
-        return {"values": logits if is_number else logits.softmax(-1)}
+        if batch.targets["labels"].is_floating_point():
+            return {"values": logits}
+        return {"values": logits.softmax(-1)}
 
     def _logits(self, pooled: Tensor, batch: TaskBatch) -> Tensor:
         logits = self.output(self.dropout(pooled)).float()

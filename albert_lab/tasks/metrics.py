@@ -193,8 +193,8 @@ def _table(examples: Sequence[Any]) -> tuple[list[Counter[str]], list[Any]]:
     """The words and the label of each example; of options, the words of each and whether it is
     right.
     """
-    rows: list[Counter[str]] = []
-    targets: list[Any] = []
+    rows = []
+    targets = []
     for example in examples:
         if not isinstance(example, ChoiceExample):
             rows.append(_counted(example.text_a, example.text_b or ""))

@@ -138,7 +138,7 @@ class Muon(PlainAdamW):
         updates = torch._foreach_lerp(gradients, means, group["momentum"])  # Nesterov's
         torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
 
-        by_shape: dict[tuple[int, ...], list[tuple[Tensor, Tensor]]] = defaultdict(list)
+        by_shape = defaultdict(list)  # pairs of a matrix and its update
         for matrix, update in zip(matrices, updates, strict=True):
             if matrix.shape[0] > matrix.shape[1]:
                 # A tall matrix is transposed: the products of the iteration are of the size of the
