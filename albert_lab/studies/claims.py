@@ -292,10 +292,10 @@ class Ordered(BaseClaim):
     def _of_one_form(self) -> "Ordered":
         given = [key for key in ("order", "axis", "direction", "peak") if getattr(self, key)]
         forms = (["order"], ["axis", "direction"], ["axis", "peak"])
-        if given not in forms or len(self.order) == 1:
+        if given not in forms or len(self.order) == 1 or self.axis in self.where:
             raise ValueError(
                 "needs order (two rows or more), or an axis with direction (rising or falling) or "
-                "with peak (a label)"
+                "with peak (a label), and where only for other axes"
             )
         return self
 

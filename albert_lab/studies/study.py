@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from albert_lab import files, own_code
 from albert_lab.config.section import Seed, default
 from albert_lab.errors import ConfigError
-from albert_lab.files import Name, Record
+from albert_lab.files import Name, Record, check_distinct
 from albert_lab.measures.catalog import own_measures
 from albert_lab.messages import Say
 from albert_lab.runs import finetunings, reported, results
@@ -78,12 +78,14 @@ class Study(StudyFile):
     @model_validator(mode="after")
     def _has_one_table(self) -> "Study":
         axes = {*self.axes}
-        seeds = {run.name: run.seed for run in self.runs}
+        check_distinct([f"{point.labels}, seed={point.seed}" for point in self.points])
+        of_runs = {run.name: (run.seed, run.record.config.scale.name) for run in self.runs}
         for point in self.points:
+            asked = point.seed, point.scale
             if not {*self.experiment.axes} <= axes == {*point.labels} == {*point.values}:
                 raise ValueError(f"the point of {point.run} has other axes than the table")
-            if seeds.get(point.run, point.seed) != point.seed:
-                raise ValueError(f"{point.run} has not the seed {point.seed}")
+            if of_runs.get(point.run, asked) != asked:
+                raise ValueError(f"{point.run} has not seed={point.seed} scale={point.scale}")
         return self
 
     @property

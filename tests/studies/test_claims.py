@@ -44,6 +44,11 @@ def comparisons(tmp_path, claim: str) -> list[Comparison]:
             "check: ordered, axis: sharing, direction: rising, where: {embedding_size: 64}",
             "axis=sharing",
         ),
+        (
+            "check: ordered, axis: embedding_size, direction: rising, where: {sharing: "
+            "all-shared, embedding_size: 64}",
+            "other axes",
+        ),
         (f"check: ordered, order: [{ROW}, {OTHER}, {ROW}]", "given twice"),
         (f"check: ordered, order: [{ROW}], axis: embedding_size, direction: rising", "two rows"),
         (f"check: ratio, row: {ROW}, to: {OTHER}, low: 2, high: 1", "low=2"),

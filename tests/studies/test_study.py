@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from toy import (
     silent,
@@ -8,6 +10,7 @@ from toy import (
     train,
     write_corpus,
 )
+from toy_reports import toy_report
 
 from albert_lab.errors import ConfigError
 from albert_lab.studies import study
@@ -60,6 +63,24 @@ def test_a_report_is_replaced_by_the_same_question_alone(corpus, own_home, tmp_p
     assert (
         study.renamed_if_taken(planned(corpus, "batch_size=8"), silent).report_folder == folders[0]
     ), "again"
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"labels": {"dropout": "0"}, "values": {"dropout": "0"}}, "given twice"),
+        ({"scale": "paper"}, "scale=paper"),
+        ({"seed": 1}, "seed=1"),
+    ],
+)
+def test_a_point_that_counts_a_run_twice_or_as_another_is_refused(own_home, changes, named):
+    folder = toy_report(own_home / "report", toy_experiment(grid={"dropout": ["0", "0.1"]}), 1)
+    file = folder / study.STUDY
+    content = json.loads(file.read_text())
+    content["points"][1] |= changes
+    file.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=named):
+        study.read(folder)
 
 
 @pytest.mark.parametrize(
