@@ -51,8 +51,9 @@ def export(text: str, target: Path, say: Say) -> str:
     """
     layout.package("export")
     folder = runs.find(text)
-    if target.exists() and (not target.name or not target.is_dir() or any(target.iterdir())):
-        raise ConfigError(f"{target} is not empty, or the current folder: name a new one")
+    is_free = not target.exists() or (target.name and target.is_dir() and not any(target.iterdir()))
+    if target.is_symlink() or not is_free:
+        raise ConfigError(f"{target} is a link, not empty, or the current folder: name a new one")
     opened = open_run(folder)
     with replacing(target) as partial:
         partial.mkdir()

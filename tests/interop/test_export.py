@@ -196,6 +196,9 @@ def test_an_unfinished_run_and_a_target_that_is_not_empty_are_refused(spiece, ow
     with pytest.raises(ConfigError, match="full"):
         export(str(folder), own_home / "full", silent)
     assert [file.name for file in (own_home / "full").iterdir()] == ["mine.txt"]
+    (own_home / "link").symlink_to("nowhere")
+    with pytest.raises(ConfigError, match="a link"):
+        export(str(folder), own_home / "link", silent)
     (folder / "results.json").unlink()
     with pytest.raises(ConfigError, match="not finished"):
         export(str(folder), own_home / "out", silent)
