@@ -44,10 +44,13 @@ def _message_instead(error: BaseException) -> str | None:
 
     None for any other: end() prints the text of ours and of the machine's, and raises the rest.
     """
+    if isinstance(error, FileNotFoundError) and error.filename is None:  # of getcwd()
+        return "the current folder was removed: change to another one"
     if isinstance(error, OSError):
         is_in_proc = str(error.filename).startswith("/proc/")  # ENOENT: nothing can be made there
         is_refused = error.errno in REFUSED or is_in_proc
-        return f"{error}; ALBERT_LAB_HOME can name another folder" if is_refused else None
+        remedy = "move what is in the way, or name another folder, as by ALBERT_LAB_HOME"
+        return f"{error}; {remedy}" if is_refused else None
     if isinstance(error, UnicodeEncodeError):
         return f"{error.object[:200]!r} is not UTF-8"
     return own_code.suspected(error)

@@ -66,6 +66,13 @@ def test_a_folder_that_the_system_refuses_is_exit_code_2_and_is_named(
     assert "/nowhere" in done.stderr
 
 
+def test_a_current_folder_that_was_removed_is_exit_code_2(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert here("status", ALBERT_LAB_HOME="lab").returncode == 2
+
+
 @pytest.mark.parametrize("experiment", ["glue", "same-wall-clock"])
 def test_a_dry_run_writes_nothing_and_knows_no_speed_before_the_first_run(experiment, own_home):
     done = here(experiment, "--dry-run", "--json", "scale=paper")
