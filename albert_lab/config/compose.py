@@ -142,6 +142,8 @@ def content_of(settings: Settings) -> dict[str, Any]:
             remedy = f"; if ${{ is text: {_as_one_value(f'{key}={settings[key]}')}"
         raise ConfigError(_in_one_line(error) + remedy) from error
     for group, choice in choices.items():
+        if group not in content:
+            raise ConfigError(f"{group}={choice}: a file of an option has no line # @package")
         content[group].setdefault("name", choice)
     if missing := sorted(OmegaConf.missing_keys(composed)):
         raise ConfigError("; ".join(f"{key} must be given: {key}=VALUE" for key in missing))

@@ -162,8 +162,8 @@ def checked(file: Path) -> Path:
     """
     if not is_ordinary(file):
         raise ConfigError(
-            f"{file.absolute()} is no file, nor a link to one: remove it, or put a dot before its "
-            "name"
+            f"{file.absolute()} is no file, nor a link to one: name another one, or move it out of "
+            "the folder that is read"
         )
     file.name.encode()
     return file.absolute()

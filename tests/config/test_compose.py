@@ -164,6 +164,17 @@ def test_options_of_a_folder_count_from_the_moment_it_is_named(tmp_path):
         config.load(["budget=my-steps"])
 
 
+def test_an_option_that_writes_elsewhere_than_into_its_group_is_refused(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.yaml").write_text("# @package _global_\nseed: 7\n")
+    paths.use_conf([tmp_path])
+    try:
+        with pytest.raises(ConfigError, match="model=mine"):
+            config.load(["model=mine"])
+    finally:
+        paths.use_conf([])
+
+
 @pytest.mark.parametrize("name", ["env.sh", "tokenizer.json"])
 def test_a_file_that_is_no_tokenizer_is_refused_by_its_key(tmp_path, name):
     (tmp_path / name).write_text("export A=1\n")
