@@ -38,7 +38,8 @@ class WatchedRun:
     """A run of a study: its row and seed as in tables, its folder, and its work in any unit that
     runs share.
 
-    finetunings has the record's file and the work of each fine-tuning that was missing.
+    finetunings has the record's file and the work of each fine-tuning that was missing; a file that
+    was there before is of other settings.
     """
 
     row: str
@@ -46,6 +47,7 @@ class WatchedRun:
     folder: Path
     work: float = 1.0
     finetunings: tuple[tuple[Path, float], ...] = ()
+    planned: float = field(default_factory=time.time, compare=False)
 
     @property
     def title(self) -> str:
@@ -75,7 +77,7 @@ class Progress:
 def read(run: WatchedRun) -> Progress:
     """The progress of a run from the last training line of its log, its records, and its lock."""
     line = _last_line(run.folder / METRICS)
-    tuned = [work for file, work in run.finetunings if file.exists()]
+    tuned = [work for file, work in run.finetunings if _is_written(file, run.planned)]
     is_running = is_locked(run.folder)
     share = TRAINED_SHARE * min(line.get("share", 0.0), 1.0)
     if (run.folder / RECORD).exists():
@@ -95,6 +97,11 @@ def read(run: WatchedRun) -> Progress:
     if state != "training":
         return Progress(state, work, share)
     return Progress(state, work, share, line["seconds_left"], line["step"], line["loss"])
+
+
+def _is_written(file: Path, since: float) -> bool:
+    # Times of files are a little behind the clock.
+    return file.exists() and file.stat().st_mtime > since - 1
 
 
 def _last_line(file: Path) -> dict[str, Any]:
@@ -123,7 +130,8 @@ class Watch:
         expected: the seconds that all work takes, as soon as a speed is known.
         now: the progress of each run at the last look, at which `gone` seconds had gone by.
         before: the work that was done when the first run was started here; None before that.
-        recent_seconds, recent_work: what went by and was done since then, the past counting less.
+        recent_seconds, recent_run_seconds, recent_work: what went by since then, also summed over
+            the runs that had a process, and what was done, the past counting less.
     """
 
     title: str
@@ -135,6 +143,7 @@ class Watch:
     gone: float = 0.0
     before: float | None = None
     recent_seconds: float = 0.0
+    recent_run_seconds: float = 0.0
     recent_work: float = 0.0
 
     def look(self) -> None:
@@ -145,8 +154,11 @@ class Watch:
         self.now = {run: read(run) for run in self.runs}
         if self.before is not None:
             # A machine may become busy, so what was minutes ago counts little.
-            fading = math.exp((gone_before - self.gone) / RECENT_SECONDS)
-            self.recent_seconds = fading * self.recent_seconds + self.gone - gone_before
+            passed = self.gone - gone_before
+            fading = math.exp(-passed / RECENT_SECONDS)
+            self.recent_seconds = fading * self.recent_seconds + passed
+            of_runs = passed * len(self.running)
+            self.recent_run_seconds = fading * self.recent_run_seconds + of_runs
             self.recent_work = fading * self.recent_work + self.done - done_before
         elif self.running:
             self.before = self.done
@@ -168,17 +180,25 @@ class Watch:
 
     @property
     def left(self) -> float | None:
-        """Seconds, no fewer than of the slowest run: the expected ones until the speed is seen."""
+        """Seconds, no fewer than of the slowest run, which others cannot help: the expected ones
+        until the speed is seen.
+        """
         if self.before is None or self.done - self.before < SEEN_SHARE * self.total:
             return self.expected
         pace = self.recent_seconds / self.recent_work
-        slowest = max(progress.left for progress in self.now.values())
-        return max(pace * (self.total - self.done), slowest)
+        pace_of_one = self.recent_run_seconds / self.recent_work
+        seconds = [pace * (self.total - self.done)]
+        for run in self.running:
+            progress = self.now[run]
+            seconds += [progress.left, pace_of_one * (run.total_work - progress.work)]
+        return max(seconds)
 
     @property
     def summary(self) -> str:
         """The time that is gone and left."""
         left = "starting" if self.left is None else f"about {clock(self.left)} left"
+        if self.done >= self.total:
+            left = "ending"
         return f"{clock(self.gone)} gone, {left}"
 
 

@@ -93,13 +93,24 @@ def _watched(plan: Plan) -> list[live.WatchedRun]:
     """Each run of a plan once: those of its rows, and those that are trained for them."""
     watched = []
     pace = prices.TUNING_PACE[prices.device_of(plan.config)]
+    known = set[Path]()
     for item in {item.run.name: item for item in (*plan.points, *plan.to_train)}.values():
-        files = (record_file(start.folder, task.name, seed) for start, task, seed in item.missing)
-        work = (pace * done for done in prices.tunings(item).values())
-        tuned = tuple(zip(files, work, strict=True))  # in the same order
+        tuned = []
+        # in the same order
+        for finetuning, work in zip(item.missing, prices.tunings(item).values(), strict=True):
+            start, task, seed = finetuning
+            file = record_file(start.folder, task.name, seed)
+            # Several runs need that of random weights, and one of them makes it.
+            if file not in known:
+                known.add(file)
+                tuned.append((file, pace * work))
         watched.append(
             live.WatchedRun(
-                printable(item.row), item.config.seed, item.run.folder, prices.work(item), tuned
+                printable(item.row),
+                item.config.seed,
+                item.run.folder,
+                prices.work(item),
+                tuple(tuned),
             )
         )
     return watched

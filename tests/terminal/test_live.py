@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import signal
 import time
 
@@ -96,8 +97,24 @@ def test_the_time_left_is_expected_first_and_then_follows_the_speed_of_the_last_
     assert watch.left == 1e6, "that of the slowest run"
 
 
+def test_the_last_run_takes_the_time_of_one_run_although_two_were_as_fast_together(
+    watch, monkeypatch
+):
+    now = [watch.started]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(live, "read", lambda run: live.Progress("tuning", now[0] / 10, 0.5))
+    now[0], watch.runs = 0.0, watch.runs[:2]
+    watch.look()
+    now[0] = 5.0
+    watch.look()
+    watch.now[watch.runs[0]] = live.Progress("done", 1.0, 1.0)
+    assert watch.left == pytest.approx(5)
+
+
 def test_a_run_without_its_fine_tunings_is_not_done(runs, tmp_path):
     record = tmp_path / "sst2-seed0.json"
+    record.touch()
+    os.utime(record, (0, 0))  # of other settings
     run = live.WatchedRun("none", 0, runs[0].folder, 1.0, ((record, 1.0),))
     assert (live.read(run).state, live.read(run).work) == ("trained", 1.0)
     record.touch()
