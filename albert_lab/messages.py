@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from albert_lab.errors import is_full
 
+YEAR = 365.25 * 86400  # seconds
 Say = Callable[[str], None]
 # what joins letters and emoji, and spaces at which no line ends
 _HARMLESS = "\u200c\u200d\u00a0\u202f"
@@ -55,8 +56,12 @@ def counted(number: int, name: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as text in the largest unit that fits."""
-    for unit, length in (("years", 365.25 * 86400), ("days", 86400), ("h", 3600), ("min", 60)):
+    """Seconds as text in the largest unit that fits, with two digits: 49 min, 3.9 h, 3 million
+    years.
+    """
+    million_years = 1e6 * YEAR
+    units = {"million years": million_years, "years": YEAR, "days": 86400, "h": 3600, "min": 60}
+    for unit, length in units.items():
         if seconds >= 2 * length:
-            return f"{seconds / length:,.1f} {unit}"
+            return f"{float(f'{seconds / length:.2g}'):,.12g} {unit}"
     return f"{seconds:,.0f} s"
