@@ -37,7 +37,7 @@ def test_the_picture_of_claims_is_that_of_the_records(found):
 def test_a_report_is_that_of_its_records(folder, found):
     analysis = found[folder]
     picture = next((file.name for file in folder.glob("*.png")), None)
-    text = markdown.render(analysis, (picture, wording.answer(analysis)) if picture else None)
+    text = markdown.render(analysis, (picture, wording.title(analysis)) if picture else None)
     assert (folder / "report.md").read_text() == text
 
 

@@ -39,14 +39,6 @@ class Reason(Enum):
     TOO_FEW_RUNS = "too few runs for a spread"
 
 
-class Tells(Enum):
-    """Whether a scale can tell a claim: not known without a size of the paper's effect."""
-
-    YES = "yes"
-    NO = "no"
-    NOT_KNOWN = "not known"
-
-
 class Form(Enum):
     """What an effect is: the level of a row, a difference (of sums), a ratio, or a slope along an
     axis.
@@ -84,6 +76,18 @@ class Effect:
     paper: float
     segments: float = math.nan
 
+    @property
+    def is_too_wide(self) -> bool:
+        """Whether its interval is wider than half of the bounds, or than the distance of the
+        paper's effect from the only one, so that such runs could not have told it; false if the
+        paper has no number.
+        """
+        if math.isfinite(self.high_bound - self.low_bound):
+            size = (self.high_bound - self.low_bound) / 2
+        else:
+            size = abs(self.paper - max(self.low_bound, 0.0))
+        return self.high - self.low > size
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -96,7 +100,6 @@ class Verdict:
         beside: the same of the accuracy that belongs to a loss; None without.
         p: two-sided, of the claim or against it, after Holm's correction over the claims of the
             study that are decided by this kind of evidence; NaN if it was not tested.
-        tells: whether this scale can tell.
         seeds_needed: how many seeds a row would decide it, if the true effect is the measured one
             (80 %, before Holm's correction); None if it was not tested, or no number of seeds
             would.
@@ -110,7 +113,6 @@ class Verdict:
     effect: Effect | None = None
     beside: Effect | None = None
     p: float = math.nan
-    tells: Tells = Tells.NO
     seeds_needed: int | None = None
     reason: Reason | None = None
     details: tuple[str, ...] = ()

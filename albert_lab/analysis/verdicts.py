@@ -13,7 +13,7 @@ from typing import Any
 from albert_lab.analysis.contrasts import Contrast, contrast, counts, holm, seeds_needed
 from albert_lab.analysis.findings import ALPHA, Finding, decisive, exact, tested
 from albert_lab.analysis.frame import PAPER, Frame, printed
-from albert_lab.analysis.verdict import Effect, Form, Outcome, Reason, Tells, Verdict
+from albert_lab.analysis.verdict import Effect, Form, Outcome, Reason, Verdict
 from albert_lab.measures.catalog import labels, of_kind, probes, units
 from albert_lab.measures.measure import Baseline
 from albert_lab.model.counts import count
@@ -111,22 +111,6 @@ def _kind(metric: str, measured: Collection[str] = ()) -> Kind:
     return Kind.LOSS if metric in labels() or metric in measured or is_loss(metric) else Kind.NUMBER
 
 
-def can_tell(low: float, high: float, size: float) -> Tells:
-    """Whether a scale can tell a claim on a score that counts: half of its interval is at most half
-    of the size.
-
-    Args:
-        low, high: the 95 % interval of the effect, in logarithms for a ratio; NaN without one.
-        size: the paper's effect, as the distance from the bound of the claim, or the margin that
-            the claim names; NaN if neither is known.
-    """
-    if math.isnan(low):
-        return Tells.NO
-    if math.isnan(size):
-        return Tells.NOT_KNOWN
-    return Tells.YES if high - low <= abs(size) else Tells.NO
-
-
 def is_of_one_set(metric: str, runs: Iterable[ReportedRun]) -> bool:
     """Whether these runs were scored on one held-out set, or the metric is none of held-out
     text.
@@ -198,9 +182,7 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
     reason, details = _nothing_to_tell(claim, metric, rows, table)
     if reason:
         return replace(verdict, reason=reason, details=details)
-    verdict = replace(
-        verdict, tells=_tells(verdict, finding, table), seeds_needed=_seeds_needed(finding)
-    )
+    verdict = replace(verdict, seeds_needed=_seeds_needed(finding))
     if math.isnan(finding.contrast.p):
         is_ratio = math.isnan(finding.contrast.effect)
         return replace(
@@ -213,9 +195,7 @@ def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Tabl
     if decided.outcome is Outcome.SUPPORTED and is_above_level:
         reason, details = _why_a_level_shows_nothing(metric, rows[0], finding.contrast.low, table)
         if reason:
-            return replace(
-                decided, outcome=Outcome.CANNOT_TELL, tells=Tells.NO, reason=reason, details=details
-            )
+            return replace(decided, outcome=Outcome.CANNOT_TELL, reason=reason, details=details)
     return decided
 
 
@@ -251,9 +231,7 @@ def _by_arithmetic(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
     tests = claim.comparisons(experiment.grid)
     finding = decisive([tested(item, table.name, partial(exact, sizes)) for item in tests])
     effect = _effect(finding, metric, table)
-    return _decided(
-        Verdict(claim, kind, metric, Outcome.CANNOT_TELL, effect, tells=Tells.YES), finding
-    )
+    return _decided(Verdict(claim, kind, metric, Outcome.CANNOT_TELL, effect), finding)
 
 
 def _contrast_of(metric: str, rows: Collection[str], frame: Frame) -> Callable[..., Contrast]:
@@ -301,22 +279,6 @@ def _papers_number(labels: Labels, metric: str, table: _Table) -> float:
     figure = table.study.experiment.paper_figure
     read_off = figure.numbers.get(metric, {}) if figure else {}
     return next((read_off[label] for label in labels.values() if label in read_off), math.nan)
-
-
-def _tells(verdict: Verdict, finding: Finding, table: _Table) -> Tells:
-    """Whether the scale can tell the claim: of a loss, for which the paper has no number, by its
-    accuracy.
-    """
-    comparison, found, beside = finding.comparison, finding.contrast, verdict.beside
-    if math.isfinite(comparison.high - comparison.low):
-        return can_tell(found.low, found.high, (comparison.high - comparison.low) / 2)
-    bound = comparison.low if math.isfinite(comparison.low) else comparison.high
-    said = can_tell(found.low, found.high, _paper(comparison, verdict.metric, table) - bound)
-    return (
-        can_tell(beside.low, beside.high, beside.paper)
-        if said is Tells.NOT_KNOWN and beside
-        else said
-    )
 
 
 def _nothing_to_tell(claim: BaseClaim, metric: str, rows: list[str], table: _Table) -> Why:

@@ -170,7 +170,7 @@ def _of_report(figure: str, named: Path | None, out: Path | None) -> list[Path]:
     maker = f"; {figures.MAKER}" if figure == LAYERS else ""
     to_stderr(f"{figure} of the report {folder}{maker}")
     # If the user named no report, the newest may be a published one, which must not change.
-    return figures.draw(folder, figure, out or named or paths.home() / "figures", wording.answer)
+    return figures.draw(folder, figure, out or named or paths.home() / "figures", wording.title)
 
 
 def _layers(sources: list[str], out: Path | None) -> list[Path]:

@@ -49,4 +49,4 @@ def _image(token: Token, folder: Path) -> str:
     if file.suffix != ".png" or file.parent != folder or not file.is_file():
         return words
     content = base64.b64encode(file.read_bytes()).decode()
-    return f'<span class="wide"><img alt="{words}" src="data:image/png;base64,{content}"></span>'
+    return f'<img alt="{words}" src="data:image/png;base64,{content}">'

@@ -65,7 +65,7 @@ def rebuild(folder: Path) -> Path:
 
 def _write(folder: Path, analysis: Analysis) -> list[Path]:
     """Write the text of a study, its page, picture and table of numbers; return their files."""
-    title = wording.answer(analysis)
+    title = wording.title(analysis)
     picture = figures.draw_first(folder, analysis, title)
     text = markdown.render(analysis, (picture, title) if picture else None)
     contents = {NUMBERS: as_csv(analysis.frame.numbers), REPORT: text}

@@ -15,13 +15,11 @@ from tabulate import tabulate
 from albert_lab import paths
 from albert_lab.analysis.analysis import Analysis, analyse
 from albert_lab.analysis.sentences import Found, Sentence, of_encoders, reports, sentences
-from albert_lab.analysis.verdict import Outcome
 from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.figures import claims, drawing
 from albert_lab.figures.claims import COLUMNS, ClaimRow, Mark
 from albert_lab.report import report, wording
 from albert_lab.report.markdown import listed, plain
-from albert_lab.report.notes import versions
 from albert_lab.report.wording import Words
 from albert_lab.storage import write_atomically
 from albert_lab.studies import study as studies
@@ -30,6 +28,22 @@ from albert_lab.studies.study import EXPERIMENT, Study
 
 PAGE, PICTURE, TITLE = "README.md", "claims.png", "# What holds of the paper"
 OF_ENCODERS = "Asked of a trained encoder"
+FIRST_CLEANED = 4  # the results version whose training text lacks what repeats held-out text
+UNCLEANED = r" \*"
+HOW_TO_READ = (
+    "A line is a claim of the paper, at the largest scale that can tell it; verdicts of other "
+    "scales stand behind it if they differ.",
+    "By loss: on held-out text. By tasks: the first one that counts, being above random weights "
+    "and words alone.",
+    "After the verdict: what was measured, with its 95 % interval over seeds and held-out "
+    "documents. A difference above 0 is as the claim says, unless it is asked to be elsewhere.",
+    "Too wide to tell: the interval is wider than the paper's effect, or than what is asked.",
+    "Undecided beside an interval that leaves out 0: p-values are corrected for the number of "
+    "claims of a table.",
+    "Sizes in claims (E = 768) are the paper's; a report says which of its own stand for them. "
+    "Those of a trained encoder are its own (E = 384 is its E = H).",
+    f"{UNCLEANED.strip()} Trained on text that still had paragraphs which repeat held-out text.",
+)
 ON_PERFORMANCE, ON_NUMBERS = (Kind.LOSS, Kind.TASKS), (Kind.NUMBER,)
 
 
@@ -112,18 +126,11 @@ def render(found: Mapping[Path, Analysis], root: Path) -> str:
     ]
     parts = [
         TITLE,
-        "A line is a claim of the paper, at the largest scale that can tell it, with the verdicts "
-        f"of other scales that differ. {_sizes(found)} By loss: on held-out text; by tasks: the "
-        "first one that counts, being above random weights and words alone. After the verdict "
-        "stands what was measured, with its 95 % interval over seeds and held-out documents. A "
-        "claim can be undecided beside an interval that leaves out 0, since p-values are corrected "
-        "for the number of claims of a table. Precise enough, of what is undecided: is the "
-        "interval no wider than the paper's effect? In runs of version 3 training "
-        "text had paragraphs that repeat held-out text.",
         wording.of_sentences(lines),
         f"![The paper's claims and what we measured]({PICTURE})"
         if (root / PICTURE).is_file()
         else "",
+        listed([text for text in (_sizes(found), *HOW_TO_READ) if text]),
         "## On performance",
         _table(lines, ON_PERFORMANCE, root),
         "## On sizes, speeds and layers",
@@ -163,30 +170,26 @@ def _of_encoders(lines: Sequence[Sentence], root: Path) -> list[str]:
 def _table(lines: Sequence[Sentence], kinds: Sequence[Kind], root: Path) -> str:
     """The claims that are asked by some kinds of evidence, with a column for each of these."""
     asked = [line for line in lines if {*line.kinds} & {*kinds}]
-    header = ["claim", "where"]
-    for kind in kinds:
-        header += [wording.KINDS[kind], "precise enough"]
-    body = []
+    header = ["claim", "where", *(wording.KINDS[kind] for kind in kinds)]
+    table = [header, ["---"] * len(header)]
     for line in asked:
         cells = [plain(wording.short(line.claim)), line.where]
         said = wording.words_of(line)
         for kind in kinds:
-            found = line.by.get(kind)
-            cells += _cells(said[kind], found, root) if kind in said else ["", ""]
-        body.append(cells)
-    return tabulate(body, header, tablefmt="pipe", disable_numparse=True)
+            cells.append(_cell(said[kind], line.by.get(kind), root) if kind in said else "")
+        table.append(cells)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
 
 
-def _cells(words: Words, found: Found | None, root: Path) -> list[str]:
-    """A verdict with its evidence and its report, and whether an undecided one could have told."""
-    parts = [f"**{words.word}**: {plain(words.evidence)}"]
+def _cell(words: Words, found: Found | None, root: Path) -> str:
+    """A verdict, what was measured, and its report; then the verdicts of others that differ."""
+    cell = f"**{words.word}**: {plain(words.brief)}"
     if found:
-        parts[0] += f" ({_link(found.folder, found.analysis, root)}, {versions(found.analysis)})"
+        cell += f" ({_link(found.folder, found.analysis, root)})"
         for other in found.elsewhere:
             word = wording.WORDS[other.verdict.outcome]
-            parts.append(f"{word} in {_link(other.folder, other.analysis, root)}")
-    tells = words.tells if words.word == wording.WORDS[Outcome.UNDECIDED] else ""
-    return ["; ".join(parts), tells]
+            cell += f"; {word} in {_link(other.folder, other.analysis, root)}"
+    return cell
 
 
 def draw(root: Path, out: Path) -> list[Path]:
@@ -260,7 +263,11 @@ def as_text(lines: Sequence[Sentence]) -> str:
 
 
 def _link(folder: Path, analysis: Analysis, root: Path) -> str:
-    """The link to a report, with a mark if its runs used own code."""
+    """The link to a report, with a mark if its runs used own code, or text before it was
+    cleaned.
+    """
     path = Path(os.path.relpath(folder / report.REPORT, root)).as_posix()
     mark = f" (own code: {plain(', '.join(analysis.own_code))})" if analysis.own_code else ""
+    if any(record.results_version < FIRST_CLEANED for record in analysis.records):
+        mark += UNCLEANED
     return f"[{plain(f'{folder.parent.name}/{folder.name}')}]({quote(path)}){mark}"

@@ -11,7 +11,7 @@ from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.contrasts import contrast
 from albert_lab.analysis.findings import ALPHA
 from albert_lab.analysis.sentences import Sentence
-from albert_lab.analysis.verdict import Effect, Form, Outcome, Reason, Tells, Verdict
+from albert_lab.analysis.verdict import Effect, Form, Outcome, Reason, Verdict
 from albert_lab.analysis.verdicts import baselines_of, is_of_one_set
 from albert_lab.messages import counted
 from albert_lab.report import numbers
@@ -37,8 +37,8 @@ REASONS = {
     Reason.OTHER_SETS: f"its rows were scored on different held-out sets: {OTHER_SETS}",
     Reason.NOT_COUNTED: "{heading} does not count: rows are not clearly above random weights and "
     "words alone",
-    Reason.NOT_LEARNT: "not learnt: no row is clearly above the floor",
-    Reason.OWN_TASK_NOT_LEARNT: "not learnt: its row is at the floor of its own task, {0}",
+    Reason.NOT_LEARNT: "not learnt: no row is clearly above a constant answer",
+    Reason.OWN_TASK_NOT_LEARNT: "not learnt: its row is as a constant answer in its own task, {0}",
     Reason.SEGMENTS_AS_HIGH: "it needs no relation of two segments: a classifier that sees one has "
     "{0} %",
     Reason.BASELINE_NOT_MEASURED: "its baselines were not measured: it may need nothing that the "
@@ -49,6 +49,9 @@ REASONS = {
 }
 # Those whose details are metrics.
 OF_METRICS = (Reason.NOT_MEASURED, Reason.OWN_TASK_NOT_LEARNT, Reason.BASELINE_AS_HIGH)
+TOO_WIDE = "too wide to tell"
+NOT_ASKED = "no report asks it"
+ABOVE_0 = "above 0"
 NO_RUN = "No run is finished."
 
 
@@ -61,24 +64,32 @@ class Words:
         word: that of its outcome, in WORDS.
         evidence: what was tested, the number with its interval, and the paper's; or why nothing can
             be told.
+        brief: the same for a cell of a table, without the names of rows and scores.
         number: the effect with its interval; empty without one.
-        tells: whether the scale can tell: yes, no, not known.
+        asked: where the number has to be if the claim is true; empty without one.
         reason: why nothing is decided; empty if something is, or if the numbers say it.
     """
 
     kind: str
     word: str
     evidence: str
+    brief: str
     number: str = ""
-    tells: str = Tells.NO.value
+    asked: str = ""
     reason: str = ""
 
 
 def words(analysis: Analysis, verdict: Verdict) -> Words:
     measured = verdict.effect
-    number = numbers.effect(measured, analysis.unit(measured.metric)) if measured else ""
-    said = (KINDS[verdict.kind], WORDS[verdict.outcome], _evidence(analysis, verdict), number)
-    return Words(*said, tells=verdict.tells.value, reason=_reason(analysis, verdict))
+    return Words(
+        KINDS[verdict.kind],
+        WORDS[verdict.outcome],
+        _evidence(analysis, verdict),
+        _brief(analysis, verdict),
+        number=numbers.effect(measured, analysis.unit(measured.metric)) if measured else "",
+        asked=asked(measured) if measured else "",
+        reason=_reason(analysis, verdict),
+    )
 
 
 def words_of(sentence: Sentence) -> dict[Kind, Words]:
@@ -86,7 +97,7 @@ def words_of(sentence: Sentence) -> dict[Kind, Words]:
     said = {}
     for kind in sentence.kinds:
         found = sentence.by.get(kind)
-        unasked = Words(KINDS[kind], WORDS[Outcome.NOT_RUN], "no report asks it")
+        unasked = Words(KINDS[kind], WORDS[Outcome.NOT_RUN], NOT_ASKED, NOT_ASKED)
         said[kind] = words(found.analysis, found.verdict) if found else unasked
     return said
 
@@ -102,11 +113,9 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
     """
     measured, parts = verdict.effect, list[str]()
     if measured:
-        unit = analysis.unit(measured.metric)
-        text = f"{analysis.heading(measured.metric)}{_compared(measured)}"
-        parts.append(f"{text}: {numbers.effect(measured, unit)}{_asked(measured, unit)}")
-        if not math.isnan(measured.paper):
-            parts.append(f"paper {numbers.amount(measured, measured.paper, unit)}")
+        shown, *papers = _measured(analysis, measured)
+        parts.append(f"{analysis.heading(measured.metric)}{_compared(measured)}: {shown}")
+        parts += papers
         probed = [row for _, row in measured.rows if (measured.metric, row) in analysis.by_probe]
         if probed:
             parts.append(f"{' and '.join(probed)} by a linear probe, for want of a head")
@@ -126,6 +135,30 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
     return "; ".join(parts)
 
 
+def _brief(analysis: Analysis, verdict: Verdict) -> str:
+    """What was measured and asked, the paper's number, and why nothing is decided."""
+    parts = list[str]()
+    if verdict.effect:
+        parts += _measured(analysis, verdict.effect)
+        if verdict.outcome is Outcome.UNDECIDED and verdict.effect.is_too_wide:
+            parts.append(TOO_WIDE)
+    if reason := _reason(analysis, verdict):
+        parts.append(reason)
+    return "; ".join(parts)
+
+
+def _measured(analysis: Analysis, measured: Effect) -> list[str]:
+    """A number with its interval and what is asked; then the paper's, if there is one."""
+    unit = analysis.unit(measured.metric)
+    bounds = asked(measured)
+    # Of a difference the order of its rows says what is asked.
+    shown = f" (asked: {bounds})" if bounds != ABOVE_0 else ""
+    parts = [f"{numbers.effect(measured, unit)}{shown}"]
+    if not math.isnan(measured.paper):
+        parts.append(f"paper {numbers.amount(measured, measured.paper, unit)}")
+    return parts
+
+
 def _compared(measured: Effect) -> str:
     """The rows that a number is of, to stand after the name of its score: " of row a", ", a − b",
     ", a / b", or ", slope a row from a to b".
@@ -142,24 +175,14 @@ def _compared(measured: Effect) -> str:
     return ", " + " ".join(terms).removeprefix("+ ")
 
 
-def _asked(measured: Effect, unit: str) -> str:
-    """Where a number has to be if the claim is true; empty of a difference that has to be above
-    0.
-    """
+def asked(measured: Effect) -> str:
+    """Where a number has to be if the claim is true: above 0, 45 to 55, ±0.05 or below 2."""
     low, high = measured.low_bound, measured.high_bound
-    is_difference = measured.form in (Form.DIFFERENCE, Form.SLOPE)
-    if is_difference and math.isinf(high):
-        return ""
-    if is_difference:
-        points = unit.replace("%", "points")
-        bounds = f"within {high:g} {points}".strip()
-    elif math.isinf(high):
-        bounds = f"above {low:g}"
-    elif low > 0:
-        bounds = f"{low:g} to {high:g}"
-    else:
-        bounds = f"below {high:g}"
-    return f" (asked: {bounds})"
+    if math.isinf(high):
+        return f"above {low:g}"
+    if low == -high:
+        return f"±{high:g}"
+    return f"{low:g} to {high:g}" if low > 0 else f"below {high:g}"
 
 
 def _baselines(analysis: Analysis, measured: Effect) -> list[str]:
@@ -235,14 +258,25 @@ def answer(analysis: Analysis) -> str:
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
+def title(analysis: Analysis) -> str:
+    """What stands above a picture: the answer, and which sizes of the paper its own stand for."""
+    stands = sizes(analysis)
+    return f"{answer(analysis)} {stands}." if stands else answer(analysis)
+
+
 def _size(analysis: Analysis, verdict: Verdict) -> str:
-    """The number that decides a claim, of a difference without its sign: 0.072 nats."""
-    measured = verdict.effect
-    if measured is None:
+    """The number that decides a claim, of a difference without its sign; of a loss with its
+    accuracy, which pictures draw: 0.072 nats (1.0 points).
+    """
+    sizes = []
+    for measured in filter(None, (verdict.effect, verdict.beside)):
+        unit = analysis.unit(measured.metric)
+        amount = numbers.amount(measured, measured.value, unit).lstrip("+-")
+        sizes.append(f"{amount} {numbers.unit_of(measured, unit)}".strip())
+    if not sizes:
         return numbers.MISSING
-    unit = analysis.unit(measured.metric)
-    amount = numbers.amount(measured, measured.value, unit).lstrip("+-")
-    return f"{amount} {numbers.unit_of(measured, unit)}".strip()
+    beside = f" ({sizes[1]})" if len(sizes) > 1 else ""
+    return f"{sizes[0]}{beside}"
 
 
 def _decided(analysis: Analysis) -> dict[str, Verdict]:

@@ -214,7 +214,10 @@ class Better(Greater):
 
 
 class Within(BaseClaim):
-    """The metrics of two rows differ by less than a margin; loss_margin is that of `by` a loss."""
+    """The metrics of two rows differ by less than a margin; loss_margin is that of `by` a loss.
+
+    The difference is of row over the other one: below 0 if row is worse.
+    """
 
     row: Labels
     of: Labels
@@ -225,9 +228,11 @@ class Within(BaseClaim):
         return [_difference(self.row, self.of, low=-self.margin, high=self.margin)]
 
     def comparisons_of(self, metric: str, grid: Grid) -> list[Comparison]:
+        comparisons = super().comparisons_of(metric, grid)
         if self.loss_margin and is_loss(metric):
-            return [_difference(self.row, self.of, low=-self.loss_margin, high=self.loss_margin)]
-        return self.comparisons(grid)
+            margin = self.loss_margin
+            return [replace(item, low=-margin, high=margin) for item in comparisons]
+        return comparisons
 
 
 class AtChance(BaseClaim):

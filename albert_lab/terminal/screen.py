@@ -28,7 +28,6 @@ from albert_lab.terminal.console import PlainConsole, from_here
 
 LINES, WIDTH = 30, 100
 MOST_ROWS = 9
-WORD = 11  # characters of the column of a verdict
 COLUMNS = ((Kind.LOSS, Kind.NUMBER), (Kind.TASKS,))  # of verdicts, by kinds of evidence
 Said = list[tuple[BaseClaim, dict[Kind, Words]]]  # what reports say of claims
 COLOURS = {
@@ -173,9 +172,10 @@ def _claims(said: Said, *, has_numbers: bool) -> Table:
     columns = [column for column in COLUMNS if kinds.intersection(column)]
     for column in columns:
         first = next(kind for kind in column if kind in kinds)
-        table.add_column(wording.KINDS[first], width=WORD)
+        table.add_column(wording.KINDS[first], no_wrap=True)
     table.add_column("claim", max_width=LONGEST_SHORT)
     if has_numbers:
+        table.add_column("asked", style="dim", no_wrap=True)
         table.add_column("measured", style="dim", no_wrap=True)
     for claim, by_kind in said:
         cells = []
@@ -184,8 +184,9 @@ def _claims(said: Said, *, has_numbers: bool) -> Table:
             cells.append(Text(word, style=f"bold {COLOURS.get(word, '')}"))
         cells.append(Text(wording.short(claim)))
         if has_numbers:
-            number = next((words.number for words in by_kind.values() if words.number), "")
-            cells.append(Text(number))
+            measured = next((words for words in by_kind.values() if words.number), None)
+            if measured:
+                cells += [Text(measured.asked), Text(measured.number)]
         table.add_row(*cells)
     return table
 

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -8,8 +9,8 @@ from hypothesis import strategies as st
 from toy_frames import Values, toy_frame
 
 from albert_lab.analysis.frame import PAPER
-from albert_lab.analysis.verdict import Form, Outcome, Reason, Tells, Verdict
-from albert_lab.analysis.verdicts import can_tell, verdicts
+from albert_lab.analysis.verdict import Effect, Form, Outcome, Reason, Verdict
+from albert_lab.analysis.verdicts import verdicts
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study
 
@@ -155,7 +156,7 @@ def test_what_was_not_measured_is_not_run_and_what_is_not_learnt_cannot_tell(
     samples, outcome, reason
 ):
     verdict = decide({"check": "greater", "row": C, "than": A}, *samples)
-    assert (verdict.outcome, verdict.tells, verdict.reason) == (outcome, Tells.NO, reason)
+    assert (verdict.outcome, verdict.reason) == (outcome, reason)
 
 
 def test_chance_is_told_only_if_some_row_learns_the_score_and_the_row_learnt_its_own_task():
@@ -180,11 +181,7 @@ def test_a_task_that_does_not_count_cannot_tell():
         metric="mnli",
         tasks={"mnli": "mnli"},
     )
-    assert (verdict.outcome, verdict.tells, verdict.reason) == (
-        Outcome.CANNOT_TELL,
-        Tells.NO,
-        Reason.NOT_COUNTED,
-    )
+    assert (verdict.outcome, verdict.reason) == (Outcome.CANNOT_TELL, Reason.NOT_COUNTED)
 
 
 def test_a_single_seed_decides_nothing_but_numbers_without_a_spread():
@@ -215,11 +212,14 @@ def test_holm_corrects_over_the_claims_of_a_study():
 
 @settings(max_examples=50)
 @given(st.floats(-5, 5), st.floats(0.01, 5), st.floats(0.01, 5))
-def test_a_scale_can_tell_if_half_its_interval_is_at_most_half_the_effect(center, half, size):
-    said = can_tell(center - half, center + half, size)
-    assert said is (Tells.YES if half <= size / 2 else Tells.NO) or math.isclose(half, size / 2)
-    assert can_tell(center - half, center + half, math.nan) is Tells.NOT_KNOWN
-    assert can_tell(math.nan, math.nan, size) is Tells.NO
+def test_a_scale_could_tell_an_effect_if_half_its_interval_is_at_most_half_of_it(
+    center, half, size
+):
+    for low, high, paper in ((0.0, math.inf, size), (-size, size, math.nan)):
+        interval = (center, center - half, center + half)
+        effect = Effect("mnli", Form.DIFFERENCE, (), low, high, *interval, paper)
+        assert effect.is_too_wide is (half > size / 2) or math.isclose(half, size / 2)
+        assert not replace(effect, high_bound=math.inf, paper=math.nan).is_too_wide
 
 
 @pytest.mark.parametrize(
