@@ -69,7 +69,7 @@ def test_a_page_fits_shows_its_picture_folds_and_asks_for_nothing(browser, file,
     assert part.locator("table").first.is_visible()
     page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    for box in page.locator(".table, .wide").all():
+    for box in page.locator(".table, img").all():
         assert box.evaluate("box => box.getBoundingClientRect().right <= innerWidth")
     (picture,) = page.locator("img").all()
     assert picture.evaluate("image => image.naturalWidth") > 100
