@@ -207,7 +207,9 @@ def _reason(analysis: Analysis, verdict: Verdict) -> str:
     if verdict.reason in OF_METRICS:
         details = [analysis.heading(metric) for metric in verdict.details]
     heading = analysis.heading(verdict.metric)
-    text = REASONS[verdict.reason].format(*details, all=", ".join(details), heading=heading)
+    # Names of rows have commas.
+    together = ("; " if verdict.reason is Reason.NO_ROW else ", ").join(details)
+    text = REASONS[verdict.reason].format(*details, all=together, heading=heading)
     if verdict.reason is Reason.NOT_MEASURED and verdict.metric.endswith("tokens_per_second"):
         text += "; speeds are those of runs that had the machine to themselves (--jobs 1)"
     return text

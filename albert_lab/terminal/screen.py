@@ -148,15 +148,18 @@ def _notes(analysis: Analysis, num_columns: int) -> str:
 
 
 def _claims_that_fit(console: Console, said: Said, room: int) -> Group:
-    """A line a claim, as many as fit, and why nothing can be told of the first with a number."""
+    """A line a claim, as many as fit, and why nothing can be told of the first with a number, or of
+    the first of all if none has one.
+    """
+    has_numbers = any(words.number for _, by_kind in said for words in by_kind.values())
     reasons = [
         Text(f"{wording.short(claim)}: {words.reason}", style="yellow")
         for claim, by_kind in said
         for words in by_kind.values()
-        if words.reason and words.number
+        if words.reason and (words.number or not has_numbers)
     ]
     below = [Text(MEANINGS, style="dim"), *reasons[:1]]
-    has_numbers = _fits(console, _claims(said, has_numbers=True))
+    has_numbers = has_numbers and _fits(console, _claims(said, has_numbers=True))
     group = Group(_claims(said, has_numbers=has_numbers), *below)
     more = Text("and more in the report", style="dim")
     while said and len(console.render_lines(group)) > room:
