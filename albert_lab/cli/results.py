@@ -98,7 +98,7 @@ def compare(
     if as_json:
         to_stdout(str(table.reset_index().to_json(orient="records", indent=2)))
     else:
-        to_stdout(compared(first, second, table))
+        to_stdout(f"A is {a}\nB is {b}\n{compared(first, second, table)}")
     if len({*first.held_out, *second.held_out}) > 1:
         to_stderr("the held-out texts differ: compare directions, not values")
 

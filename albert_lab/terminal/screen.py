@@ -70,7 +70,7 @@ def print_on(console: Console, folder: Path, analysis: Analysis) -> None:
 
 def compared(a: Analysis, b: Analysis, table: pd.DataFrame) -> str:
     """The rows and scores that two reports have, those of the main table first: both means, and
-    the second minus the first; at most LINES lines.
+    the second minus the first; with what A and B are at most LINES lines.
 
     Args:
         table: as analysis.compare_summaries() gives it.
@@ -88,8 +88,10 @@ def compared(a: Analysis, b: Analysis, table: pd.DataFrame) -> str:
             heading = f"{a.heading(metric)} {unit}"
             lines.append([heading, printable(row), *means, numbers.effect(effect, unit)])
     header = ["score", "row", "A", "B", "B − A, 95 % interval"]
-    text = tabulate(lines[: LINES - 3], header, tablefmt="simple", disable_numparse=True)
-    hidden = len(lines) - LINES + 3
+    # Above it stands what A and B are.
+    most = LINES - 5
+    text = tabulate(lines[:most], header, tablefmt="simple", disable_numparse=True)
+    hidden = len(lines) - most
     return f"{text}\n{hidden} more with --json" if hidden > 0 else text
 
 
