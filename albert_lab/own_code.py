@@ -27,7 +27,8 @@ DICTS = {
     "check": "studies.claims.CHECKS",
 }
 # Of these, what no training depends on: what scores finished runs, and what decides claims.
-_MEASURES, _CHECKS = DICTS["columns"], DICTS["check"]
+_MEASURES = DICTS["columns"]
+_CHECKS = DICTS["check"]
 _AFTER_TRAINING = frozenset((_MEASURES, _CHECKS))
 # what this process executed, by the names of the files
 _included: dict[str, tuple[Path, bytes]] = {}
@@ -68,21 +69,23 @@ def of_training() -> dict[str, str]:
     return {
         name: digest
         for name, digest in included().items()
-        if not _used(name) or not _used(name) <= _AFTER_TRAINING
+        if not _dicts_named_in(name) or not _dicts_named_in(name) <= _AFTER_TRAINING
     }
 
 
 def of_measures() -> dict[str, str]:
-    """The digests of the files that finished runs are scored with, by name."""
+    """The digests of the included files of own code that add measures, and at most checks besides,
+    by file name: finished runs are scored with them.
+    """
     return {
         name: digest
         for name, digest in included().items()
-        if _MEASURES in _used(name) and _used(name) <= _AFTER_TRAINING
+        if _MEASURES in _dicts_named_in(name) and _dicts_named_in(name) <= _AFTER_TRAINING
     }
 
 
-def _used(file: str) -> set[str]:
-    """The dicts that a file that was executed names: it cannot add to others."""
+def _dicts_named_in(file: str) -> set[str]:
+    """The dicts that an included file names, such as MEASURES: it cannot add to others."""
     words = {*re.findall(rb"\w+", _included[file][1])}
     return {place for place in DICTS.values() if place.rpartition(".")[2].encode() in words}
 

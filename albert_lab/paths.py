@@ -13,7 +13,8 @@ from albert_lab.files import read_yaml
 PACKAGE = Path(__file__).resolve().parent
 # in a wheel inside, in a checkout beside it
 _SHIPPED = PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent
-CONF, EXPERIMENTS = _SHIPPED / "conf", _SHIPPED / "experiments"
+CONF = _SHIPPED / "conf"
+EXPERIMENTS = _SHIPPED / "experiments"
 own_conf: list[Path] = []  # the user's folders
 _cache_clears: list[Callable[[], None]] = []
 F = TypeVar("F", bound=Callable[..., object])

@@ -30,7 +30,8 @@ class Score(Record, extra="ignore"):  # records from before say more
     Attributes:
         value: the score.
         n: number of scored answers.
-        low, high: its 95 % interval over those answers, or None if its metric has none.
+        low, high: of a fine-tuning, its 95 % interval over those answers; None if its metric has
+            none.
         floor: the score of the best constant answer on the same examples.
         lexical_floor: the score of bags of words, of a fine-tuned task (tasks/metrics.py).
         segments_floor: the score of each segment by itself, by a classifier that cannot relate the
@@ -70,34 +71,11 @@ def wilson(correct: float, n: int) -> tuple[float, float]:
     return 100 * max(0.0, center - half), 100 * min(1.0, center + half)
 
 
-def paired(right: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
-    """The difference of two shares of right answers to the same questions in points, and its 95 %
-    interval.
-
-    The interval is that of Agresti and Min (2005, "Simple improved confidence intervals for
-    comparing matched proportions"): of the pairs that one of both answers correctly, half a pair
-    more on each side.
-
-    Args:
-        right: whether each answer is right [n] bool.
-        other: the same of the answers that are subtracted.
-    """
-    more = (right & ~other).sum() + 0.5
-    less = (other & ~right).sum() + 0.5
-    n = len(right) + 2
-    center = (more - less) / n
-    error = math.sqrt(more + less - (more - less) ** 2 / n) / n
-    low = max(-1.0, center - _Z * error)
-    high = min(1.0, center + _Z * error)
-    return 100 * float(right.mean() - other.mean()), 100 * float(low), 100 * float(high)
-
-
 def share(correct: int, n: int, *, floor: float, by: str, loss: float | None = None) -> Score:
     """The score of `correct` right answers of n; the floor is in percent, the loss in nats per
     answer.
     """
-    low, high = wilson(correct, n)
-    return Score(value=100 * correct / n, n=n, low=low, high=high, floor=floor, by=by, loss=loss)
+    return Score(value=100 * correct / n, n=n, floor=floor, by=by, loss=loss)
 
 
 class Documents(Record):

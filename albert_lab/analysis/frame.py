@@ -145,7 +145,8 @@ class Frame:
 
         The name of a row begins with the number of its table; rows are those of this table.
         """
-        numbers, documents = [], []
+        numbers = []
+        documents = []
         for place, table in enumerate((self, *self.neighbours)):
             tasks = table.numbers[table.numbers["metric"].isin(self.tasks)]
             numbers.append(tasks.assign(row=f"{place} " + tasks["row"]))
@@ -207,7 +208,9 @@ def frame(study: Study, neighbours: tuple[Frame, ...] = ()) -> Frame:
     places = zip(study.points, of_points, strict=True)
     finished = {(row, point.seed, point.run) for point, row in places if point.run in known}
     order = {row: place for place, row in enumerate(rows["row"])}
-    numbers, curves, layers = [], [], []
+    numbers = []
+    curves = []
+    layers = []
     tasks = dict[str, str]()
     for row, seed, name in sorted(finished, key=lambda place: (order[place[0]], *place[1:])):
         run = known[name]
@@ -271,7 +274,8 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     shown = list(filter(varies, study.axes)) or study.axes
     names = dict[tuple[str, ...], str]()  # by the values and labels of a row
     taken = Counter[str]()
-    lines, of_points = [], []
+    lines = []
+    of_points = []
     for point in study.points:
         key = (*point.values.values(), *point.labels.values())
         if key not in names:
@@ -290,7 +294,8 @@ def _name(point: StudyPoint, axes: Iterable[str]) -> str:
     """A row in words: its labels; for a number the axis and the value that was run."""
     words = []
     for axis in axes:
-        label, value = point.labels[axis], point.values[axis]
+        label = point.labels[axis]
+        value = point.values[axis]
         heading = AXIS_NAMES.get(axis, axis.rpartition(".")[2])
         shown = value if _is_bare(value) else label
         words.append(f"{heading}={shown}" if _is_bare(label) else label)

@@ -49,8 +49,8 @@ class Sentence:
 
 
 def reports(root: Path, only: Container[Path] | None = None) -> dict[Path, Analysis]:
-    """The reports in `<root>/<place>/<name>` folders, or only those of these, the ones with most
-    compute a run first.
+    """The reports in `<root>/<scale>-<corpus>/<name>` folders, or only those of these, the ones
+    with most compute a run first.
 
     Raises:
         ConfigError: a file of a report is missing or cannot be read.

@@ -164,7 +164,8 @@ def _on_equal_terms(claim: BaseClaim, metric: str, rows: list[str], table: _Tabl
 
 def _of_metric(claim: BaseClaim, verdict: Verdict, rows: list[str], table: _Table) -> Verdict:
     """The verdict by a metric that all rows of the claim have."""
-    frame, metric = table.frame, verdict.metric
+    frame = table.frame
+    metric = verdict.metric
     if len({frame.samples(metric)[row].runs for row in rows}) < len(rows):
         return replace(verdict, reason=Reason.SAME_RUNS)
     if len(rows) > 1 and not is_of_one_set(metric, table.runs(metric, rows)):
@@ -205,7 +206,8 @@ def _accuracy(metric: str) -> str:
 
 
 def _seeds_needed(finding: Finding) -> int | None:
-    found, comparison = finding.contrast, finding.comparison
+    found = finding.contrast
+    comparison = finding.comparison
     distance = min(abs(found.effect - bound) for bound in (comparison.low, comparison.high))
     return (
         None
@@ -222,7 +224,8 @@ def _decided(verdict: Verdict, finding: Finding) -> Verdict:
 
 def _by_arithmetic(claim: BaseClaim, kind: Kind, table: _Table) -> Verdict:
     """The verdict by parameters of the configurations of a scale, for which nothing is trained."""
-    experiment, metric = table.study.experiment, claim.metrics[0]
+    experiment = table.study.experiment
+    metric = claim.metrics[0]
     sizes = dict[str, float]()
     for row in claim.rows(experiment.grid):
         overrides = [f"{axis}={label}" for axis, label in row.items()]
@@ -243,7 +246,8 @@ def _contrast_of(metric: str, rows: Collection[str], frame: Frame) -> Callable[.
 
 
 def _effect(finding: Finding, metric: str, table: _Table) -> Effect:
-    comparison, found = finding.comparison, finding.contrast
+    comparison = finding.comparison
+    found = finding.contrast
     rows = tuple((weight, table.name(labels)) for weight, labels in comparison.weights)
     # In the order of the fields of an Effect.
     numbers = [comparison.low, comparison.high, found.effect, found.low, found.high]

@@ -68,7 +68,8 @@ def row_of(folder: Path, report: str = "", title: str = "") -> dict[str, Any]:
         lines = results.read_metrics(folder)
         reason = failure_in(folder / FAILURE) if state == "failed" else ""
     except DamagedFileError as error:
-        state, reason = "damaged", str(error)
+        state = "damaged"
+        reason = str(error)
     last = next((line for line in reversed(lines) if line["event"] == "training"), {})
     row = {
         "report": report,

@@ -11,7 +11,8 @@ from albert_lab.cli.options import START, STUDIES, Json, flag, option, settings,
 from albert_lab.errors import ConfigError
 from albert_lab.messages import to_stderr, to_stdout, visible
 
-LAYERS, CLAIMS = "layer-similarity", "claims"
+LAYERS = "layer-similarity"
+CLAIMS = "claims"
 
 app = typer.Typer()
 
@@ -20,7 +21,6 @@ app = typer.Typer()
     **shown(
         START,
         "albert-lab report lab/reports/laptop-sotu/sop-vs-nsp",
-        "albert-lab report lab/reports/laptop-sotu/sop-vs-nsp --latex",
         "albert-lab report lab/reports/laptop-sotu/sop-vs-nsp --publish",
         "albert-lab report lab/reports",
     )
@@ -33,9 +33,6 @@ def report(
             help="Reports; of a folder that contains reports, the scoreboard is rebuilt.",
         ),
     ],
-    latex: Annotated[
-        bool, flag("--latex", "Also write the main table for LaTeX, into report.tex.")
-    ] = False,
     publish: Annotated[
         bool,
         flag(
@@ -45,13 +42,12 @@ def report(
     ] = False,
 ) -> None:
     """Rebuild reports (Markdown and HTML) and their pictures from the records."""
-    from albert_lab.report import latex as tables
     from albert_lab.report import report as reports
     from albert_lab.report import scoreboard
     from albert_lab.studies import study
 
     for folder in folders:  # nothing is written if one of them is no report
-        if latex or publish or not scoreboard.holds_reports(folder):
+        if publish or not scoreboard.holds_reports(folder):
             study.read(folder)
     for folder in folders:
         if publish:
@@ -61,8 +57,6 @@ def report(
         else:
             file = reports.rebuild(folder)
             files = [file, file.with_name(reports.PAGE)]
-        if latex:
-            files.append(tables.write(folder))
         _print_files(files)
 
 
@@ -89,7 +83,8 @@ def compare(
     from albert_lab.analysis.analysis import compare_summaries, read
     from albert_lab.terminal.screen import compared
 
-    first, second = read(a), read(b)
+    first = read(a)
+    second = read(b)
     table = compare_summaries(first.summary, second.summary)
     if table.empty:
         raise ConfigError(

@@ -113,7 +113,8 @@ def run_paper(name: str, overrides: list[str], options: "Options") -> None:
     if trained:
         page = scoreboard.write(paths.reports())
         lines = sentences(reports(paths.reports(), trained))
-        as_json, as_text = scoreboard.as_data, scoreboard.as_text
+        as_json = scoreboard.as_data
+        as_text = scoreboard.as_text
         to_stdout(json.dumps(as_json(lines), indent=2) if options.as_json else as_text(lines))
         to_stderr(f"all reports: {page}")
     else:
@@ -200,7 +201,8 @@ _add(
     metavar="FILE [KEY=VALUE]...",
 )
 for _file in in_order():
-    _name, _title = _file.stem, _line(_file, "title") or _file.stem
+    _name = _file.stem
+    _title = _line(_file, "title") or _file.stem
     _places = (re.findall(r"(?:Table|Figure).*", _line(_file, "source")) or [""])[0]
     _add(
         _name,

@@ -114,7 +114,8 @@ class Batches:
         """
         if state["of"] != self._identity():
             return False
-        self._epoch_starts, self._first_stats = list(state["starts"]), state["stats"]
+        self._epoch_starts = list(state["starts"])
+        self._first_stats = state["stats"]
         return True
 
     def _identity(self) -> str:
@@ -150,7 +151,8 @@ class Batches:
     def _plan(self, epoch: int) -> Pairs:
         if epoch not in self._planned:
             self._planned.clear()  # before the next one is made, to hold one at a time
-            config, number = self.config, self.first_epoch + epoch
+            config = self.config
+            number = self.first_epoch + epoch
             pairs = make_pairs(
                 self.shards, config.inter_sentence, config, seed=config.seed, epoch=number
             )

@@ -54,7 +54,8 @@ def files_of(corpus: CorpusConfig) -> Named:
     none, its tables.
 
     Raises:
-        ConfigError: a link that leads nowhere, or something that is no ordinary file.
+        ConfigError: a link that leads nowhere, something that is no ordinary file, or of a format
+            that is not read as text.
         UnicodeEncodeError: a name that is not UTF-8.
         MissingDataError: the path does not exist or cannot be read, or its package is not
             installed.

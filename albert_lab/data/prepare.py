@@ -33,7 +33,8 @@ SHARDS_VERSION = 5
 
 _BATCH = 32  # source documents, which are in memory at once
 _MAX_THREADS = 8  # a third of the time is spent outside of them
-_EMPTY, _SHORT = "empty documents", "paragraphs of one sentence"
+_EMPTY = "empty documents"
+_SHORT = "paragraphs of one sentence"
 _DROPPED = (texts.DUPLICATES, texts.REPEATED, _EMPTY, _SHORT)
 
 
@@ -123,7 +124,8 @@ def _build(config: RunConfig, folder: Path, say: Say) -> None:
 def _say_what_was_prepared(
     meta: dict[str, Any], corpus: CorpusConfig, skipped: Sequence[str], say: Say
 ) -> None:
-    train, dev = meta["train"], meta["dev"]
+    train = meta["train"]
+    dev = meta["dev"]
     dropped = [f", {count:,} {reason} dropped" for reason, count in meta["dropped"].items()]
     say(
         f"prepared {train['documents']:,} documents and {train['tokens']:,} tokens for training, "
@@ -201,7 +203,7 @@ def _encode(
             if len(document) < fewest:
                 counts[_SHORT if document else _EMPTY] += 1
                 continue
-            documents.append(_cut(document, corpus.document_tokens or math.inf))
+            documents.append(_first_sentences(document, corpus.document_tokens or math.inf))
             in_source[number] += 1
     kept = list(chain.from_iterable(documents))
     tokens = np.fromiter(chain.from_iterable(kept), token_dtype(tokenizer.vocab_size))
@@ -209,6 +211,6 @@ def _encode(
     return tokens, [np.fromiter(lengths, OFFSET) for lengths in levels]
 
 
-def _cut(document: list[list[int]], most: float) -> list[list[int]]:
+def _first_sentences(document: list[list[int]], most: float) -> list[list[int]]:
     """The first sentences of a document, up to so many tokens and at least two."""
     return document[: max(2, bisect_right(list(accumulate(map(len, document))), most))]

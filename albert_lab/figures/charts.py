@@ -36,10 +36,12 @@ def learning_curves(analysis: Analysis, title: str) -> Figure | None:
     wide = curves.pivot_table(
         index=["row", "seed", "step"], columns="metric", values="value", sort=False
     ).reset_index()
-    x, x_label = "step", "optimizer steps"
+    x = "step"
+    x_label = "optimizer steps"
     # Runs of as much time have different steps.
     if any(record.config.budget.unit == "seconds" for record in analysis.records):
-        x, x_label = "training_seconds", "training time (seconds)"
+        x = "training_seconds"
+        x_label = "training time (seconds)"
     paper = analysis.experiment.paper_figure
     has_paper = paper is not None and any(curve.panel == shown[0] for curve in paper.curves)
     figure, panels = drawing.sheet(len(shown) + has_paper)

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from albert_lab.figures import drawing
 
-LINE_INCHES, WIDTH_INCHES = 0.21, 7.6
+LINE_INCHES = 0.21
+WIDTH_INCHES = 7.6
 COLUMNS = {"by loss, or number": 0.35, "by tasks": 0.69}  # where each begins, of the width
 SHADE = "#F2F2F2"
 LOOKS = {  # the colour and the marker of each word

@@ -40,7 +40,8 @@ SPREAD = "± one standard deviation over seeds"
 MOST_MISSING = 20  # rows in a legend
 PANEL_INCHES = (3.3, 2.5)
 MOST_INCHES = 10.0
-LEGEND_ROW_INCHES, TITLE_INCHES = 0.18, 0.3
+LEGEND_ROW_INCHES = 0.18
+TITLE_INCHES = 0.3
 CHARACTERS_PER_INCH = 14
 COLOURS_OF_PNG = 64
 PNG_AND_SVG = ("png", "svg")
@@ -102,7 +103,8 @@ def draw_line(panel: Axes, points: Any, label: str, look: Look) -> None:
     """
     points = points.sort_values("x")
     panel.plot(points["x"], points["mean"], label=literal(label), **style(look))
-    low, high = points["mean"] - points["sd"], points["mean"] + points["sd"]
+    low = points["mean"] - points["sd"]
+    high = points["mean"] + points["sd"]
     band: dict[str, Any] = {"color": style(look)["color"], "alpha": 0.15, "linewidth": 0}
     spread = SPREAD if points["sd"].notna().any() else None
     panel.fill_between(points["x"], low, high, label=spread, **band)

@@ -21,7 +21,8 @@ from albert_lab.studies import experiment as experiments
 from albert_lab.studies import study as studies
 from albert_lab.training.layers import Layer
 
-LAYERS, LAYERS_TABLE = "layer-similarity", "layers.csv"
+LAYERS = "layer-similarity"
+LAYERS_TABLE = "layers.csv"
 MAKER = "`albert-lab layer-similarity` trains the rows of the paper's Figure 1"
 
 # What draws each figure of a study, below a title.

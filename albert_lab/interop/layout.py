@@ -100,7 +100,8 @@ def modules(shape: EncoderShape, family: str) -> dict[str, str]:
     Raises:
         ConfigError: transformers cannot compute an encoder of this shape; names the setting.
     """
-    blocks, groups = shape.ffn_blocks, len({*shape.ffn_blocks})
+    blocks = shape.ffn_blocks
+    groups = len({*shape.ffn_blocks})
     if shape.other_parts:
         raise ConfigError(
             f"{', '.join(shape.other_parts)}: ALBERT and BERT in transformers lack this; {_REMEDY}"

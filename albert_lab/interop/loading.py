@@ -38,7 +38,8 @@ from albert_lab.storage import find_or_build
 from albert_lab.training import checkpoint
 from albert_lab.training.optimizer import build_optimizer
 
-TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
+TOKENIZER = "tokenizer.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
 _REMEDY = (
     "a tokenizer.json names all rows: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) "
     "writes one with added tokens; if rows are padding, tokenizer.add_tokens(['[row 1]', ...]) "
@@ -134,6 +135,11 @@ def _configure(
     overrides: Sequence[str],
     name: str,
 ) -> RunConfig:
+    """The configuration of a run that has the shape, pair labels and tokenizer of a folder.
+
+    Raises:
+        ConfigError: an override of what the folder determines.
+    """
     settings = read_tokenizer_settings(folder)
     longest = shape.max_position_embeddings
     settings["max_sequence_length"] = min(settings["max_sequence_length"], longest)
@@ -144,6 +150,7 @@ def _configure(
     }
     given = settings_of(overrides)
     content = content_of(settings | given)
+    # layout.read() refuses a model whose attention is shared otherwise than its FFN.
     number = len(set(shape.ffn_blocks))
     sharing = {1: "all-shared", shape.num_layers: "not-shared"}.get(number, "groups")
     is_square = shape.embedding_size == shape.hidden_size

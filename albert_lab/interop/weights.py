@@ -14,7 +14,8 @@ from albert_lab.errors import ConfigError, MissingDataError
 from albert_lab.files import Name, Record, read_json
 
 Tensors = dict[str, torch.Tensor]
-WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
+WEIGHTS = "model.safetensors"
+PICKLED = "pytorch_model.bin"
 # What trainers put before the names of tensors.
 _PREFIXES = re.compile(r"^(?:module\.|_orig_mod\.)+")
 _CONVERTER = "transformers.models.bert.convert_bert_original_tf_checkpoint_to_pytorch"

@@ -28,7 +28,8 @@ if TYPE_CHECKING:  # they take half a second to import, and only fitting needs t
 VERSION = 2  # increment it with every change that gives other floors for the same text and settings
 # A classifier reads at most so many training pairs for each held-out pair (about what a run reads),
 # and epochs of them.
-TRAINING_PAIRS, MOST_EPOCHS = 32, 20
+TRAINING_PAIRS = 32
+MOST_EPOCHS = 20
 # Share of the training documents whose pairs choose among these constant learning rates.
 VALIDATION_SHARE = 0.1
 RATES = (0.002, 0.005, 0.015)
@@ -137,7 +138,8 @@ def fit(
     kept_out = generator(Stream.ORDER, seed, 0).random(shards.num_documents) < VALIDATION_SHARE
     unread: list[tuple[csr_matrix, np.ndarray]] = []
     for pairs in epochs:
-        rows, labels = describe(shards, pairs), pairs.label
+        rows = describe(shards, pairs)
+        labels = pairs.label
         first = kept_out[shards.document_at(pairs.a_start)]
         second = kept_out[shards.document_at(pairs.b_start)]
         read = ~(first | second)
@@ -169,7 +171,8 @@ def features(shards: Shards, pairs: Pairs, vocab_size: int) -> "csr_matrix":
 
     first_bigram = (1 + 2 * EDGE) * vocab_size
     width = first_bigram + BIGRAMS  # features of a segment
-    rows, columns = [], []
+    rows = []
+    columns = []
     sides = [(pairs.a_start, pairs.a_length), (pairs.b_start, pairs.b_length)]
     for side, (start, length) in enumerate(sides):
         # A row of each of these arrays is a segment, and then what follows up to the longest.

@@ -33,7 +33,8 @@ def across_documents(pairs: Pairs, shards: Shards, seed: int) -> Pairs:
             "held-out pairs are of one: hold out more text (corpus.dev_share)"
         )
     donor = _donors(source, length, generator(Stream.ACROSS, seed, 0).random(len(pairs)))
-    start, length = start[donor], np.minimum(length, length[donor])
+    start = start[donor]
+    length = np.minimum(length, length[donor])
     return replace(
         pairs,
         a_start=np.where(is_swapped, start, pairs.a_start),
@@ -48,7 +49,8 @@ def _donors(source: np.ndarray, length: np.ndarray, tie: np.ndarray) -> np.ndarr
     `tie`.
     """
     order = np.lexsort((tie, length))
-    donor, (pairs, waiting) = np.empty(len(source), dtype=np.int64), partners(source, order)
+    donor = np.empty(len(source), dtype=np.int64)
+    pairs, waiting = partners(source, order)
     donor[pairs] = pairs[:, ::-1]
     if waiting:
         # The shortest segment that is as long, or else the longest there is.

@@ -1,6 +1,4 @@
-"""Reports: the frame of a study as one page of Markdown and HTML, as LaTeX, and beside other
-reports.
-"""
+"""Reports: the frame of a study as one page of Markdown and HTML, and beside other reports."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

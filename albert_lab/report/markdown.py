@@ -27,7 +27,8 @@ def plain(text: str) -> str:
 def code(text: str) -> str:
     """Text as code on one line, whatever is in it."""
     longest = max(map(len, re.findall("`+", text)), default=0)
-    fence, space = "`" * (longest + 1), " " * bool(longest)
+    fence = "`" * (longest + 1)
+    space = " " * bool(longest)
     return f"{fence}{space}{printable(text)}{space}{fence}"
 
 
@@ -67,7 +68,8 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
     Args:
         picture: the name of the file of the figure beside it, and its title; None without one.
     """
-    experiment, study = analysis.experiment, analysis.study
+    experiment = analysis.experiment
+    study = analysis.study
     main = tables.main_table(analysis)
     others = [tables.tasks_table(analysis), *tables.other_tables(analysis)]
     commands = dict.fromkeys(point.command for point in study.points)

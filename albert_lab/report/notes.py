@@ -49,7 +49,8 @@ def others(analysis: Analysis) -> list[str]:
 
 def _conversions(analysis: Analysis) -> str:
     """Which rows start from weights of another shape, and what was changed; empty if none does."""
-    rows, steps = dict[str, str](), set[int]()
+    rows = dict[str, str]()
+    steps = set[int]()
     for row, point in analysis.points:
         run = analysis.runs.get(point.run)
         if run and run.record.conversion:

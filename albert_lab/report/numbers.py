@@ -36,7 +36,8 @@ def cell(analysis: Analysis, metric: str, row: str, *, spread: bool = True) -> s
     brackets = f" ({printed})" if printed else ""
     if (metric, row) not in table.index:
         return MISSING + brackets
-    line, unit = table.loc[(metric, row)], analysis.unit(metric)
+    line = table.loc[(metric, row)]
+    unit = analysis.unit(metric)
     probe = BY_PROBE if (metric, row) in analysis.by_probe else ""
     sd = f" ± {value(line['sd'], unit)}" if spread and line["sd"] > 1e-9 * abs(line["mean"]) else ""
     return f"{value(line['mean'], unit)}{sd}{probe}{brackets}"

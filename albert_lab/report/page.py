@@ -45,7 +45,8 @@ def page(title: str, text: str, folder: Path) -> str:
 
 def _image(token: Token, folder: Path) -> str:
     """A picture of the folder, embedded; its description if it is no PNG file there."""
-    file, words = folder / str(token.attrs.get("src", "")), escape(token.content)
+    file = folder / str(token.attrs.get("src", ""))
+    words = escape(token.content)
     if file.suffix != ".png" or file.parent != folder or not file.is_file():
         return words
     content = base64.b64encode(file.read_bytes()).decode()

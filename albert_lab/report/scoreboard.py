@@ -26,7 +26,9 @@ from albert_lab.studies import study as studies
 from albert_lab.studies.claims import Kind
 from albert_lab.studies.study import EXPERIMENT, Study
 
-PAGE, PICTURE, TITLE = "README.md", "claims.png", "# What holds of the paper"
+PAGE = "README.md"
+PICTURE = "claims.png"
+TITLE = "# What holds of the paper"
 OF_ENCODERS = "Asked of a trained encoder"
 FIRST_CLEANED = 4  # the results version whose training text lacks what repeats held-out text
 UNCLEANED = r" \*"
@@ -44,7 +46,8 @@ HOW_TO_READ = (
     "Those of a trained encoder are its own (E = 384 is its E = H).",
     f"{UNCLEANED.strip()} Trained on text that still had paragraphs which repeat held-out text.",
 )
-ON_PERFORMANCE, ON_NUMBERS = (Kind.LOSS, Kind.TASKS), (Kind.NUMBER,)
+ON_PERFORMANCE = (Kind.LOSS, Kind.TASKS)
+ON_NUMBERS = (Kind.NUMBER,)
 
 
 def write(root: Path) -> Path:

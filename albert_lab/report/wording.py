@@ -111,7 +111,8 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
     """What was measured and what the claim asks: SOP of nsp: 49.8 % [48.4, 51.1] (asked: 45 to 55);
     paper 52.0.
     """
-    measured, parts = verdict.effect, list[str]()
+    measured = verdict.effect
+    parts = list[str]()
     if measured:
         shown, *papers = _measured(analysis, measured)
         parts.append(f"{analysis.heading(measured.metric)}{_compared(measured)}: {shown}")
@@ -177,7 +178,8 @@ def _compared(measured: Effect) -> str:
 
 def asked(measured: Effect) -> str:
     """Where a number has to be if the claim is true: above 0, 45 to 55, ±0.05 or below 2."""
-    low, high = measured.low_bound, measured.high_bound
+    low = measured.low_bound
+    high = measured.high_bound
     if math.isinf(high):
         return f"above {low:g}"
     if low == -high:
@@ -189,7 +191,8 @@ def _baselines(analysis: Analysis, measured: Effect) -> list[str]:
     """What is told of the pairs of a score without what the model learnt, as far as it was
     measured.
     """
-    lines, row = [], measured.rows[0][1]
+    lines = []
+    row = measured.rows[0][1]
     for measure in baselines_of(measured.metric):
         if (measure.name, row) in analysis.summary.index:
             mean = analysis.summary.loc[(measure.name, row), "mean"]
@@ -324,10 +327,12 @@ def extremes(analysis: Analysis, metric: str) -> str:
     means = analysis.summary.loc[metric, "mean"]
     of_rows = means.reindex(analysis.rows).dropna()
     means = of_rows if len(of_rows) > 1 else means  # random weights beside one row
-    unit, heading = analysis.unit(metric), analysis.heading(metric)
+    unit = analysis.unit(metric)
+    heading = analysis.heading(metric)
     if not is_of_one_set(metric, analysis.study.runs):
         return f"{heading} was taken on different held-out sets: {OTHER_SETS}"
-    best, worst = str(means.idxmax()), str(means.idxmin())
+    best = str(means.idxmax())
+    worst = str(means.idxmin())
     low, high = (f"{numbers.value(means[row], unit)} {unit}".strip() for row in (worst, best))
     if best == worst:
         return f"{heading}{' is the same in all rows' * (len(means) > 1)}: {low}"
@@ -342,7 +347,10 @@ def extremes(analysis: Analysis, metric: str) -> str:
 
 
 def claims_of(analysis: Analysis) -> list[tuple[BaseClaim, dict[Kind, Words]]]:
-    """The claims of a study, each with what it says of it by each kind of evidence."""
+    """The claims of a study, each with what it says of it by each kind of evidence, of which each
+    claim has one or two; what cannot be told is said in the words. Empty for a study without
+    claims.
+    """
     found = []
     for claim in analysis.experiment.claims:
         verdicts = [verdict for verdict in analysis.verdicts if verdict.claim is claim]

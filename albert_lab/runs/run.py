@@ -268,7 +268,8 @@ def config_here(run: Run) -> RunConfig:
     """The configuration for work with the weights of a run on this machine.
 
     Raises:
-        ConfigError: a part of its model is of own code that is not included; see with_tokenizer().
+        ConfigError: a part of its model is of own code that is not included, or its tokenizer is
+            gone or was changed. MissingDataError: the text of its tokenizer does not exist.
     """
     # Its optimizer and its measures made its weights and scores, and are not needed for either.
     if any(run.config.value(part) not in BUILT_IN[part] for part in _MODEL_PARTS):

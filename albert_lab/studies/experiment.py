@@ -324,8 +324,8 @@ def from_overrides(
 ) -> tuple[Experiment, list[str]]:
     """The experiment of a bare sweep, or of one model, and the overrides of all its runs.
 
-    It is scored on held-out text; if numbers are swept, a figure has the scores along them. The
-    seed of one model is that of conf/config.yaml unless given, not those of the scale.
+    It is scored on held-out text; its figure has the scores along numbers that are swept. The seed
+    of one model is that of conf/config.yaml unless given, not those of the scale.
 
     Raises:
         ConfigError: an invalid override; or several values for one model.
@@ -338,15 +338,13 @@ def from_overrides(
             f"{key}={','.join(values)}: pretrain trains one model, `albert-lab sweep` several"
         )
     swept.pop("seed", None)
-    numbers = [number_in(text) for values in swept.values() for text in values]
-    is_along = len(swept) == 1 and None not in numbers
     content = {
         "name": "-".join(["sweep", *swept]),
         "title": f"What changes with {' and '.join(swept) or 'the seed'}?",
         "source": "own sweep",
         "grid": swept,
         "columns": INTRINSIC,
-        "figures": ["scores-by-setting"] * is_along + ["learning-curves"],
+        "figures": ["scores-by-setting", "learning-curves"],
     }
     of_all = [text for text in overrides if key_of(text) not in swept]
     if is_one:

@@ -129,7 +129,7 @@ class Watch:
     Attributes:
         expected: the seconds that all work takes, as soon as a speed is known.
         now: the progress of each run at the last look, at which `gone` seconds had gone by.
-        before: the work that was done when the first run was started here; None before that.
+        done_at_start: the work that was done when the first run was started here; None before that.
         recent_seconds, recent_run_seconds, recent_work: what went by since then, also summed over
             the runs that had a process, and what was done, the past counting less.
     """
@@ -141,7 +141,7 @@ class Watch:
     started: float = field(default_factory=time.monotonic)
     now: dict[WatchedRun, Progress] = field(default_factory=dict)
     gone: float = 0.0
-    before: float | None = None
+    done_at_start: float | None = None
     recent_seconds: float = 0.0
     recent_run_seconds: float = 0.0
     recent_work: float = 0.0
@@ -152,7 +152,7 @@ class Watch:
         done_before = self.done
         self.gone = time.monotonic() - self.started
         self.now = {run: read(run) for run in self.runs}
-        if self.before is not None:
+        if self.done_at_start is not None:
             # A machine may become busy, so what was minutes ago counts little.
             passed = self.gone - gone_before
             fading = math.exp(-passed / RECENT_SECONDS)
@@ -161,7 +161,7 @@ class Watch:
             self.recent_run_seconds = fading * self.recent_run_seconds + of_runs
             self.recent_work = fading * self.recent_work + self.done - done_before
         elif self.running:
-            self.before = self.done
+            self.done_at_start = self.done
 
     @property
     def running(self) -> list[WatchedRun]:
@@ -183,7 +183,7 @@ class Watch:
         """Seconds, no fewer than of the slowest run, which others cannot help: the expected ones
         until the speed is seen.
         """
-        if self.before is None or self.done - self.before < SEEN_SHARE * self.total:
+        if self.done_at_start is None or self.done - self.done_at_start < SEEN_SHARE * self.total:
             return self.expected
         pace = self.recent_seconds / self.recent_work
         pace_of_one = self.recent_run_seconds / self.recent_work
@@ -253,7 +253,7 @@ def _events(watch: Watch) -> list[str]:
     events = []
     if watch.expected is not None:
         events.append("two seconds of steps are timed")
-    if watch.before is not None:
+    if watch.done_at_start is not None:
         events.append("text, vocabulary and floors are ready")
     for run, progress in watch.now.items():
         if progress.state in ("training", "done", "FAILED"):

@@ -13,7 +13,9 @@ from albert_lab.studies.jobs import Options
 from albert_lab.studies.plan import Plan
 from albert_lab.studies.study import EXPERIMENT
 
-MOST_ROWS, MOST_CLAIMS = 6, 2  # lines: a dry run has at most twelve
+# lines: a dry run has at most twelve
+MOST_ROWS = 6
+MOST_CLAIMS = 2
 
 
 def costs(plans: Sequence[Plan], how: Options) -> tuple[dict[str, Any], str]:

@@ -26,7 +26,8 @@ from albert_lab.report.wording import Words
 from albert_lab.studies.claims import LONGEST_SHORT, BaseClaim, Kind
 from albert_lab.terminal.console import PlainConsole, from_here
 
-LINES, WIDTH = 30, 100
+LINES = 30
+WIDTH = 100
 MOST_ROWS = 9
 COLUMNS = ((Kind.LOSS, Kind.NUMBER), (Kind.TASKS,))  # of verdicts, by kinds of evidence
 Said = list[tuple[BaseClaim, dict[Kind, Words]]]  # what reports say of claims

@@ -71,7 +71,8 @@ def _shown(plan: Plan, options: Options) -> Iterator[live.Watch | None]:
     rows = {point.row for point in plan.points}
     seeds = {point.config.seed for point in plan.points}
     size = f"{counted(len(rows), 'row')}, {counted(len(seeds), 'seed')}"
-    scale, corpus = plan.config.scale.name, plan.config.corpus.name
+    scale = plan.config.scale.name
+    corpus = plan.config.corpus.name
     title = f"{plan.experiment.title}  ({size}, scale {scale}, corpus {corpus}) {busy()}"
     log = paths.home() / "logs" / f"{plan.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)

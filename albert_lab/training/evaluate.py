@@ -30,7 +30,7 @@ from albert_lab.measures.measure import (
     TokenMeasure,
 )
 from albert_lab.model.encoder import PretrainingModel, PretrainingOutput, likeliest
-from albert_lab.score import LINEAR_PROBE, Documents, Score, by_document, loss_name, paired, share
+from albert_lab.score import LINEAR_PROBE, Documents, Score, by_document, loss_name, share
 from albert_lab.training.device import Clock, autocast, fetch, inputs_of, tensor_on
 
 if TYPE_CHECKING:  # it takes a second to import, and only probes need it
@@ -279,16 +279,14 @@ class Evaluator:
         A constant answer has a difference of 0 (floor); segments_floor is that of single segments.
         """
         minuend = result.right[measure.of]
-        value, low, high = paired(minuend, result.right[measure.minus])
+        subtrahend = result.right[measure.minus]
         segments_floor = None
         if {measure.of, measure.minus} <= self.floors.keys():
             difference = np.mean(self.floors[measure.of]) - np.mean(self.floors[measure.minus])
             segments_floor = 100 * float(difference)
         result.scores[measure.name] = Score(
-            value=value,
+            value=100 * float(minuend.mean() - subtrahend.mean()),
             n=len(minuend),
-            low=low,
-            high=high,
             floor=0,
             by=result.scores[measure.of].by,
             segments_floor=segments_floor,

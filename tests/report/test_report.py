@@ -10,7 +10,7 @@ from toy_reports import toy_report
 from albert_lab.analysis import analysis
 from albert_lab.analysis.analysis import Analysis
 from albert_lab.analysis.verdict import Outcome
-from albert_lab.report import latex, markdown, notes, report, tables
+from albert_lab.report import markdown, notes, report, tables
 from albert_lab.report.numbers import value
 from albert_lab.report.wording import answer, claims_of
 from albert_lab.studies import experiment
@@ -177,32 +177,6 @@ def test_text_of_records_is_shown_as_it_is_and_never_followed(tmp_path, empty_fi
     for line in text.splitlines():
         cells = re.sub(r"\\.", "", line)
         assert not re.search(r"\]\((?!learning-curves.png)", re.sub("(`+).*?\\1", "", cells)), line
-
-
-def test_latex_has_one_table_with_caption_label_and_a_row_a_row(tmp_path):
-    text = latex.table(analysed(tmp_path, "sharing"), "sharing")
-    assert (
-        text.count("\\begin{table}")
-        == text.count("\\caption{")
-        == text.count("\\label{tab:sharing}")
-        == 1
-    )
-    assert text.count("E=") == 8
-    assert "\\toprule" in text
-    assert not re.search(r"(?<!\\)%(?! In)", text)
-    assert "$\\pm$" in text
-
-
-def test_signs_of_tex_and_control_characters_in_labels_are_text_in_latex(tmp_path):
-    result = analysed(tmp_path, "sop-vs-nsp")
-    signs = dict(zip(result.rows, ("*a", "[b] | $", "c\x1b[31m\n&"), strict=True))
-    rows = result.frame.rows.replace({"row": signs})
-    numbers = result.frame.numbers.replace({"row": signs})
-    text = latex.table(
-        replace(result, frame=replace(result.frame, rows=rows, numbers=numbers)), "a"
-    )
-    for shown in ("\\midrule\n *a", " {}[b] \\textbar{} \\$ ", " c\\textbackslash{}u001b[31m \\& "):
-        assert shown in text
 
 
 def test_json_has_the_rows_and_the_verdicts_and_null_for_what_is_unknown(tmp_path):
