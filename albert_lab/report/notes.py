@@ -175,14 +175,6 @@ def _span(values: Iterable[float]) -> str:
     return " to ".join(dict.fromkeys(ends))
 
 
-def versions(analysis: Analysis) -> str:
-    """The version of the records of a study, on which its scores depend (CHANGELOG.md)."""
-    return (
-        "records of version "
-        f"{_distinct(str(record.results_version) for record in analysis.records)}"
-    )
-
-
 def provenance(analysis: Analysis) -> list[str]:
     """Where the numbers come from: software, machine, text and held-out set, each by its
     fingerprint.
@@ -206,8 +198,9 @@ def provenance(analysis: Analysis) -> list[str]:
         for record in records
     )
     held_out = _distinct(record.evaluation_set for record in records)
+    versions = _distinct(str(record.results_version) for record in records)
     return [
         f"Code: albert-lab {code}; {software}",
         f"Machine: {machine}",
-        f"Text: {text}; held-out set {held_out}; {versions(analysis)}",
+        f"Text: {text}; held-out set {held_out}; records of version {versions}",
     ]
