@@ -55,7 +55,7 @@ class Effect:
     """A comparison as measured.
 
     Attributes:
-        metric, form: what it is of.
+        metric, unit, form: what it is of.
         rows: the weights and names of its rows.
         low_bound, high_bound: where it has to be if the claim is true; infinite without a bound.
         value, low, high: its size with its 95 % interval over seeds and documents (NaN without
@@ -66,6 +66,7 @@ class Effect:
     """
 
     metric: str
+    unit: str
     form: Form
     rows: tuple[tuple[float, str], ...]
     low_bound: float

@@ -261,7 +261,8 @@ def _effect(finding: Finding, metric: str, table: _Table) -> Effect:
         segments = table.floors(metric, "segments")[rows[0][1]]
     else:
         form = Form.SLOPE if comparison.is_slope else Form.DIFFERENCE
-    return Effect(metric, form, rows, *numbers, segments=segments)
+    unit = table.frame.unit(metric)
+    return Effect(metric, unit, form, rows, *numbers, segments=segments)
 
 
 def _paper(comparison: Comparison, metric: str, table: _Table) -> float:

@@ -43,27 +43,27 @@ def cell(analysis: Analysis, metric: str, row: str, *, spread: bool = True) -> s
     return f"{value(line['mean'], unit)}{sd}{probe}{brackets}"
 
 
-def effect(measured: Effect, unit: str) -> str:
+def effect(measured: Effect) -> str:
     """An effect with its unit and interval: a level, a difference or slope with its sign, or a
     factor.
     """
-    shown = f"{amount(measured, measured.value, unit)} {unit_of(measured, unit)}".strip()
+    shown = f"{amount(measured, measured.value)} {unit_of(measured)}".strip()
     if math.isnan(measured.low) or measured.low == measured.high:
         return shown
-    return (
-        f"{shown} [{amount(measured, measured.low, unit)}, {amount(measured, measured.high, unit)}]"
-    )
+    return f"{shown} [{amount(measured, measured.low)}, {amount(measured, measured.high)}]"
 
 
-def amount(measured: Effect, number: float, unit: str) -> str:
+def amount(measured: Effect, number: float) -> str:
     """A number as that of an effect is written: differences have a sign, factors three digits."""
     if measured.form is Form.RATIO and not math.isnan(number):
         return f"{number:.3g}"
     has_sign = measured.form in (Form.DIFFERENCE, Form.SLOPE) and number >= 0
-    return "+" * has_sign + value(number, unit)
+    return "+" * has_sign + value(number, measured.unit)
 
 
-def unit_of(measured: Effect, unit: str) -> str:
+def unit_of(measured: Effect) -> str:
     if measured.form is Form.RATIO:
         return "times"
-    return unit if measured.form is Form.LEVEL else unit.replace("%", "points")
+    if measured.form is Form.LEVEL:
+        return measured.unit
+    return measured.unit.replace("%", "points")

@@ -86,7 +86,7 @@ def words(analysis: Analysis, verdict: Verdict) -> Words:
         WORDS[verdict.outcome],
         _evidence(analysis, verdict),
         _brief(analysis, verdict),
-        number=numbers.effect(measured, analysis.unit(measured.metric)) if measured else "",
+        number=numbers.effect(measured) if measured else "",
         asked=asked(measured) if measured else "",
         reason=_reason(analysis, verdict),
     )
@@ -114,7 +114,7 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
     measured = verdict.effect
     parts = list[str]()
     if measured:
-        shown, *papers = _measured(analysis, measured)
+        shown, *papers = _measured(measured)
         parts.append(f"{analysis.heading(measured.metric)}{_compared(measured)}: {shown}")
         parts += papers
         probed = [row for _, row in measured.rows if (measured.metric, row) in analysis.by_probe]
@@ -123,8 +123,7 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
     if verdict.outcome is Outcome.UNDECIDED and verdict.seeds_needed:
         parts.append(f"{verdict.seeds_needed} seeds a row would decide an effect as large")
     if beside := verdict.beside:
-        effect = numbers.effect(beside, analysis.unit(beside.metric))
-        parts.append(f"{analysis.heading(beside.metric)} {effect}")
+        parts.append(f"{analysis.heading(beside.metric)} {numbers.effect(beside)}")
     if verdict.claim.at_scale:
         parts.append(f"by arithmetic at scale={verdict.claim.at_scale}")
     # That reason has the number of single segments itself.
@@ -140,7 +139,7 @@ def _brief(analysis: Analysis, verdict: Verdict) -> str:
     """What was measured and asked, the paper's number, and why nothing is decided."""
     parts = list[str]()
     if verdict.effect:
-        parts += _measured(analysis, verdict.effect)
+        parts += _measured(verdict.effect)
         if verdict.outcome is Outcome.UNDECIDED and verdict.effect.is_too_wide:
             parts.append(TOO_WIDE)
     if reason := _reason(analysis, verdict):
@@ -148,15 +147,14 @@ def _brief(analysis: Analysis, verdict: Verdict) -> str:
     return "; ".join(parts)
 
 
-def _measured(analysis: Analysis, measured: Effect) -> list[str]:
+def _measured(measured: Effect) -> list[str]:
     """A number with its interval and what is asked; then the paper's, if there is one."""
-    unit = analysis.unit(measured.metric)
     bounds = asked(measured)
     # Of a difference the order of its rows says what is asked.
     shown = f" (asked: {bounds})" if bounds != ABOVE_0 else ""
-    parts = [f"{numbers.effect(measured, unit)}{shown}"]
+    parts = [f"{numbers.effect(measured)}{shown}"]
     if not math.isnan(measured.paper):
-        parts.append(f"paper {numbers.amount(measured, measured.paper, unit)}")
+        parts.append(f"paper {numbers.amount(measured, measured.paper)}")
     return parts
 
 
@@ -256,7 +254,7 @@ def answer(analysis: Analysis) -> str:
     fail = [name for name in decided if name not in hold]
     for known in analysis.experiment.answers:
         if {*known.holds} <= {*hold} and {*known.fails} <= {*fail}:
-            return OF_CLAIM.sub(lambda place: _size(analysis, decided[place[1]]), known.say)
+            return OF_CLAIM.sub(lambda place: _size(decided[place[1]]), known.say)
     if not decided:
         return "Nothing is decided at this scale."
     sentence = hold[0] if hold else f"not so: {fail[0]}"
@@ -269,15 +267,14 @@ def title(analysis: Analysis) -> str:
     return f"{answer(analysis)} {stands}." if stands else answer(analysis)
 
 
-def _size(analysis: Analysis, verdict: Verdict) -> str:
+def _size(verdict: Verdict) -> str:
     """The number that decides a claim, of a difference without its sign; of a loss with its
     accuracy, which pictures draw: 0.072 nats (1.0 points).
     """
     sizes = []
     for measured in filter(None, (verdict.effect, verdict.beside)):
-        unit = analysis.unit(measured.metric)
-        amount = numbers.amount(measured, measured.value, unit).lstrip("+-")
-        sizes.append(f"{amount} {numbers.unit_of(measured, unit)}".strip())
+        amount = numbers.amount(measured, measured.value).lstrip("+-")
+        sizes.append(f"{amount} {numbers.unit_of(measured)}".strip())
     if not sizes:
         return numbers.MISSING
     beside = f" ({sizes[1]})" if len(sizes) > 1 else ""

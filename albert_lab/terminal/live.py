@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from albert_lab import signals
+from albert_lab.messages import duration
 from albert_lab.runs.run import FAILURE, RECORD, is_locked
 from albert_lab.training.log import METRICS
 
@@ -196,10 +197,10 @@ class Watch:
     @property
     def summary(self) -> str:
         """The time that is gone and left."""
-        left = "starting" if self.left is None else f"about {clock(self.left)} left"
+        left = "starting" if self.left is None else f"about {duration(self.left)} left"
         if self.done >= self.total:
             left = "ending"
-        return f"{clock(self.gone)} gone, {left}"
+        return f"{duration(self.gone)} gone, {left}"
 
 
 @contextmanager
@@ -290,7 +291,7 @@ def _cell(run: WatchedRun, progress: Progress) -> Text:
     """A run by its seed: its state, or how much is trained, and the time that is left."""
     words = progress.state
     if progress.state == "training":
-        words = f"{progress.share:.0%} {clock(progress.left)}"
+        words = f"{progress.share:.0%} {duration(progress.left)}"
     return Text(f"seed {run.seed} {words}", style=STYLES.get(progress.state, "cyan"))
 
 
@@ -316,10 +317,3 @@ def _of_ctrl_c(watch: Watch) -> str:
 
 def _line(text: str, style: str = "dim") -> Text:
     return Text(text, style=style, no_wrap=True, overflow="ellipsis")
-
-
-def clock(seconds: float) -> str:
-    """Seconds as minutes or hours: 0:24, 12:05, 3:10:00."""
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -84,10 +84,10 @@ def compared(a: Analysis, b: Analysis, table: pd.DataFrame) -> str:
             means = [numbers.value(line[mean], unit) for mean in ("mean_a", "mean_b")]
             value, low, high = line[["difference", "low", "high"]].tolist()
             effect = Effect(
-                metric, Form.DIFFERENCE, (), -math.inf, math.inf, value, low, high, paper=math.nan
+                metric, unit, Form.DIFFERENCE, (), -math.inf, math.inf, value, low, high, math.nan
             )
             heading = f"{a.heading(metric)} {unit}"
-            lines.append([heading, printable(row), *means, numbers.effect(effect, unit)])
+            lines.append([heading, printable(row), *means, numbers.effect(effect)])
     header = ["score", "row", "A", "B", "B − A, 95 % interval"]
     # Above it stands what A and B are.
     most = LINES - 5

@@ -217,7 +217,7 @@ def test_a_scale_could_tell_an_effect_if_half_its_interval_is_at_most_half_of_it
 ):
     for low, high, paper in ((0.0, math.inf, size), (-size, size, math.nan)):
         interval = (center, center - half, center + half)
-        effect = Effect("mnli", Form.DIFFERENCE, (), low, high, *interval, paper)
+        effect = Effect("mnli", "%", Form.DIFFERENCE, (), low, high, *interval, paper)
         assert effect.is_too_wide is (half > size / 2) or math.isclose(half, size / 2)
         assert not replace(effect, high_bound=math.inf, paper=math.nan).is_too_wide
 
