@@ -2,9 +2,7 @@
 and its documents.
 """
 
-import math
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import Annotated
 
 import numpy as np
@@ -12,7 +10,6 @@ from pydantic import Field, model_validator
 
 from albert_lab.files import Record
 
-_Z = NormalDist().inv_cdf(0.975)  # standard errors on each side of a 95 % interval
 # a correlation can be below 0; a boolean is no number
 _Percent = Annotated[float, Field(strict=True, ge=-100, le=100)]
 _LeftOut = Field(exclude_if=lambda value: value is None)  # of a record, where there is none
@@ -30,8 +27,7 @@ class Score(Record, extra="ignore"):  # records from before say more
     Attributes:
         value: the score.
         n: number of scored answers.
-        low, high: of a fine-tuning, its 95 % interval over those answers; None if its metric has
-            none.
+        low, high: of older records, its 95 % interval over those answers.
         floor: the score of the best constant answer on the same examples.
         lexical_floor: the score of bags of words, of a fine-tuned task (tasks/metrics.py).
         segments_floor: the score of each segment by itself, by a classifier that cannot relate the
@@ -54,21 +50,6 @@ class Score(Record, extra="ignore"):  # records from before say more
 
 def loss_name(name: str) -> str:
     return f"{name.removesuffix('_accuracy')}_loss"
-
-
-def wilson(correct: float, n: int) -> tuple[float, float]:
-    """The 95 % Wilson interval of a share of n answers, in percent. That of scipy takes whole
-    numbers alone.
-
-    Args:
-        correct: number of right answers; for a mean of shares such as F1, their sum.
-        n: number of all answers.
-    """
-    share = correct / n
-    shrunk = 1 + _Z**2 / n
-    center = (share + _Z**2 / (2 * n)) / shrunk
-    half = _Z * math.sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2) / shrunk
-    return 100 * max(0.0, center - half), 100 * min(1.0, center + half)
 
 
 def share(correct: int, n: int, *, floor: float, by: str, loss: float | None = None) -> Score:

@@ -21,7 +21,7 @@ from albert_lab.errors import MissingDataError
 from albert_lab.measures.catalog import MEASURES
 from albert_lab.measures.measure import OwnTextMeasure
 from albert_lab.model.encoder import PretrainingModel
-from albert_lab.score import Documents, Score, by_document, wilson
+from albert_lab.score import Documents, Score, by_document
 
 PAIRS = 100
 COPIES = 2048  # masked sequences of a forward pass
@@ -54,12 +54,9 @@ def blimp(
         likelihood[a] - likelihood[b] for a, b, whole in zip(good, bad, fits, strict=True) if whole
     ]
     credit = (np.sign(more) + 1) / 2
-    low, high = wilson(credit.sum(), len(credit))
     score = Score(
         value=100 * credit.mean(),
         n=len(credit),
-        low=low,
-        high=high,
         floor=50,
         by="pseudo-log-likelihood",
     )

@@ -75,7 +75,6 @@ def toy_record(
             final_loss=6.125,
         ),
         data=Data(
-            cross_document_share=0.0,
             dropped_text_share=0.04,
             epochs=0.5,
             train_documents=200,

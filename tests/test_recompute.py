@@ -89,16 +89,16 @@ def claims(names: list[str], page: Path) -> str:
 def said(report: str) -> str:
     """The claims of a report that were measured, a line each."""
     lines = [
-        f"- {wording.short(claim)}: {', '.join(map(shown, by.values()))}"
+        f"- {wording.short(claim)}: {', '.join(shown(*item) for item in by.items())}"
         for claim, by in wording.claims_of(read(report))
         if any(words.number for words in by.values())
     ]
     return "\n".join(lines)
 
 
-def shown(words: Any) -> str:
+def shown(kind: Kind, words: wording.Words) -> str:
     number = f" ({words.number})" if words.number else ""
-    return f"**{words.word}** {words.kind}{number}"
+    return f"**{words.word}** {wording.KINDS[kind]}{number}"
 
 
 def made(kind: str, spec: str, page: Path) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from albert_lab.analysis.contrasts import contrast, counts
-from albert_lab.analysis.frame import PAPER, Frame, frame
+from albert_lab.analysis.frame import PAPER, RANDOM, Frame, frame
 from albert_lab.analysis.neighbours import neighbours
 from albert_lab.analysis.verdict import Verdict
 from albert_lab.analysis.verdicts import verdicts
@@ -21,7 +21,7 @@ from albert_lab.runs.reported import AVERAGE, ReportedRun
 from albert_lab.runs.results import RunRecord
 from albert_lab.score import LINEAR_PROBE, loss_name
 from albert_lab.studies import study as studies
-from albert_lab.studies.claims import AXIS_NAMES
+from albert_lab.studies.claims import axis_name
 from albert_lab.studies.experiment import INTRINSIC, Experiment
 from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.tasks.task import load_task, task_names
@@ -93,10 +93,7 @@ class Analysis:
     @property
     def axes(self) -> str:
         """The names of the axes, as the heading of the column of rows."""
-        return (
-            ", ".join(AXIS_NAMES.get(axis, axis.rpartition(".")[2]) for axis in self.study.axes)
-            or "run"
-        )
+        return ", ".join(map(axis_name, self.study.axes)) or "run"
 
     @cached_property
     def own_code(self) -> list[str]:
@@ -197,6 +194,14 @@ class Analysis:
     def unit(self, metric: str) -> str:
         """The unit of a metric, as frame.unit()."""
         return self.frame.unit(metric)
+
+    def floor(self, metric: str) -> float:
+        """What a score is where nothing is learnt: of a task from random weights, of others a
+        constant answer; NaN if that was not measured.
+        """
+        of_rows: Any = self.summary.loc[metric]
+        random = of_rows["mean"][of_rows.index.str.endswith(RANDOM)]
+        return float((random if len(random) else of_rows["floor"]).mean())
 
     def heading(self, metric: str) -> str:
         if metric not in self.headings and metric in task_names():  # it was not run

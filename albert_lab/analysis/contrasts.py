@@ -124,7 +124,7 @@ def contrast(
     total = sum(beyond_chance) + of_documents
     scale = 1.0 if log else max(float(np.abs(samples[row].values).max()) for row in weights)
     if math.sqrt(total) <= 1e-9 * scale:  # exact, as parameters are
-        return Contrast(effect, effect, effect, float(effect <= bound), float(effect >= bound), 0.0)
+        return certain(effect, bound)
     df = total**2 / sum(part.value**2 / part.df for part in [*over_seeds, *documents] if part.value)
     half = float(stdtrit(df, (1 + LEVEL) / 2)) * math.sqrt(total)
     t = (effect - bound) / math.sqrt(total)
@@ -138,6 +138,11 @@ def contrast(
         over_seeds=math.sqrt(seeds * of_seeds) if over_seeds else math.nan,
         over_documents=math.sqrt(max(0.0, of_documents - sum(chance))),
     )
+
+
+def certain(effect: float, bound: float) -> Contrast:
+    """The contrast of an effect without an error, such as one of parameters."""
+    return Contrast(effect, effect, effect, float(effect <= bound), float(effect >= bound), 0.0)
 
 
 def _groups(samples: Mapping[str, Sample], weights: Mapping[str, float]) -> list[_Group]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from albert_lab.analysis.contrasts import Contrast
+from albert_lab.analysis.contrasts import Contrast, certain
 from albert_lab.studies.claims import Comparison, Labels
 
 ALPHA = 0.05
@@ -62,8 +62,7 @@ def exact(
         sizes: the number of each row.
     """
     levels = {row: math.log(sizes[row]) if log else sizes[row] for row in weights}
-    effect = sum(weight * levels[row] for row, weight in weights.items())
-    return Contrast(effect, effect, effect, float(effect <= bound), float(effect >= bound))
+    return certain(sum(weight * levels[row] for row, weight in weights.items()), bound)
 
 
 def decisive(findings: Sequence[Finding]) -> Finding:

@@ -18,7 +18,7 @@ from albert_lab.analysis.spread import Variance, prior_of, variance_of
 from albert_lab.measures.catalog import units
 from albert_lab.runs.reported import AVERAGE, ReportedRun
 from albert_lab.score import Score
-from albert_lab.studies.claims import AXIS_NAMES, number_in
+from albert_lab.studies.claims import axis_name, number_in
 from albert_lab.studies.experiment import Experiment
 from albert_lab.studies.study import Study, StudyPoint
 from albert_lab.tasks.task import task_names
@@ -32,6 +32,7 @@ _FORMULA = r"^(?=[=+\-@\t\r])"
 ONLY = "run"  # the row of a study without axes
 _Arrays = tuple[np.ndarray, np.ndarray]  # n and the sum, by document
 RANDOM = ", random weights"  # after a row: fine-tuned from random weights of the same shape
+NOTHING_LEARNT = "nothing learnt"  # the name of Analysis.floor()
 
 
 @dataclass(frozen=True)
@@ -296,7 +297,7 @@ def _name(point: StudyPoint, axes: Iterable[str]) -> str:
     for axis in axes:
         label = point.labels[axis]
         value = point.values[axis]
-        heading = AXIS_NAMES.get(axis, axis.rpartition(".")[2])
+        heading = axis_name(axis)
         shown = value if _is_bare(value) else label
         words.append(f"{heading}={shown}" if _is_bare(label) else label)
     name = ", ".join(words) or ONLY

@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.analysis.frame import HERE, PAPER, printed
+from albert_lab.analysis.frame import HERE, NOTHING_LEARNT, PAPER, printed
 from albert_lab.figures import drawing
 from albert_lab.figures.drawing import Look
 from albert_lab.runs.reported import AVERAGE
-from albert_lab.studies.claims import AXIS_NAMES, number_in
+from albert_lab.studies.claims import axis_name, number_in
 from albert_lab.studies.experiment import PaperFigure
 
 MOST_PANELS = 3
@@ -77,7 +77,7 @@ def scores_by_setting(analysis: Analysis, title: str) -> Figure | None:
     axis = _numeric_axis(analysis)
     if axis is None:
         return None
-    name = AXIS_NAMES.get(axis, axis.rpartition(".")[2].replace("_", " "))
+    name = axis_name(axis).replace("_", " ")
     in_paper = [number_in(analysis.frame.cells[axis][row]) for row in analysis.rows]
     return _draw_against(analysis, title, _numbers(analysis, axis), in_paper, name)
 
@@ -194,18 +194,13 @@ def _papers(analysis: Analysis, metric: str) -> list[float]:
 
 
 def _draw_floors(panel: Axes, analysis: Analysis, metric: str) -> None:
-    """A constant answer, dotted, and single segments, dashed, as means over the rows; left out
+    """What a score is where nothing is learnt, dotted, and from single segments, dashed; left out
     where the panel's lines would become too flat to read (see draw_floor()).
     """
-    if not panel.lines:
-        return
-    table: Any = analysis.summary.loc[metric]
-    for part, words, dashes in (
-        ("floor", "a constant answer", ":"),
-        ("segments", "single segments", "--"),
-    ):
-        if table[part].notna().any():
-            drawing.draw_floor(panel, table[part].mean(), words, dashes)
+    if panel.lines:
+        segments: Any = analysis.summary.loc[metric, "segments"]
+        drawing.draw_floor(panel, analysis.floor(metric), NOTHING_LEARNT, ":")
+        drawing.draw_floor(panel, segments.mean(), "single segments", "--")
 
 
 def _labels(analysis: Analysis) -> dict[str, list[str]]:

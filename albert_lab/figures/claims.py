@@ -25,6 +25,7 @@ NOTES = (
     "A difference above 0 is as the claim says. Of pairs of segments, 45 to 55 % is chance.",
     "Undecided beside an interval without 0: p is corrected for the number of claims.",
     "Sizes in claims are the paper's (E = 768 is E = H); of a trained encoder, its own.",
+    "A row is at the largest scale that can tell it: neighbours may be other models and texts.",
 )
 
 

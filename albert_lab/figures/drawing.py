@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.style
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -145,9 +146,9 @@ def draw_paper(panel: Axes, paper: PaperFigure, metric: str, looks_of: Mapping[s
 
 
 def draw_floor(panel: Axes, height: float, label: str, dashes: str) -> None:
-    """Draw a floor, unless the lines would have to shrink to less than half for it."""
+    """Draw a floor, unless the lines would have to shrink to less than half for it; none of NaN."""
     low, high = panel.dataLim.intervaly
-    if high - low >= (max(high, height) - min(low, height)) / 2:
+    if high - low >= np.ptp([low, high, height]) / 2:
         panel.axhline(height, color=FLOOR, linestyle=dashes, linewidth=1, label=label)
 
 

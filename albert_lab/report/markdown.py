@@ -3,7 +3,7 @@ stands.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
 from tabulate import tabulate
 
@@ -11,8 +11,8 @@ from albert_lab.analysis.analysis import Analysis
 from albert_lab.messages import printable
 from albert_lab.report import notes, tables, wording
 from albert_lab.report.tables import Table
-from albert_lab.report.wording import Words
-from albert_lab.studies.claims import BaseClaim
+from albert_lab.report.wording import KINDS, Words
+from albert_lab.studies.claims import BaseClaim, Kind
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&!$])")
 
@@ -82,9 +82,7 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
         f"# {plain(experiment.title)}",
         f"**{plain(wording.answer(analysis))}** {counted}",
         plain(f"{experiment.source}; scale {study.scale}, corpus {study.corpus}{sizes}."),
-        listed(
-            [claim_line(claim, list(said.values())) for claim, said in wording.claims_of(analysis)]
-        ),
+        listed([claim_line(claim, said) for claim, said in wording.claims_of(analysis)]),
         f"![{plain(picture[1])}]({picture[0]})" if picture else "",
         "## Results",
         as_table(main),
@@ -101,13 +99,13 @@ def render(analysis: Analysis, picture: tuple[str, str] | None) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def claim_line(claim: BaseClaim, said: Sequence[Words]) -> str:
+def claim_line(claim: BaseClaim, said: Mapping[Kind, Words]) -> str:
     """A claim with its verdict by each kind of evidence, and what was measured."""
-    verdicts = ", ".join(f"**{words.word}** {words.kind}" for words in said)
-    evidence = [plain(words.evidence) for words in said]
-    if len(said) > 1:
-        kinds = [words.kind.capitalize() for words in said]
-        evidence = [f"{kind}: {text}" for kind, text in zip(kinds, evidence, strict=True)]
+    verdicts = ", ".join(f"**{words.word}** {KINDS[kind]}" for kind, words in said.items())
+    evidence = []
+    for kind, words in said.items():
+        heading = f"{KINDS[kind].capitalize()}: " if len(said) > 1 else ""
+        evidence.append(f"{heading}{plain(words.evidence)}")
     quote = f"“{plain(claim.quote)}”"
     if not claim.short:
         return f"{verdicts}: {quote} {'. '.join(evidence)}"

@@ -15,7 +15,7 @@ from albert_lab.analysis.verdict import Effect, Form, Outcome, Reason, Verdict
 from albert_lab.analysis.verdicts import baselines_of, is_of_one_set
 from albert_lab.messages import counted
 from albert_lab.report import numbers
-from albert_lab.studies.claims import AXIS_NAMES, BaseClaim, Kind, number_in
+from albert_lab.studies.claims import BaseClaim, Kind, axis_name, number_in
 from albert_lab.studies.experiment import OF_CLAIM
 
 WORDS = {
@@ -60,7 +60,6 @@ class Words:
     """What a study says of a claim by one kind of evidence.
 
     Attributes:
-        kind: by loss, by tasks, or by count or clock.
         word: that of its outcome, in WORDS.
         evidence: what was tested, the number with its interval, and the paper's; or why nothing can
             be told.
@@ -70,7 +69,6 @@ class Words:
         reason: why nothing is decided; empty if something is, or if the numbers say it.
     """
 
-    kind: str
     word: str
     evidence: str
     brief: str
@@ -82,7 +80,6 @@ class Words:
 def words(analysis: Analysis, verdict: Verdict) -> Words:
     measured = verdict.effect
     return Words(
-        KINDS[verdict.kind],
         WORDS[verdict.outcome],
         _evidence(analysis, verdict),
         _brief(analysis, verdict),
@@ -97,7 +94,7 @@ def words_of(sentence: Sentence) -> dict[Kind, Words]:
     said = {}
     for kind in sentence.kinds:
         found = sentence.by.get(kind)
-        unasked = Words(KINDS[kind], WORDS[Outcome.NOT_RUN], NOT_ASKED, NOT_ASKED)
+        unasked = Words(WORDS[Outcome.NOT_RUN], NOT_ASKED, NOT_ASKED)
         said[kind] = words(found.analysis, found.verdict) if found else unasked
     return said
 
@@ -121,7 +118,8 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
         if probed:
             parts.append(f"{' and '.join(probed)} by a linear probe, for want of a head")
     if verdict.outcome is Outcome.UNDECIDED and verdict.seeds_needed:
-        parts.append(f"{verdict.seeds_needed} seeds a row would decide an effect as large")
+        needed = f"{verdict.seeds_needed} seeds a row would decide an effect as large"
+        parts.append(f"p {verdict.p:.2g}; {needed}")
     if beside := verdict.beside:
         parts.append(f"{analysis.heading(beside.metric)} {numbers.effect(beside)}")
     if verdict.claim.at_scale:
@@ -140,8 +138,10 @@ def _brief(analysis: Analysis, verdict: Verdict) -> str:
     parts = list[str]()
     if verdict.effect:
         parts += _measured(verdict.effect)
-        if verdict.outcome is Outcome.UNDECIDED and verdict.effect.is_too_wide:
-            parts.append(TOO_WIDE)
+        if verdict.outcome is Outcome.UNDECIDED:
+            parts.append(f"p {verdict.p:.2g}")
+            if verdict.effect.is_too_wide:
+                parts.append(TOO_WIDE)
     if reason := _reason(analysis, verdict):
         parts.append(reason)
     return "; ".join(parts)
@@ -225,7 +225,7 @@ def sizes(analysis: Analysis) -> str:
         for axis, label in point.labels.items():
             here = point.values[axis]
             if here != label and None not in (number_in(here), number_in(label)):
-                pairs[f"{AXIS_NAMES.get(axis, axis)}={here}"] = label
+                pairs[f"{axis_name(axis)}={here}"] = label
     stands = ", ".join(f"{here} for {label}" for here, label in pairs.items())
     return stands.replace(" for ", " stands for the paper's ", 1)
 

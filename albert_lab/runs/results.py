@@ -94,7 +94,6 @@ class Data(Record, extra="ignore"):
     of pairs, over all stages.
     """
 
-    cross_document_share: float
     dropped_text_share: float
     epochs: float
     train_documents: int
@@ -340,7 +339,6 @@ def _data_of(run: Run, trained: "Pretraining", train: Shards, dev: Shards) -> Da
     )
     last = trained.stages[-1].stats
     return Data(
-        cross_document_share=last["cross_document_share"],
         dropped_text_share=last["dropped_text_share"],
         epochs=sum(stage.epochs for stage in stages),
         train_documents=train.num_documents,

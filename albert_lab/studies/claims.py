@@ -32,6 +32,11 @@ AXIS_NAMES = {
 }
 
 
+def axis_name(axis: str) -> str:
+    """An axis as tables and pictures call it: E, H, or the last part of its key."""
+    return AXIS_NAMES.get(axis, axis.rpartition(".")[2])
+
+
 class Kind(Enum):
     """What decides a claim: a loss or score on held-out text, fine-tuned tasks, or another number
     of runs.

@@ -322,7 +322,7 @@ def named(name: str) -> Experiment:
 def from_overrides(
     overrides: Sequence[str], *, is_one: bool = False
 ) -> tuple[Experiment, list[str]]:
-    """The experiment of a bare sweep, or of one model, and the overrides of all its runs.
+    """The experiment of a bare sweep, or of one model, and the overrides of its runs.
 
     It is scored on held-out text; its figure has the scores along numbers that are swept. The seed
     of one model is that of conf/config.yaml unless given, not those of the scale.
@@ -331,23 +331,24 @@ def from_overrides(
         ConfigError: an invalid override; or several values for one model.
     """
     given = axes(overrides)
-    swept = {key: [*values] for key, values in given.items() if len(values) > 1}
-    if is_one and swept:
-        key, values = swept.popitem()
+    several = [key for key, values in given.items() if len(values) > 1]
+    if is_one and several:
+        key = several[0]
         raise ConfigError(
-            f"{key}={','.join(values)}: pretrain trains one model, `albert-lab sweep` several"
+            f"{key}={','.join(given[key])}: pretrain trains one model, `albert-lab sweep` several"
         )
-    swept.pop("seed", None)
+    swept = [key for key in several if key != "seed"]
     content = {
         "name": "-".join(["sweep", *swept]),
         "title": f"What changes with {' and '.join(swept) or 'the seed'}?",
         "source": "own sweep",
-        "grid": swept,
+        "grid": {},  # the axes are those of the overrides
         "columns": INTRINSIC,
         "figures": ["scores-by-setting", "learning-curves"],
     }
-    of_all = [text for text in overrides if key_of(text) not in swept]
+    of_runs = [*overrides]
     if is_one:
         content |= {"name": ONE_MODEL, "title": "One model", "source": "own model"}
-        of_all += [] if "seed" in given else [f"seed={load().seed}"]
-    return check(Path(str(content["name"])), content, Experiment), of_all
+        if "seed" not in given:
+            of_runs.append(f"seed={load().seed}")
+    return check(Path(str(content["name"])), content, Experiment), of_runs

@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 from albert_lab.config.schema import digest
 from albert_lab.data.files import digest_path
 from albert_lab.messages import Say
-from albert_lab.score import Score, by_block, wilson
+from albert_lab.score import Score, by_block
 from albert_lab.storage import write_atomically
 from albert_lab.tasks import records
 from albert_lab.tasks.batches import Features, TaskBatch, training_items
@@ -176,13 +176,14 @@ class _Examples(NamedTuple):
 
 
 class _Evaluated(NamedTuple):
-    """An evaluation on dev: the answer to every example before the threshold of no answer, and its
-    share of the main score, or value of the jackknife.
+    """An evaluation on dev: the answer to every example before the threshold of no answer, its
+    share of the main score, or value of the jackknife, and which of both.
     """
 
     evaluation: Evaluation
     answers: Sequence[Any]
     values: Sequence[float]
+    is_share: bool
 
 
 class _Finetuning:
@@ -252,6 +253,7 @@ class _Finetuning:
         steps = self._steps(model, rate, is_stopped)
         losses: list[float] = []
         answers: Sequence[Any] = []
+        is_share = True
         self.evaluations = []
 
         while len(losses) < settings.steps:
@@ -275,8 +277,10 @@ class _Finetuning:
                     self.best_weights = deepcopy(without_head)
             self.evaluations.append(evaluated.evaluation)
             answers = evaluated.answers
+            is_share = evaluated.is_share
         end_loss = float(np.mean(losses[-max(1, math.floor(END_SHARE * settings.steps)) :]))
-        signs = signs_of(end_loss, chance_loss, self.evaluations[-1].main, answers)
+        last = self.evaluations[-1].main
+        signs = signs_of(end_loss, chance_loss, last, answers, is_share=is_share)
         return Attempt(
             learning_rate=rate, chance_loss=chance_loss, end_loss=end_loss, diverged=signs
         )
@@ -313,20 +317,18 @@ class _Finetuning:
             scores={name: self._score([name], scored) for name in scored.values},
             threshold=scored.threshold,
         )
-        values = scored.share_of_each(task.main) or jackknife(
+        shares = scored.share_of_each(task.main)
+        values = shares or jackknife(
             lambda *sides: task.main_score(kind.score(*sides).values), dev, answers
         )
-        return _Evaluated(evaluation, answers, values)
+        return _Evaluated(evaluation, answers, values, is_share=bool(shares))
 
     def _score(self, names: Sequence[str], scored: Scored) -> Score:
-        """The mean of the scores of these names, with an interval if it is a mean over examples."""
+        """The mean of the scores of these names."""
         shares = scored.share_of_each(names)
-        low, high = wilson(sum(shares), len(shares)) if shares else (None, None)
         return Score(
             value=mean_of(names, scored.values),
             n=len(shares) or len(self.dev_set.examples),
-            low=low,
-            high=high,
             floor=mean_of(names, self.constant),
             by="fine-tuned",
         )
@@ -351,7 +353,7 @@ class _Finetuning:
 
 
 def signs_of(
-    end_loss: float, chance_loss: float, last: Score, answers: Sequence[Any]
+    end_loss: float, chance_loss: float, last: Score, answers: Sequence[Any], *, is_share: bool
 ) -> tuple[str, ...]:
     """The signs that a fine-tuning did not learn; empty if it learnt.
 
@@ -363,14 +365,16 @@ def signs_of(
         chance_loss: the lowest training loss of a model that ignores the example.
         last: the main score after the last step; its floor is the score of constant answers.
         answers: those to the dev examples after the last step, no-answer thresholds aside.
+        is_share: whether the score is a mean over examples, and no correlation.
     """
     signs = []
     different = {round(answer, 2) if isinstance(answer, float) else answer for answer in answers}
     if len(different) == 1 < len(answers):
         signs.append("it gives every dev example the same answer")
-    # Without an interval: two standard errors of a correlation near zero.
-    low = last.value - 196 / math.sqrt(last.n) if last.low is None else last.low
-    if end_loss >= NEAR_CHANCE * chance_loss and low <= last.floor:
+    # What one example adds to the spread of the score where nothing is learnt; of a correlation 1.
+    spread = math.sqrt(last.floor * (100 - last.floor)) if is_share else 100
+    is_near_floor = last.value - last.floor <= 1.96 * spread / math.sqrt(last.n)
+    if end_loss >= NEAR_CHANCE * chance_loss and is_near_floor:
         signs.append(
             f"it ends near chance: training loss {end_loss:.3f} (chance {chance_loss:.3f}), score "
             f"{last.value:.1f} (constant answers {last.floor:.1f})"

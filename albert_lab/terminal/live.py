@@ -78,7 +78,10 @@ class Progress:
 def read(run: WatchedRun) -> Progress:
     """The progress of a run from the last training line of its log, its records, and its lock."""
     line = _last_line(run.folder / METRICS)
-    tuned = [work for file, work in run.finetunings if _is_written(file, run.planned)]
+    since = run.planned - 1  # times of files are a little behind the clock
+    tuned = [
+        work for file, work in run.finetunings if file.exists() and file.stat().st_mtime > since
+    ]
     is_running = is_locked(run.folder)
     share = TRAINED_SHARE * min(line.get("share", 0.0), 1.0)
     if (run.folder / RECORD).exists():
@@ -98,11 +101,6 @@ def read(run: WatchedRun) -> Progress:
     if state != "training":
         return Progress(state, work, share)
     return Progress(state, work, share, line["seconds_left"], line["step"], line["loss"])
-
-
-def _is_written(file: Path, since: float) -> bool:
-    # Times of files are a little behind the clock.
-    return file.exists() and file.stat().st_mtime > since - 1
 
 
 def _last_line(file: Path) -> dict[str, Any]:

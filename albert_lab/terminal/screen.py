@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from rich import box
@@ -17,7 +16,7 @@ from rich.text import Text
 from tabulate import tabulate
 
 from albert_lab.analysis.analysis import Analysis
-from albert_lab.analysis.frame import RANDOM
+from albert_lab.analysis.frame import NOTHING_LEARNT
 from albert_lab.analysis.verdict import Effect, Form
 from albert_lab.messages import counted, printable
 from albert_lab.report import numbers, wording
@@ -39,7 +38,6 @@ COLOURS = {
     "not run": "dim",
 }
 MEANINGS = "undecided: within the noise; cannot tell: the number shows nothing; empty: not asked"
-NOTHING_LEARNT = "nothing learnt"  # the row of _floor()
 
 
 def show(folder: Path, analysis: Analysis) -> None:
@@ -106,19 +104,10 @@ def _table(analysis: Analysis, metrics: Sequence[str], width: int) -> Table:
     for row in analysis.rows[:MOST_ROWS]:
         cells = [numbers.cell(analysis, metric, row, spread=False) for metric in metrics]
         table.add_row(printable(row), *cells)
-    floors = [numbers.value(_floor(analysis, metric), "%") for metric in metrics]
+    floors = [numbers.value(analysis.floor(metric), "%") for metric in metrics]
     if any(floor != numbers.MISSING for floor in floors):
         table.add_row(NOTHING_LEARNT, *floors, style="dim")
     return table
-
-
-def _floor(analysis: Analysis, metric: str) -> float:
-    """What a task has from random weights, and other scores from a constant answer; NaN if that
-    was not measured.
-    """
-    of_rows: Any = analysis.summary.loc[metric]
-    random = of_rows["mean"][of_rows.index.str.endswith(RANDOM)]
-    return float((random if len(random) else of_rows["floor"]).mean())
 
 
 def _fits(console: Console, table: Table) -> bool:
