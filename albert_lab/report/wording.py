@@ -331,7 +331,7 @@ def extremes(analysis: Analysis, metric: str) -> str:
     best = str(means.idxmax())
     worst = str(means.idxmin())
     low, high = (f"{numbers.value(means[row], unit)} {unit}".strip() for row in (worst, best))
-    if best == worst:
+    if low == high:
         return f"{heading}{' is the same in all rows' * (len(means) > 1)}: {low}"
     # They were chosen of all pairs of rows (Bonferroni); of one seed nothing is known.
     p = contrast(analysis.frame, metric, {best: 1.0, worst: -1.0}).p * len(means) * (len(means) - 1)
