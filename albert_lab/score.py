@@ -1,5 +1,5 @@
-"""A score, from evaluation to the cell of a table: percent, with n, interval, floors and method;
-and its documents.
+"""A score, from evaluation to the cell of a table: percent, with n, floors and method; and its
+documents.
 """
 
 from collections.abc import Sequence

@@ -111,15 +111,14 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
     measured = verdict.effect
     parts = list[str]()
     if measured:
-        shown, *papers = _measured(measured)
+        shown, *others = _measured(verdict)
         parts.append(f"{analysis.heading(measured.metric)}{_compared(measured)}: {shown}")
-        parts += papers
+        parts += others
         probed = [row for _, row in measured.rows if (measured.metric, row) in analysis.by_probe]
         if probed:
             parts.append(f"{' and '.join(probed)} by a linear probe, for want of a head")
     if verdict.outcome is Outcome.UNDECIDED and verdict.seeds_needed:
-        needed = f"{verdict.seeds_needed} seeds a row would decide an effect as large"
-        parts.append(f"p {verdict.p:.2g}; {needed}")
+        parts.append(f"{verdict.seeds_needed} seeds a row would decide an effect as large")
     if beside := verdict.beside:
         parts.append(f"{analysis.heading(beside.metric)} {numbers.effect(beside)}")
     if verdict.claim.at_scale:
@@ -135,26 +134,31 @@ def _evidence(analysis: Analysis, verdict: Verdict) -> str:
 
 def _brief(analysis: Analysis, verdict: Verdict) -> str:
     """What was measured and asked, the paper's number, and why nothing is decided."""
-    parts = list[str]()
-    if verdict.effect:
-        parts += _measured(verdict.effect)
-        if verdict.outcome is Outcome.UNDECIDED:
-            parts.append(f"p {verdict.p:.2g}")
-            if verdict.effect.is_too_wide:
-                parts.append(TOO_WIDE)
+    measured = verdict.effect
+    parts = _measured(verdict)
+    if verdict.outcome is Outcome.UNDECIDED and measured and measured.is_too_wide:
+        parts.append(TOO_WIDE)
     if reason := _reason(analysis, verdict):
         parts.append(reason)
     return "; ".join(parts)
 
 
-def _measured(measured: Effect) -> list[str]:
-    """A number with its interval and what is asked; then the paper's, if there is one."""
+def _measured(verdict: Verdict) -> list[str]:
+    """A number with its interval and what is asked; then the paper's, if there is one, and p of
+    what is undecided. Empty if nothing was measured.
+    """
+    measured = verdict.effect
+    if measured is None:
+        return []
     bounds = asked(measured)
     # Of a difference the order of its rows says what is asked.
     shown = f" (asked: {bounds})" if bounds != ABOVE_0 else ""
     parts = [f"{numbers.effect(measured)}{shown}"]
     if not math.isnan(measured.paper):
         parts.append(f"paper {numbers.amount(measured, measured.paper)}")
+    # NaN of one seed.
+    if verdict.outcome is Outcome.UNDECIDED and verdict.p >= ALPHA:
+        parts.append(f"p {verdict.p:.2g}")
     return parts
 
 
@@ -248,7 +252,7 @@ def answer(analysis: Analysis) -> str:
         if metric in named and not analysis.summary.loc[metric]["counts"].all():
             return f"{REASONS[Reason.NOT_COUNTED].format(heading=analysis.heading(metric))}."
         return f"{extremes(analysis, metric)}."
-    decided = _decided(analysis)
+    decided = _decided_verdicts(analysis)
     supported = Outcome.SUPPORTED
     hold = [name for name, verdict in decided.items() if verdict.outcome is supported]
     fail = [name for name in decided if name not in hold]
@@ -281,7 +285,7 @@ def _size(verdict: Verdict) -> str:
     return f"{sizes[0]}{beside}"
 
 
-def _decided(analysis: Analysis) -> dict[str, Verdict]:
+def _decided_verdicts(analysis: Analysis) -> dict[str, Verdict]:
     """The verdict on each decided claim by its short form: that by the first kind of evidence that
     decides it.
     """
@@ -295,8 +299,7 @@ def _decided(analysis: Analysis) -> dict[str, Verdict]:
 def claims_counted(analysis: Analysis) -> str:
     """How many of a study's claims hold, by each kind of evidence; empty without claims."""
     said = [said for _, said in claims_of(analysis)]
-    whose = " of the paper" * analysis.experiment.is_of_paper
-    return _in_numbers(said, whose) if said else ""
+    return _in_numbers(said, " of the paper" * analysis.experiment.is_of_paper) if said else ""
 
 
 def of_sentences(lines: Sequence[Sentence], whose: str = " of the paper") -> str:

@@ -81,6 +81,8 @@ def test_what_is_missing_is_a_dash_or_said_with_its_reason(tmp_path):
     assert "sop, seed 0: the loss is nan at step 3" in text
     assert "so no interval and no verdict" in text
     assert "One seed a row" in text
+    said = [words for _, by_kind in claims_of(result) for words in by_kind.values()]
+    assert not any("nan" in words.brief + words.evidence for words in said), "p of one seed"
 
 
 def test_a_claim_has_a_verdict_by_each_kind_of_evidence_and_what_was_not_measured_is_said(tmp_path):
