@@ -252,6 +252,7 @@ class _Finetuning:
         chance_loss = kind.chance_loss(self.train_set.features)
         steps = self._steps(model, rate, is_stopped)
         losses: list[float] = []
+        # Of the last evaluation.
         answers: Sequence[Any] = []
         is_share = True
         self.evaluations = []
@@ -371,7 +372,8 @@ def signs_of(
     different = {round(answer, 2) if isinstance(answer, float) else answer for answer in answers}
     if len(different) == 1 < len(answers):
         signs.append("it gives every dev example the same answer")
-    # What one example adds to the spread of the score where nothing is learnt; of a correlation 1.
+    # A score test: the standard deviation of one example's score, in percent, where nothing is
+    # learnt; that of a correlation is about 100.
     spread = math.sqrt(last.floor * (100 - last.floor)) if is_share else 100
     is_near_floor = last.value - last.floor <= 1.96 * spread / math.sqrt(last.n)
     if end_loss >= NEAR_CHANCE * chance_loss and is_near_floor:
