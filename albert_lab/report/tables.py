@@ -1,5 +1,6 @@
 """The tables of a report, as headings and cells of plain text."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,13 +77,11 @@ def tasks_table(analysis: Analysis) -> Table:
         means: Any = analysis.summary.loc[task]
         random: Any = means["mean"].reindex([row + RANDOM for row in analysis.rows])
         rows = means.reindex(analysis.rows)
-        # Random weights were fine-tuned for some rows only: the best of those is the fair
-        # comparison.
-        has_random = random.notna().to_numpy()
-        compared = rows[has_random] if has_random.any() else rows
-        best = compared["mean"].idxmax()
-        numbers = [compared["floor"].mean(), compared["words"].max()]
-        numbers += [random[f"{best}{RANDOM}"], compared["mean"].max()]
+        best = rows["mean"].idxmax()
+        of_random = random[f"{best}{RANDOM}"]
+        # They were fine-tuned for some rows only: if not for the best one, the best of those.
+        of_random = random.max() if math.isnan(of_random) else of_random
+        numbers = [rows["floor"].mean(), rows["words"].max(), of_random, rows["mean"].max()]
         last = column.finetunings[-1]
         examples = [f"{last.train.used:,}", f"{last.dev.used:,}"]
         says = "yes" if means["counts"].all() else "no"

@@ -4,11 +4,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from toy_reports import toy_report
 
 from albert_lab.analysis import analysis
 from albert_lab.analysis.analysis import Analysis
+from albert_lab.analysis.frame import RANDOM
 from albert_lab.analysis.verdict import Outcome
 from albert_lab.report import markdown, notes, report, tables
 from albert_lab.report.numbers import value
@@ -149,6 +151,18 @@ def test_the_main_table_has_the_columns_that_are_asked_for_and_no_other(full):
     assert {*own.main} == {*result.frame.tasks} & {*result.main}
     others = [heading for table in tables.other_tables(own) for heading in table.header]
     assert any(heading.startswith("MLM %") for heading in others)
+
+
+def test_the_best_row_of_a_task_is_the_highest_one_whichever_had_random_weights(full):
+    _, result = full("sop-vs-nsp")
+    lowest = result.frame.of("mnli").query("row == 'nsp'")
+    random = lowest.assign(row="nsp" + RANDOM, value=34.0)
+    numbers = pd.concat([result.frame.numbers, random])
+    table = tables.tasks_table(Analysis(result.study, replace(result.frame, numbers=numbers)))
+    (line,) = [
+        dict(zip(table.header, cells, strict=True)) for cells in table.body if "MNLI" in cells
+    ]
+    assert (line["random weights %"], line["best row %"]) == ("34.0", "56.5")
 
 
 def test_text_of_records_is_shown_as_it_is_and_never_followed(tmp_path, empty_figures):
