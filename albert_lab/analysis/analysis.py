@@ -92,8 +92,8 @@ class Analysis:
 
     @property
     def axes(self) -> str:
-        """The names of the axes, as the heading of the column of rows."""
-        return ", ".join(map(axis_name, self.study.axes)) or "run"
+        """The names of the axes in which rows differ, as the heading of the column of rows."""
+        return ", ".join(map(axis_name, self.study.varying_axes)) or "run"
 
     @cached_property
     def own_code(self) -> list[str]:

@@ -267,12 +267,6 @@ def printed(cell: str) -> float:
 
 def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     """The table of rows, and the row of each point."""
-
-    def varies(axis: str) -> bool:
-        labels = {point.labels[axis] for point in study.points}
-        return len(labels.union(study.experiment.grid.get(axis, ()))) > 1
-
-    shown = list(filter(varies, study.axes)) or study.axes
     names = dict[tuple[str, ...], str]()  # by the values and labels of a row
     taken = Counter[str]()
     lines = []
@@ -280,7 +274,7 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     for point in study.points:
         key = (*point.values.values(), *point.labels.values())
         if key not in names:
-            name = _name(point, shown)
+            name = _name(point, study.varying_axes)
             taken[name] += 1
             # Other labels of one value, or a comma in a label where another row has two labels.
             names[key] = f"{name} ({taken[name]})" if taken[name] > 1 else name

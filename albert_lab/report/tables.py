@@ -1,6 +1,5 @@
 """The tables of a report, as headings and cells of plain text."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,9 +77,8 @@ def tasks_table(analysis: Analysis) -> Table:
         random: Any = means["mean"].reindex([row + RANDOM for row in analysis.rows])
         rows = means.reindex(analysis.rows)
         best = rows["mean"].idxmax()
-        of_random = random[f"{best}{RANDOM}"]
         # They were fine-tuned for some rows only: if not for the best one, the best of those.
-        of_random = random.max() if math.isnan(of_random) else of_random
+        of_random = random.fillna(random.max())[f"{best}{RANDOM}"]
         numbers = [rows["floor"].mean(), rows["words"].max(), of_random, rows["mean"].max()]
         last = column.finetunings[-1]
         examples = [f"{last.train.used:,}", f"{last.dev.used:,}"]

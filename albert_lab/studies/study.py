@@ -101,6 +101,16 @@ class Study(StudyFile):
         return [*self.points[0].labels]
 
     @property
+    def varying_axes(self) -> list[str]:
+        """Those in which rows differ, here or in the experiment's table; all, if there are none."""
+
+        def varies(axis: str) -> bool:
+            labels = {point.labels[axis] for point in self.points}
+            return len(labels.union(self.experiment.grid.get(axis, ()))) > 1
+
+        return list(filter(varies, self.axes)) or self.axes
+
+    @property
     def is_of_encoder(self) -> bool:
         """Whether its rows are not trained from nothing, but start from a trained encoder that is
         named.

@@ -73,6 +73,10 @@ def test_a_cell_has_the_mean_its_spread_and_the_papers_number(tmp_path):
     assert [value(number, "") for number in (1234, 233e6, 1.27e9)] == ["1,234", "233M", "1,270M"]
 
 
+def test_rows_are_headed_by_the_axes_in_which_they_differ(tmp_path):
+    assert tables.main_table(analysed(tmp_path, "depth", 1)).header[0] == "layers"
+
+
 def test_what_is_missing_is_a_dash_or_said_with_its_reason(tmp_path):
     asked = experiment.named("sop-vs-nsp")
     folder = toy_report(tmp_path / "sop-vs-nsp", asked, 1, full=True)
