@@ -267,6 +267,7 @@ def printed(cell: str) -> float:
 
 def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     """The table of rows, and the row of each point."""
+    axes = study.varying_axes
     names = dict[tuple[str, ...], str]()  # by the values and labels of a row
     taken = Counter[str]()
     lines = []
@@ -274,7 +275,7 @@ def _rows(study: Study) -> tuple[pd.DataFrame, list[str]]:
     for point in study.points:
         key = (*point.values.values(), *point.labels.values())
         if key not in names:
-            name = _name(point, study.varying_axes)
+            name = _name(point, axes)
             taken[name] += 1
             # Other labels of one value, or a comma in a label where another row has two labels.
             names[key] = f"{name} ({taken[name]})" if taken[name] > 1 else name

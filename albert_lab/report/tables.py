@@ -64,7 +64,7 @@ def _unit(unit: str) -> str:
 
 
 def tasks_table(analysis: Analysis) -> Table:
-    """The fine-tuned tasks: their examples, what simple means give, and the best row beside its
+    """The fine-tuned tasks: their examples, what simple means give, and the best row beside
     random weights.
     """
     columns: dict[str, FilledColumn] = {}
@@ -77,7 +77,7 @@ def tasks_table(analysis: Analysis) -> Table:
         random: Any = means["mean"].reindex([row + RANDOM for row in analysis.rows])
         rows = means.reindex(analysis.rows)
         best = rows["mean"].idxmax()
-        # They were fine-tuned for some rows only: if not for the best one, the best of those.
+        # Random weights were fine-tuned for some rows only: if not for the best, the best of those.
         of_random = random.fillna(random.max())[f"{best}{RANDOM}"]
         numbers = [rows["floor"].mean(), rows["words"].max(), of_random, rows["mean"].max()]
         last = column.finetunings[-1]
